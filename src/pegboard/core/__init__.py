@@ -1,0 +1,1 @@
+"""Decide which tools are out, and why: pure values and functions, standard library only."""

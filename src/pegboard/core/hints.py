@@ -1,0 +1,118 @@
+"""The lines that tell a model of tools it does not have yet (F2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+
+from pegboard.core.naming import one_line
+from pegboard.core.permissions import Access
+from pegboard.core.resolving import base
+from pegboard.core.tools import Tool
+
+Count = Callable[[str], int]
+_SENTENCE = re.compile(r"(?<=[.!?。])\s")
+
+
+def hints(access: Access, count: Count, *, budget: int) -> tuple[str, ...]:
+    """Return the hints for everything permitted that is not out from the start.
+
+    The richest tier that fits ``budget`` tokens: full descriptions, first sentences, names by
+    plugin, plugin names. They depend on the agent alone and so stay the same while a session loads
+    and unloads.
+    """
+    if budget <= 0:
+        return ()
+    start = base(access)
+    out = start.head.keys() | start.tail.keys()
+    tools = [t for t in access.permitted if t.id not in out and not t.unavailable]
+    if not tools and not unseen(access):
+        return ()
+    for tier in (_full, _brief, _names):
+        if len(tools) * _LEAST[tier] > budget:
+            continue
+        lines = _fitting((*tier(tools), *_unseen_lines(access)), count, budget)
+        if lines is not None:
+            return lines
+    return plugin_lines(access, count, budget=budget)
+
+
+def _full(tools: Iterable[Tool]) -> Iterator[str]:
+    return (_line(tool.wire, tool.description) for tool in tools)
+
+
+def _brief(tools: Iterable[Tool]) -> Iterator[str]:
+    return (_line(tool.wire, first_sentence(tool.description)) for tool in tools)
+
+
+def _names(tools: Iterable[Tool]) -> Iterator[str]:
+    for plugin, held in groupby(tools, key=lambda tool: tool.plugin):
+        yield _line(plugin, ", ".join(tool.wire for tool in held))
+
+
+_LEAST = {_full: 4, _brief: 4, _names: 2}
+"""Tokens that a tool takes at the very least in a tier: what cannot fit is not even tried."""
+
+
+def plugin_lines(access: Access, count: Count, *, budget: int) -> tuple[str, ...]:
+    """Return as many plugins as fit, one line each, and how many more there are."""
+    names = [
+        _line(plugin.name, first_sentence(plugin.description))
+        for plugin in access.world.catalog.plugins.values()
+        if access.may_hold(plugin) and not _all_out(access, plugin.tools)
+    ]
+    spent, taken = 0, list[str]()
+    for position, line in enumerate(names):
+        more = f"and {len(names) - position} more: search"
+        if spent + count(line) + count(more) + 2 > budget and position < len(names):
+            return (*taken, more)
+        spent += count(line) + 1
+        taken.append(line)
+    return tuple(taken)
+
+
+def unseen(access: Access) -> tuple[str, ...]:
+    """Return the plugins that are granted and have not been asked for their tools yet."""
+    plugins = access.world.catalog.plugins.values()
+    return tuple(
+        p.name for p in plugins if not p.tools and p.name not in access.plugins_out and access.grants_unseen(p)
+    )
+
+
+def _unseen_lines(access: Access) -> Iterator[str]:
+    plugins = access.world.catalog.plugins
+    return (_line(name, first_sentence(plugins[name].description)) for name in unseen(access))
+
+
+def _all_out(access: Access, tools: tuple[Tool, ...]) -> bool:
+    start = base(access)
+    return bool(tools) and all(
+        tool.id in start.head or tool.id in start.tail or not access.permits(tool) for tool in tools
+    )
+
+
+def _fitting(lines: Iterable[str], count: Count, budget: int) -> tuple[str, ...] | None:
+    kept: list[str] = []
+    spent = 0
+    for line in lines:
+        spent += count(line) + 1
+        if spent > budget:
+            return None
+        kept.append(line)
+    return tuple(kept)
+
+
+def _line(name: str, text: str) -> str:
+    flat = one_line(text)
+    return f"{name}: {flat}" if flat else name
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a description, on one line.
+
+    >>> first_sentence("List files. Use it with care.")
+    'List files.'
+    """
+    flat = one_line(text)
+    return _SENTENCE.split(flat, maxsplit=1)[0]

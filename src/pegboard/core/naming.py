@@ -1,0 +1,67 @@
+"""Names on the wire (G10), and what somebody may have meant."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from collections.abc import Iterable
+
+LIMIT = 64
+_INVALID = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def wire_name(plugin: str, tool: str, *, prefix: str | None = None) -> str:
+    """Return the name of a tool on the wire: valid everywhere, at most 64 characters, stable.
+
+    ``prefix`` None puts the plugin's name in front, ``""`` nothing. A name that had to be changed
+    or cut carries a digest of its full id, so that two such names never become equal.
+
+    >>> wire_name("git", "git_log")
+    'git__git_log'
+    >>> wire_name("git", "log", prefix="")
+    'log'
+    >>> wire_name("my files", "read it")
+    'my_files__read_it_4f130f7b'
+    """
+    lead = plugin if prefix is None else prefix
+    full = f"{lead}__{tool}" if lead else tool
+    safe = _INVALID.sub("_", full)
+    if safe == full and 0 < len(full) <= LIMIT:
+        return full
+    digest = hashlib.sha256(f"{plugin}/{tool}\0{full}".encode(errors="surrogatepass")).hexdigest()[:8]
+    return f"{safe[: LIMIT - 9]}_{digest}"
+
+
+def nearest(name: str, candidates: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
+    """Return the candidates that somebody who wrote ``name`` may have meant, best first.
+
+    >>> nearest("devop", ["devops", "research"])
+    ('devops',)
+    """
+    by_fold: dict[str, str] = {}
+    for candidate in candidates:
+        by_fold.setdefault(candidate.casefold(), candidate)
+    wanted = name.casefold()[:200]
+    if len(by_fold) > 2000:  # difflib is quadratic: keep what shares a beginning or contains it
+        by_fold = {f: c for f, c in by_fold.items() if f[:2] == wanted[:2] or wanted in f}
+    found = difflib.get_close_matches(wanted, list(by_fold)[:2000], n=limit, cutoff=0.6)
+    return tuple(by_fold[fold] for fold in found)
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """Return a question that names the nearest candidates, or nothing.
+
+    >>> did_you_mean("devop", ["devops", "research"])
+    "Did you mean 'devops'?"
+    """
+    found = nearest(name, candidates)
+    return f"Did you mean {' or '.join(repr(n) for n in found)}?" if found else ""
+
+
+def one_line(text: str, *, limit: int | None = None) -> str:
+    """Return the text as one line without control characters, cut at ``limit`` characters (F2)."""
+    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if limit is not None and len(flat) > limit:
+        return flat[: limit - 1].rstrip() + "…"
+    return flat

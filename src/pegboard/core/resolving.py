@@ -1,0 +1,278 @@
+"""Is it out, and what is said? Leases become an ordered surface (F1, F5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from pegboard.core.leases import ALWAYS, Because, Lease, Until
+from pegboard.core.loadouts import merge
+from pegboard.core.permissions import Access, Reason
+from pegboard.core.selectors import Entry
+from pegboard.core.sessions import State, leased_tools
+from pegboard.core.surfaces import Explanation, Out, Surface
+from pegboard.core.tools import Tool
+
+
+class Outs:
+    """Collect what is out, each tool once, in the order of F1."""
+
+    __slots__ = ("_access", "found")
+
+    def __init__(self, access: Access, found: Mapping[str, Out] | None = None) -> None:
+        self._access = access
+        self.found: dict[str, Out] = dict(found or {})
+
+    def add(self, tool: Tool, entry: Entry, until: Until, because: Because) -> None:
+        """Add a tool and what it requires; one that is there gains a reason, at its place (S5)."""
+        held = self.found.get(tool.id)
+        if held is not None:
+            self.found[tool.id] = _joined(held, until, because)
+        else:
+            self.found[tool.id] = Out(
+                tool=tool,
+                until=until,
+                because=(because,),
+                overrides=entry.overrides,
+                key=entry.key,
+            )
+        if tool.requires:
+            self._require(tool, until)
+
+    def _require(self, tool: Tool, until: Until) -> None:
+        for needed_id in tool.requires:
+            needed = self._access.world.catalog.by_id(needed_id)
+            if needed is None or not self._access.permits(needed):
+                continue
+            held = self.found.get(needed.id)
+            if held is not None and tool.id in held.needed_by:
+                continue
+            entry = self._access.entry_for(needed)
+            if held is None:
+                self.add(needed, entry, until, Because.REQUIRED)
+            else:
+                self.found[needed.id] = _joined(held, until, Because.REQUIRED)
+            held = self.found[needed.id]
+            self.found[needed.id] = replace(held, needed_by=(*held.needed_by, tool.id))
+
+
+def _joined(held: Out, until: Until, because: Because) -> Out:
+    reasons = held.because if because in held.because else (*held.because, because)
+    return replace(held, until=max(held.until, until), because=reasons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """Hold what is out whatever a session loads; meta-tools stand between the two (F1)."""
+
+    head: Mapping[str, Out]
+    tail: Mapping[str, Out]
+
+
+_BASES: str = "_base"
+
+
+def base(access: Access) -> Base:
+    """Return what is out for an agent before anything is loaded; kept with the access."""
+    known: Base | None = access.__dict__.get(_BASES)
+    if known is None:
+        known = access.__dict__[_BASES] = _base(access)
+    return known
+
+
+def _base(access: Access) -> Base:
+    outs = Outs(access)
+    _admit(outs, access, access.essential, Because.ESSENTIAL)
+    _admit(outs, access, access.static, Because.STATIC)
+    head = dict(outs.found)
+    for name in access.agent.initial_toolkits:
+        if access.may_load_toolkit(name):
+            _admit(outs, access, access.toolkits.get(name, ()), Because.INITIAL)
+    _admit_switched(outs, access)
+    if access.loadout is not None:
+        for plugin in sorted(access.world.catalog.plugins.values(), key=lambda p: p.name):
+            if access.loadout.includes(plugin.name, plugin.category) is not None:
+                _admit(outs, access, (access.plugin_entry(plugin.name),), Because.LOADOUT)
+    tail = {key: out for key, out in outs.found.items() if key not in head}
+    return Base(head={key: outs.found[key] for key in head}, tail=tail)
+
+
+def _admit(outs: Outs, access: Access, held: Iterable[Entry], because: Because) -> None:
+    for entry in held:
+        for tool in entry.tools:
+            if access.permits(tool):
+                outs.add(tool, entry, ALWAYS, because)
+
+
+def _admit_switched(outs: Outs, access: Access) -> None:
+    """Add what only a switch grants: it is out from the start (P2)."""
+    for tool in access.switched_on():
+        reasons = access.decide(tool).reasons
+        if all(reason.code == "granted_switch" for reason in reasons) and access.permits(tool):
+            outs.add(tool, access.entry_for(tool), ALWAYS, Because.SWITCH)
+
+
+def outs_of(access: Access, state: State) -> Mapping[str, Out]:
+    """Return every tool that is out by its id: the base, then what was loaded, in order (F1)."""
+    start = _narrowed(access, state)
+    if not state.leases:
+        return start
+    outs = Outs(access, start)
+    for lease in state.leases:
+        for tool, entry in leased_tools(access, lease):
+            outs.add(tool, entry, lease.until, lease.because)
+    if state.loadout is not None:
+        keep = _kept_by_loadout(access, state.loadout)
+        return {k: o for k, o in outs.found.items() if keep(o)}
+    return outs.found
+
+
+def _narrowed(access: Access, state: State) -> Mapping[str, Out]:
+    known = base(access)
+    both = {**known.head, **known.tail}
+    if state.loadout is None:
+        return both
+    keep = _kept_by_loadout(access, state.loadout)
+    return {key: out for key, out in both.items() if keep(out)}
+
+
+def _kept_by_loadout(access: Access, name: str):
+    """Return whether a session's active loadout keeps a tool: essentials always (L7)."""
+    merged = merge(name, access.world.loadouts)
+    plugins = access.world.catalog.plugins
+
+    def keep(out: Out) -> bool:
+        plugin = plugins[out.tool.plugin]
+        return Because.ESSENTIAL in out.because or merged.includes(plugin.name, plugin.category) is not None
+
+    return keep
+
+
+def unavailable(access: Access, out: Out) -> str:
+    """Return why a tool that is out cannot run now, or nothing (P6)."""
+    plugin = access.world.catalog.plugins[out.tool.plugin]
+    return out.tool.unavailable or plugin.variant(out.key).unavailable
+
+
+def order(access: Access, outs: Mapping[str, Out], meta: Iterable[Out]) -> tuple[Out, ...]:
+    """Return what the model gets, in the order of F1, without what is unavailable."""
+    head = base(access).head
+    front = [out for key, out in outs.items() if key in head]
+    back = [out for key, out in outs.items() if key not in head]
+    return tuple(out for group in (front, meta, back) for out in group if not _away(access, out))
+
+
+def _away(access: Access, out: Out) -> bool:
+    return Because.META not in out.because and bool(unavailable(access, out))
+
+
+def meta_outs(tools: Iterable[Tool]) -> tuple[Out, ...]:
+    """Return the meta-tools as a surface holds them."""
+    return tuple(Out(tool=tool, until=ALWAYS, because=(Because.META,)) for tool in tools)
+
+
+def resolve(access: Access, state: State, *, session: str | None = None, meta: Iterable[Tool] = ()) -> Surface:
+    """Return the surface: total, deterministic, its cost that of what is out."""
+    outs = outs_of(access, state)
+    return Surface(
+        agent=access.agent.name,
+        session=session,
+        turn=state.turn,
+        tools=order(access, outs, meta_outs(meta)),
+    )
+
+
+def loadable(access: Access) -> bool:
+    """Return whether the agent has anything that it may load, so that it needs meta-tools (T4)."""
+    known: bool | None = access.__dict__.get("_loadable")
+    if known is None:
+        known = access.__dict__["_loadable"] = _loadable(access)
+    return known
+
+
+def _loadable(access: Access) -> bool:
+    start = base(access)
+    out = start.head.keys() | start.tail.keys()
+    catalog = access.world.catalog
+    for name in access.toolkits:
+        if name in access.agent.initial_toolkits or not access.may_load_toolkit(name):
+            continue
+        for entry in access.toolkits[name]:
+            if any(t.id not in out and access.permits(t) for t in entry.tools):
+                return True
+            unseen = not catalog.plugins[entry.plugin].variant(entry.key).known
+            if unseen and access.grants_unseen(catalog.plugins[entry.plugin]):
+                return True
+    for plugin in catalog.plugins.values():
+        if plugin.tools:
+            if any(tool.id not in out and access.permits(tool) for tool in plugin.tools):
+                return True
+        elif plugin.name not in access.plugins_out and access.grants_unseen(plugin):
+            return True
+    return False
+
+
+def explain(access: Access, state: State, tool: Tool, *, known_conflict: str = "") -> Explanation:
+    """Return the four predicates for a tool and the chain of reasons (F5)."""
+    decision = access.decide(tool)
+    out = outs_of(access, state).get(tool.id)
+    plugin = access.world.catalog.plugins[tool.plugin]
+    entry = access.entry_for(tool)
+    fault = tool.unavailable or plugin.variant(out.key if out else entry.key).unavailable
+    loaded = out is not None
+    reasons = list(decision.reasons)
+    if out is not None:
+        reasons.extend(_lease_reason(access, state, out, because) for because in out.because)
+    elif decision.permitted:
+        reasons.append(Reason(code="not_loaded", text="It is not loaded; it may be."))
+    if known_conflict:
+        reasons.append(Reason(code="conflict", text=known_conflict))
+    if fault and decision.permitted:
+        reasons.append(Reason(code="unavailable", text=fault, where=plugin.place))
+    return Explanation(
+        tool=tool.wire,
+        permitted=decision.permitted,
+        loaded=loaded,
+        visible=loaded and not fault,
+        callable=decision.permitted and loaded and not fault,
+        reasons=tuple(reasons),
+    )
+
+
+_LEASE_TEXT: Mapping[Because, str] = {
+    Because.ESSENTIAL: "It is out because it is essential; it cannot be unloaded.",
+    Because.STATIC: "It is out because it is a static tool; it cannot be unloaded.",
+    Because.META: "It is out because tools can be loaded.",
+    Because.INITIAL: "It is out because its toolkit is initial; it is sticky.",
+    Because.SWITCH: "It is out because only a switch grants it; it is sticky.",
+    Because.LOADOUT: "It is out because the agent's loadout makes it active; it is sticky.",
+    Because.LOADED: "It is out because it was loaded.",
+    Because.FALLBACK: "It is out for this turn, by fallback.",
+}
+
+
+def _lease_reason(access: Access, state: State, out: Out, because: Because) -> Reason:
+    if because is Because.REQUIRED:
+        return Reason(code="loaded_required", text=f"It is out because {_needing(access, out)} it.")
+    text = _LEASE_TEXT[because]
+    if because in (Because.LOADED, Because.FALLBACK):
+        found = _lease_of(access, state, out, because)
+        if found is not None:
+            text = (
+                f"It is out because {found.subject.kind} '{found.subject.name}' was loaded in turn "
+                f"{found.loaded_turn}, until {found.until}."
+            )
+    return Reason(code=f"loaded_{because.value}", text=text)
+
+
+def _needing(access: Access, out: Out) -> str:
+    tools = (access.world.catalog.by_id(tool_id) for tool_id in out.needed_by)
+    names = [tool.wire for tool in tools if tool is not None]
+    return f"{', '.join(names)} {'requires' if len(names) == 1 else 'require'}"
+
+
+def _lease_of(access: Access, state: State, out: Out, because: Because) -> Lease | None:
+    for lease in state.leases:
+        if lease.because is because and any(tool.id == out.tool.id for tool, _ in leased_tools(access, lease)):
+            return lease
+    return None

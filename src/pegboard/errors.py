@@ -1,0 +1,135 @@
+"""The errors that Pegboard raises, one tree.
+
+::
+
+    PegboardError
+    ├── ConfigError          a configuration that cannot be used
+    ├── UnknownAgentError    an agent that does not exist, or that the principal may not use
+    ├── StoreError           state that cannot be read or written
+    │   ├── StoreBusyError       other writers kept it locked for longer than the deadline
+    │   └── StoreSchemaError     a database that is damaged, or newer than this version
+    ├── ToolUnavailableError a plugin that is granted but cannot run now (P6)
+    ├── UpstreamError        a server that failed, hung or went away
+    │   └── UpstreamTimeoutError it did not answer in time
+    └── UsageError           a call of the library or the command that cannot mean anything
+
+A refused load or call is not an exception: it is an ``Outcome`` or a ``CallAnswer`` with a status.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pegboard.core.tools import Place, Problem
+
+__all__ = [
+    "ConfigError",
+    "PegboardError",
+    "StoreBusyError",
+    "StoreError",
+    "StoreSchemaError",
+    "ToolUnavailableError",
+    "UnknownAgentError",
+    "UpstreamError",
+    "UpstreamTimeoutError",
+    "UsageError",
+]
+
+
+class PegboardError(Exception):
+    """Say what went wrong, where, and what would be right.
+
+    ``code`` is stable and listed in ``docs/errors.md``; ``message`` is one sentence; ``hint`` says
+    what to do; ``location`` is the place in a file where the cause stands, if it stands in one.
+    """
+
+    code = "error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        hint: str = "",
+        location: Place | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.location = location
+        if code is not None:
+            self.code = code
+
+    def __str__(self) -> str:
+        where = f"{self.location}: " if self.location is not None else ""
+        hint = f" {self.hint}" if self.hint else ""
+        return f"{where}{self.message}{hint}"
+
+
+class ConfigError(PegboardError):
+    """Refuse a configuration; ``problems`` holds every one of its problems."""
+
+    code = "config_invalid"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        problems: Sequence[Problem] = (),
+        code: str | None = None,
+        hint: str = "",
+        location: Place | None = None,
+    ) -> None:
+        super().__init__(message, code=code, hint=hint, location=location)
+        self.problems = tuple(problems)
+
+
+class UnknownAgentError(PegboardError):
+    """Refuse an agent that does not exist; one that a token does not list looks the same (G2)."""
+
+    code = "unknown_agent"
+
+
+class StoreError(PegboardError):
+    """Report state that cannot be read or written."""
+
+    code = "store_failed"
+
+
+class StoreBusyError(StoreError):
+    """Report a store that other writers kept locked past the deadline."""
+
+    code = "store_busy"
+
+
+class StoreSchemaError(StoreError):
+    """Report a database that is damaged or newer than this version understands."""
+
+    code = "store_schema"
+
+
+class ToolUnavailableError(PegboardError):
+    """Report a plugin that is granted but cannot run now; the hint says what to do (P6)."""
+
+    code = "tool_unavailable"
+
+
+class UpstreamError(PegboardError):
+    """Report a server that failed or went away in the middle of a request."""
+
+    code = "upstream_failed"
+
+
+class UpstreamTimeoutError(UpstreamError):
+    """Report a server that did not answer in time."""
+
+    code = "upstream_timeout"
+
+
+class UsageError(PegboardError):
+    """Refuse a call of the library or the command that cannot mean anything."""
+
+    code = "usage"

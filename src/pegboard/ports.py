@@ -1,0 +1,299 @@
+"""What the engine needs from the outside, as Protocols; adapters implement them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from pegboard.core.specs import PluginSpec
+from pegboard.core.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKey:
+    """Name one session's state (S1)."""
+
+    principal: str
+    agent: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredState:
+    """Hold a stored state: JSON text, a version that is never used twice, seconds since the epoch."""
+
+    text: str
+    version: int
+    updated_at: float = 0.0
+
+
+class SessionStore(Protocol):
+    """Keep the state of sessions; writers compare and swap (S2)."""
+
+    async def load(self, key: SessionKey) -> StoredState | None:
+        """Return the stored state, or None where there is none."""
+        ...
+
+    async def save(self, key: SessionKey, text: str | None, *, expected: int) -> int | None:
+        """Store the text if the stored version is still ``expected`` (0: none is stored).
+
+        Returns the new version (0 after a removal: ``text`` None), or None if another writer was
+        first. The change survives kill -9 once this returns (S2).
+        """
+        ...
+
+    async def sessions(
+        self, *, principal: str | None = None, agent: str | None = None
+    ) -> Sequence[tuple[SessionKey, StoredState]]:
+        """Return what is stored, newest change first."""
+        ...
+
+
+class PermissionStore(Protocol):
+    """Keep the switches that were set at run time (P2)."""
+
+    async def switches(self, agent: str) -> Mapping[str, bool]:
+        """Return the stored booleans of an agent."""
+        ...
+
+    async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
+        """Store a boolean, or remove it (None)."""
+        ...
+
+    async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
+        """Return the stored booleans of every agent."""
+        ...
+
+    async def revision(self) -> int:
+        """Return a number that grows with every change by any process; cheap enough for every call."""
+        ...
+
+
+class ManifestStore(Protocol):
+    """Keep what servers and plugins said of themselves, so that lists need nothing started (G8)."""
+
+    async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
+        """Return the stored manifest of a plugin whose specification has this fingerprint."""
+        ...
+
+    async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
+        """Store a manifest in place of an older one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord:
+    """Hold one line of the audit trail (X4); ``arguments`` is a keyed digest, never the arguments.
+
+    ``kind`` is load, unload, evict, deny, call, permission …; ``duration`` is in milliseconds.
+    """
+
+    at: datetime
+    kind: str
+    principal: str
+    agent: str
+    session: str
+    turn: int
+    subject: str
+    decision: str
+    reason: str = ""
+    duration: float | None = None
+    outcome: str = ""
+    arguments: str = ""
+
+
+class AuditLog(Protocol):
+    """Keep the audit trail: decisions at once, calls within 50 ms (S2)."""
+
+    async def record(self, entry: AuditRecord) -> None:
+        """Store a decision before returning."""
+        ...
+
+    def record_later(self, entry: AuditRecord) -> None:
+        """Store a call within 50 ms, in a batch."""
+        ...
+
+    async def entries(
+        self,
+        *,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[AuditRecord]:
+        """Return the newest entries first."""
+        ...
+
+    async def digest_key(self) -> bytes:
+        """Return the secret with which arguments are digested; made once, kept in the store."""
+        ...
+
+
+class Store(SessionStore, PermissionStore, ManifestStore, AuditLog, Protocol):
+    """Keep everything that outlives a process in one place."""
+
+    async def open(self) -> None:
+        """Make the store ready; raises ``StoreError`` where it cannot be."""
+        ...
+
+    async def aclose(self) -> None:
+        """Write what is still to be written and let go."""
+        ...
+
+
+Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
+    """Say on whose behalf a tool is called.
+
+    ``scope`` names the pool from which a connection is taken (G9). ``progress`` takes what the tool
+    reports (progress, total, message). ``meta`` is the request's ``_meta`` for the upstream.
+    """
+
+    principal: str = "local"
+    agent: str = ""
+    session: str = ""
+    scope: str = "shared"
+    progress: Progress | None = None
+    meta: JsonObject = field(default=EMPTY)
+    extra: Mapping[str, Any] = field(default=EMPTY)
+
+
+class Source(Protocol):
+    """Bring plugins of one kind in, and run their tools."""
+
+    def handles(self, spec: PluginSpec) -> bool:
+        """Return whether this source brings in plugins of this kind."""
+        ...
+
+    def fingerprint(self, spec: PluginSpec) -> str:
+        """Return a text that changes when a stored manifest no longer counts; "" for never stored."""
+        ...
+
+    async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
+        """Start or construct the plugin and return what it offers.
+
+        Raises ``ToolUnavailableError`` with what to do, or ``UpstreamError`` (P6).
+        """
+        ...
+
+    async def call(
+        self,
+        spec: PluginSpec,
+        overrides: JsonObject,
+        tool: Tool,
+        arguments: JsonObject,
+        context: CallContext,
+    ) -> CallResult:
+        """Run one tool; arguments are validated already.
+
+        A failure of the tool itself is a result with ``is_error``; raises ``ToolUnavailableError``
+        or ``UpstreamError`` where nothing could run or nothing came back.
+        """
+        ...
+
+    def on_changed(self, callback: Callable[[str], None]) -> None:
+        """Call back with the name of a plugin whose tools have changed by themselves."""
+        ...
+
+    async def aclose(self) -> None:
+        """Stop whatever was started."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """Hold one answer of a search; ``score`` grows with relevance, between 0 and 1."""
+
+    tool: Tool
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankContext:
+    """Hold what the host knows of the conversation (P3)."""
+
+    messages: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
+
+
+class Ranker(Protocol):
+    """Order tools by how well they answer what is needed."""
+
+    def rank(
+        self,
+        queries: Sequence[str],
+        permitted: Sequence[Tool],
+        context: RankContext,
+        *,
+        limit: int,
+    ) -> list[Ranked]:
+        """Return the best tools, best first, with statistics of only the permitted ones (P3).
+
+        An exact name comes first. ``permitted`` is the same object as long as nothing changed, so
+        that an index over it can be kept.
+        """
+        ...
+
+
+class TokenCounter(Protocol):
+    """Count tokens with a real tokenizer (F4)."""
+
+    def count(self, text: str) -> int:
+        """Return how many tokens the text takes."""
+        ...
+
+
+class ArgumentValidator(Protocol):
+    """Check the arguments of a call against the tool's schema (X2)."""
+
+    def problems(self, tool: Tool, arguments: JsonObject) -> list[str]:
+        """Return one sentence per problem, naming the argument and what was expected."""
+        ...
+
+
+class EventSink(Protocol):
+    """Take what happened: loaded, unloaded, evicted, denied, called, turn_ended."""
+
+    def emit(self, name: str, record: JsonObject) -> None:
+        """Take one event; must not raise and must not wait."""
+        ...
+
+
+class Clock(Protocol):
+    """Tell the time."""
+
+    def now(self) -> datetime:
+        """Return the time of day, aware of its zone."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return seconds that only grow."""
+        ...
+
+
+__all__ = [
+    "ArgumentValidator",
+    "AuditLog",
+    "AuditRecord",
+    "CallContext",
+    "Clock",
+    "EventSink",
+    "ManifestStore",
+    "PermissionStore",
+    "Progress",
+    "RankContext",
+    "Ranked",
+    "Ranker",
+    "SessionKey",
+    "SessionStore",
+    "Source",
+    "Store",
+    "StoredState",
+    "TokenCounter",
+]
