@@ -1,0 +1,162 @@
+"""What every dialect is made of: a view of the session, the steps it may ask for, its payload."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pegboard.core.agents import Activation
+from pegboard.core.commands import Command, Outcome
+from pegboard.core.leases import Until
+from pegboard.core.permissions import Access
+from pegboard.core.sessions import State
+from pegboard.core.tools import JsonObject, Tool
+
+META_PLUGIN = "pegboard"
+READ_ONLY: JsonObject = {"readOnlyHint": True, "openWorldHint": False}
+CHANGES_LIST: JsonObject = {
+    "readOnlyHint": False,
+    "destructiveHint": False,
+    "idempotentHint": True,
+    "openWorldHint": False,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Show a dialect the session: what it may, what is out, what is hinted.
+
+    ``hints`` are there only where the host says them in the meta-tools' descriptions.
+    """
+
+    access: Access
+    state: State
+    stable: bool = True
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Ask for the tools that answer these needs best."""
+
+    queries: tuple[str, ...]
+    limit: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTool:
+    """Hold one answer of a search."""
+
+    name: str
+    plugin: str
+    description: str
+    score: float
+    loaded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Hold what a search brought, best first, and how to go on."""
+
+    query: tuple[str, ...]
+    results: tuple[FoundTool, ...]
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """Answer a step: what a command did and how the session looks after it, or what was found."""
+
+    view: View
+    outcome: Outcome | None = None
+    found: Found | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    """Hold what a meta-tool answers.
+
+    ``schemas`` are the tools whose schemas the model needs now; ``inline`` says that ``value``
+    holds them already.
+    """
+
+    value: JsonObject | str
+    is_error: bool = False
+    schemas: tuple[Tool, ...] = ()
+    inline: bool = False
+    sort_keys: bool = False
+
+    def text(self) -> str:
+        """Return the payload as the text of its block."""
+        if isinstance(self.value, str):
+            return self.value
+        return json.dumps(self.value, ensure_ascii=False, sort_keys=self.sort_keys)
+
+
+Step = Command | Search
+Conversation = Generator[Step, Done, Payload]
+
+
+class Dialect(Protocol):
+    """Define meta-tools, and carry a call of one through: ask for steps, answer with a payload."""
+
+    @property
+    def name(self) -> str:
+        """Return the name by which agents choose it."""
+        ...
+
+    @property
+    def activation(self) -> Activation | None:
+        """Return when loads take effect where the dialect says so itself (D2)."""
+        ...
+
+    @property
+    def lease(self) -> Until:
+        """Return how long loads stand by default."""
+        ...
+
+    def tools(self, view: View) -> tuple[Tool, ...]:
+        """Return the definitions of the meta-tools."""
+        ...
+
+    def run(self, view: View, name: str, arguments: JsonObject) -> Conversation:
+        """Yield steps, take what they did, return the payload; arguments are valid already."""
+        ...
+
+
+def meta_tool(
+    name: str,
+    description: str,
+    properties: Mapping[str, Any] | None = None,
+    *,
+    required: Sequence[str] = (),
+    annotations: JsonObject = CHANGES_LIST,
+) -> Tool:
+    """Return the definition of a meta-tool."""
+    schema: dict[str, Any] = {"type": "object", "properties": dict(properties or {})}
+    if required:
+        schema["required"] = list(required)
+    return Tool(
+        plugin=META_PLUGIN,
+        name=name,
+        wire=name,
+        description=description,
+        input_schema=schema,
+        annotations=annotations,
+    )
+
+
+def schema_of(tool: Tool) -> JsonObject:
+    """Return name, description and input schema of a tool, as an answer carries them."""
+    return {
+        "name": tool.wire,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+    }
+
+
+def with_hints(text: str, hints: tuple[str, ...]) -> str:
+    """Return a description followed by the hints, one line each."""
+    return "\n".join((text, *hints)) if hints else text

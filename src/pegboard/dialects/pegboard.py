@@ -1,0 +1,147 @@
+"""The default dialect: search, load, unload, each over a list of names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pegboard.core.agents import Activation
+from pegboard.core.commands import FINE, Item, Load, Outcome, Unload
+from pegboard.core.hints import first_sentence
+from pegboard.core.leases import IDLE_TURNS, TURN, UNLOAD, Lease, Until
+from pegboard.core.resolving import outs_of
+from pegboard.core.sessions import leased_tools
+from pegboard.core.tools import JsonObject, Tool
+from pegboard.dialects.names import (
+    READ_ONLY,
+    Conversation,
+    Found,
+    Payload,
+    Search,
+    View,
+    meta_tool,
+    schema_of,
+    with_hints,
+)
+
+KEEP = {"turn": TURN, "idle": Until("idle", IDLE_TURNS), "session": UNLOAD}
+_NAMES = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+_STRINGS = {"anyOf": [_NAMES, {"type": "string"}]}
+MOST_RESULTS = 20
+
+
+class PegboardDialect:
+    """Offer ``search_tools``, ``load_tools`` and ``unload_tools``."""
+
+    name = "pegboard"
+    activation: Activation | None = None
+    lease = UNLOAD
+
+    def tools(self, view: View) -> tuple[Tool, ...]:
+        """Return the three definitions; hints stand in that of ``load_tools``."""
+        return (
+            meta_tool(
+                "search_tools",
+                "Find tools that are not listed. Search before saying that something cannot be done. "
+                "One short query per thing needed.",
+                {
+                    "queries": _STRINGS,
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS},
+                },
+                required=("queries",),
+                annotations=READ_ONLY,
+            ),
+            meta_tool(
+                "load_tools",
+                with_hints(
+                    "Load tools, plugins or toolkits by name; answers with their schemas."
+                    + (" Available:" if view.hints else ""),
+                    view.hints,
+                ),
+                {"names": _STRINGS, "keep": {"enum": list(KEEP)}},
+                required=("names",),
+            ),
+            meta_tool(
+                "unload_tools",
+                "Hang back loaded tools that are no longer needed.",
+                {"names": _STRINGS},
+                required=("names",),
+            ),
+        )
+
+    def run(self, view: View, name: str, arguments: JsonObject) -> Conversation:  # noqa: ARG002
+        """Carry a call through."""
+        match name:
+            case "search_tools":
+                done = yield Search(queries=_strings(arguments["queries"]), limit=arguments.get("limit", 5))
+                return _found_payload(done.found)
+            case "load_tools":
+                names = _strings(arguments["names"])
+                until = KEEP[arguments["keep"]] if "keep" in arguments else None
+                done = yield Load(names=names, until=until)
+                return _load_payload(done.view, done.outcome)
+            case _:
+                done = yield Unload(names=_strings(arguments["names"]))
+                return _payload(done.outcome, [_item(i) for i in _items(done.outcome)])
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    """Return the names of a list; a plain string is taken too."""
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _items(outcome: Outcome | None) -> tuple[Item, ...]:
+    return outcome.items if outcome is not None else ()
+
+
+def _item(item: Item) -> dict[str, Any]:
+    return {
+        "name": item.name,
+        "status": item.status,
+        "message": item.message,
+        **item.details,
+    }
+
+
+def _payload(outcome: Outcome | None, items: list[dict[str, Any]], schemas: tuple[Tool, ...] = ()) -> Payload:
+    status = outcome.status if outcome is not None else "refused"
+    value: dict[str, Any] = {"status": status, "items": items}
+    if outcome is not None and outcome.takes_effect is not None:
+        value["takes_effect"] = outcome.takes_effect
+    return Payload(value=value, is_error=status == "refused", schemas=schemas, inline=True)
+
+
+def _load_payload(view: View, outcome: Outcome | None) -> Payload:
+    items: list[dict[str, Any]] = []
+    outs = outs_of(view.access, view.state)
+    schemas: dict[str, Tool] = {}
+    for item in _items(outcome):
+        entry = _item(item)
+        if item.status in FINE and item.subject is not None:
+            probe = Lease(subject=item.subject, until=UNLOAD)
+            fresh = [t for t, _ in leased_tools(view.access, probe) if t.id in outs]
+            entry["tools"] = [schema_of(t) for t in fresh if t.id not in schemas]
+            schemas.update((tool.id, tool) for tool in fresh)
+        items.append(entry)
+    required = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
+    payload = _payload(outcome, items, tuple(schemas.values()))
+    if required and isinstance(payload.value, dict):
+        payload.value["required_tools"] = [schema_of(tool) for tool in required]
+    return payload
+
+
+def _found_payload(found: Found | None) -> Payload:
+    results = found.results if found is not None else ()
+    value: dict[str, Any] = {
+        "status": "ok",
+        "results": [
+            {
+                "name": result.name,
+                "description": first_sentence(result.description)[:200],
+                **({"loaded": True} if result.loaded else {}),
+            }
+            for result in results
+        ],
+    }
+    if found is not None and found.hint:
+        value["hint"] = found.hint
+    return Payload(value=value)

@@ -1,0 +1,172 @@
+"""The dialect of seed 000: list, load and unload one toolkit at a time, next request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pegboard.core.agents import Activation
+from pegboard.core.commands import Item, Load, Unload
+from pegboard.core.leases import UNLOAD
+from pegboard.core.naming import one_line
+from pegboard.core.sessions import heal
+from pegboard.core.tools import JsonObject, Tool
+from pegboard.dialects.names import (
+    READ_ONLY,
+    Conversation,
+    Payload,
+    View,
+    meta_tool,
+    with_hints,
+)
+
+TOOL = "dynamic_tools"
+_TAKES_EFFECT = frozenset({"already_loaded", "loaded", "not_loaded", "unloaded"})
+_NAME = {"toolkit": {"type": "string", "description": "Name of the toolkit."}}
+
+
+class ToolkitsDialect:
+    """Offer ``list_toolkits``, ``load_tools`` and ``unload_tools``."""
+
+    name = "toolkits"
+    activation: Activation | None = "next_request"
+    lease = UNLOAD
+
+    def tools(self, view: View) -> tuple[Tool, ...]:
+        """Return the three definitions; hints stand in that of ``load_tools``."""
+        return (
+            meta_tool(
+                "list_toolkits",
+                "List the toolkits that can be loaded: what they are for, their tools, and whether they are loaded.",
+                annotations=READ_ONLY,
+            ),
+            meta_tool(
+                "load_tools",
+                with_hints("Load one toolkit; its tools come with the next request.", view.hints),
+                _NAME,
+                required=("toolkit",),
+            ),
+            meta_tool(
+                "unload_tools",
+                "Unload one toolkit; its tools go with the next request.",
+                _NAME,
+                required=("toolkit",),
+            ),
+        )
+
+    def run(self, view: View, name: str, arguments: JsonObject) -> Conversation:
+        """Carry a call through."""
+        if name == "list_toolkits":
+            return Payload(value=_listing(view), sort_keys=True)
+        toolkit = str(arguments["toolkit"])
+        known = _resolve(view, toolkit)
+        refused = _unreachable(view, toolkit, known)
+        if refused is not None:
+            return refused
+        subject = f"toolkit:{known}"
+        done = yield Load(names=(subject,)) if name == "load_tools" else Unload(names=(subject,))
+        item = done.outcome.items[0] if done.outcome is not None else None
+        return _answer(done.view, str(known), item)
+
+
+def allowed(view: View) -> tuple[str, ...]:
+    """Return the toolkits that the agent may load, in the order in which they were allowed."""
+    return tuple(name for name in view.access.toolkits if view.access.may_load_toolkit(name))
+
+
+def loaded(view: View) -> tuple[str, ...]:
+    """Return the toolkits that are loaded, in the order in which they were allowed."""
+    state = heal(view.access, view.state)
+    held = {lease.subject.name for lease in state.leases if lease.subject.kind == "toolkit"}
+    held |= set(view.access.agent.initial_toolkits)
+    return tuple(name for name in allowed(view) if name in held)
+
+
+def _listing(view: View) -> dict[str, Any]:
+    out = loaded(view)
+    return {
+        "status": "ok",
+        "tool": TOOL,
+        "loaded_toolkits": list(out),
+        "toolkits": [
+            {
+                "name": name,
+                "description": one_line(view.access.toolkit(name).description),
+                "tool_names": _tool_names(view, name),
+                "loaded": name in out,
+                "sticky": name in view.access.agent.initial_toolkits,
+            }
+            for name in allowed(view)
+        ],
+    }
+
+
+def _tool_names(view: View, toolkit: str) -> list[str]:
+    """Return the members as written, without those of which nothing is permitted (P9)."""
+    plugins = view.access.world.catalog.plugins
+    return [
+        entry.member.name
+        for entry in view.access.toolkits[toolkit]
+        if any(view.access.permits(tool) for tool in entry.tools)
+        or (not entry.tools and view.access.grants_unseen(plugins[entry.plugin]))
+    ]
+
+
+def _resolve(view: View, name: str) -> str | None:
+    """Return the declared toolkit of this name: exact, then the only one that differs in case."""
+    toolkits = view.access.world.toolkits
+    if name in toolkits:
+        return name
+    near = [known for known in toolkits if known.casefold() == name.casefold()]
+    return near[0] if len(near) == 1 else None
+
+
+def _unreachable(view: View, asked: str, known: str | None) -> Payload | None:
+    """Return the answer for a toolkit that does not exist or is not this agent's (seed 000)."""
+    names = allowed(view)
+    if known is not None and known in names:
+        return None
+    choice = f" Allowed toolkits: {', '.join(names) or 'none'}."
+    if known is None:
+        shown = one_line(asked, limit=100)
+        status, message = "unknown", f"Toolkit '{shown}' does not exist.{choice}"
+    else:
+        status, message = "not_allowed", f"Toolkit '{known}' is not allowed for this agent.{choice}"
+    return _payload(view, asked, status, message, allowed_toolkits=list(names))
+
+
+def _answer(view: View, toolkit: str, item: Item | None) -> Payload:
+    if item is None:
+        return _payload(view, toolkit, "error", "Nothing was done.")
+    if item.status == "not_found":
+        names = allowed(view)
+        message = f"Toolkit '{toolkit}' is not allowed for this agent."
+        return _payload(view, toolkit, "not_allowed", message, allowed_toolkits=list(names))
+    extra: dict[str, Any] = dict(item.details)
+    if item.status in _TAKES_EFFECT:
+        extra["takes_effect"] = "next_request"
+    schemas: tuple[Tool, ...] = ()
+    if item.status in ("loaded", "already_loaded"):
+        entries = view.access.toolkits.get(toolkit, ())
+        schemas = tuple(t for e in entries for t in e.tools if view.access.permits(t))
+    return _payload(view, toolkit, item.status, item.message, schemas=schemas, **extra)
+
+
+def _payload(
+    view: View,
+    toolkit: str,
+    status: str,
+    message: str,
+    *,
+    schemas: tuple[Tool, ...] = (),
+    **extra: Any,
+) -> Payload:
+    value = {
+        "status": status,
+        "tool": TOOL,
+        "toolkit": toolkit,
+        "loaded_toolkits": list(loaded(view)),
+        "message": message,
+        **extra,
+    }
+    failed = status not in _TAKES_EFFECT
+    return Payload(value=value, is_error=failed, schemas=schemas, sort_keys=True)
