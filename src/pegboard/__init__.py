@@ -1,0 +1,74 @@
+"""Pegboard decides which tools a language model sees at each step, why, and what that costs.
+
+The names here are the public ones; nothing is imported before it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard as Pegboard
+    from pegboard.assembly import SyncPegboard as SyncPegboard
+    from pegboard.board.session import Session as Session
+    from pegboard.core.calls import CallAnswer as CallAnswer
+    from pegboard.core.commands import Item as Item
+    from pegboard.core.commands import Outcome as Outcome
+    from pegboard.core.delivery import Cache as Cache
+    from pegboard.core.delivery import Host as Host
+    from pegboard.core.surfaces import Costs as Costs
+    from pegboard.core.surfaces import Explanation as Explanation
+    from pegboard.core.surfaces import Surface as Surface
+    from pegboard.core.tools import CallResult as CallResult
+    from pegboard.core.tools import Plugin as Plugin
+    from pegboard.core.tools import Tool as Tool
+    from pegboard.errors import ConfigError as ConfigError
+    from pegboard.errors import PegboardError as PegboardError
+    from pegboard.errors import StoreError as StoreError
+    from pegboard.errors import ToolUnavailableError as ToolUnavailableError
+    from pegboard.errors import UnknownAgentError as UnknownAgentError
+    from pegboard.errors import UpstreamError as UpstreamError
+    from pegboard.errors import UsageError as UsageError
+    from pegboard.marks import tool as tool
+
+_HOMES = {
+    "Cache": "core.delivery",
+    "CallAnswer": "core.calls",
+    "CallResult": "core.tools",
+    "ConfigError": "errors",
+    "Costs": "core.surfaces",
+    "Explanation": "core.surfaces",
+    "Host": "core.delivery",
+    "Item": "core.commands",
+    "Outcome": "core.commands",
+    "Pegboard": "assembly",
+    "PegboardError": "errors",
+    "Plugin": "core.tools",
+    "Session": "board.session",
+    "StoreError": "errors",
+    "Surface": "core.surfaces",
+    "SyncPegboard": "assembly",
+    "Tool": "core.tools",
+    "ToolUnavailableError": "errors",
+    "UnknownAgentError": "errors",
+    "UpstreamError": "errors",
+    "UsageError": "errors",
+    "tool": "marks",
+}
+
+__version__ = "0.1.0"
+__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'pegboard' has no attribute {name!r}")
+    value = getattr(import_module(f"pegboard.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted((*_HOMES, "__version__"))

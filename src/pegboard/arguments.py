@@ -1,0 +1,60 @@
+"""Check the arguments of a call against the tool's schema before anything runs (X2)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from pegboard.core.naming import one_line
+from pegboard.core.tools import JsonObject, Tool
+
+_LONGEST = 300
+_MOST = 5
+
+
+class _Validator(Protocol):
+    def iter_errors(self, instance: Any) -> Any: ...
+
+
+class SchemaValidator:
+    """Check with validators that are compiled once for each schema.
+
+    A schema that is itself not valid, or that points outside itself, checks nothing: the tool
+    judges its arguments then.
+    """
+
+    def __init__(self) -> None:
+        self._compiled: dict[str, tuple[JsonObject, _Validator | None]] = {}
+
+    def problems(self, tool: Tool, arguments: JsonObject) -> list[str]:
+        """Return one sentence per problem, naming the argument and what was expected."""
+        validator = self._validator(tool)
+        if validator is None:
+            return []
+        found: list[str] = []
+        for error in validator.iter_errors(dict(arguments)):
+            path = ".".join(str(part) for part in error.instance_path)
+            text = one_line(str(error.message), limit=_LONGEST)
+            found.append(f"argument '{path}': {text}" if path else text)
+            if len(found) == _MOST:
+                break
+        return found
+
+    def _validator(self, tool: Tool) -> _Validator | None:
+        known = self._compiled.get(tool.wire)
+        if known is not None and known[0] is tool.input_schema:
+            return known[1]
+        validator = _compile(tool.input_schema)
+        self._compiled[tool.wire] = (tool.input_schema, validator)
+        return validator
+
+
+def _compile(schema: JsonObject) -> _Validator | None:
+    import jsonschema_rs
+
+    def refuse(uri: str) -> Any:
+        raise ValueError(f"{uri} is outside the schema")
+
+    try:
+        return jsonschema_rs.validator_for(dict(schema), retriever=refuse)
+    except (ValueError, TypeError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
+        return None

@@ -1,0 +1,288 @@
+"""The composition root: the only place that picks adapters."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pegboard.arguments import SchemaValidator
+from pegboard.board import Board, Session
+from pegboard.board.board import Parts
+from pegboard.core.catalog import Catalog
+from pegboard.core.masking import Masker
+from pegboard.core.specs import RegisteredSpec
+from pegboard.core.tools import Problem
+from pegboard.dialects.names import Dialect
+from pegboard.dialects.pegboard import PegboardDialect
+from pegboard.dialects.toolkits import ToolkitsDialect
+from pegboard.errors import ConfigError
+from pegboard.ports import Source, Store
+from pegboard.search.lexical import LexicalRanker
+from pegboard.tokens import OfflineTokenCounter
+
+if TYPE_CHECKING:
+    from pegboard.config.configuration import Configuration
+    from pegboard.sources.mcp.source import McpSource
+
+log = logging.getLogger("pegboard")
+
+QUICKSTART = Path(__file__).parent / "quickstart" / "quickstart.yaml"
+WATCH_SECONDS = 0.5
+
+
+def registered() -> Mapping[str, RegisteredSpec]:
+    """Return the plugins that are known by name; those of installed packages come first."""
+    from pegboard.sources.packages import installed
+    from pegboard.sources.registry import registered as built_in
+
+    return {**built_in(), **installed()}
+
+
+def dialects() -> Mapping[str, Dialect]:
+    """Return every dialect by its name."""
+    known: tuple[Dialect, ...] = (PegboardDialect(), ToolkitsDialect())
+    return {dialect.name: dialect for dialect in known}
+
+
+def choose(path: str | Path | None) -> tuple[Path, bool]:
+    """Return the configuration that is meant, and whether it is the packaged quickstart."""
+    from pegboard.config.loading import find
+
+    if path is not None:
+        return Path(path), False
+    found = find(Path.cwd())
+    return (found, False) if found is not None else (QUICKSTART, True)
+
+
+class Pegboard(Board):
+    """Open a configuration and hand out sessions.
+
+    ::
+
+        async with Pegboard.open("pegboard.yaml") as board:
+            session = await board.session(agent="assistant", session_id="thread-42")
+    """
+
+    configuration: Configuration
+    quickstart: bool
+    _upstreams: McpSource
+    _env: Mapping[str, str]
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        path: str | Path | None = None,
+        *,
+        watch: bool = False,
+        env: Mapping[str, str] | None = None,
+    ) -> AsyncGenerator[Pegboard]:
+        """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
+
+        With ``watch`` edits are taken up while it is open. Raises ``ConfigError``, ``StoreError``.
+        """
+        from pegboard.config.loading import load
+
+        variables = dict(os.environ if env is None else env)
+        chosen, quickstart = choose(path)
+        configuration = load(chosen, registered=registered(), env=variables)
+        masker = Masker(configuration.secrets)
+        store = _store(configuration, quickstart=quickstart)
+        sources, upstreams = _sources(masker)
+        parts = Parts(
+            store=store,
+            sources=sources,
+            ranker=LexicalRanker(),
+            counter=OfflineTokenCounter(),
+            validator=SchemaValidator(),
+            dialects=dialects(),
+        )
+        await store.open()
+        board = cls(parts, masker=masker, env=variables)
+        board.quickstart, board._upstreams, board._env = quickstart, upstreams, variables
+        watcher: asyncio.Task[None] | None = None
+        try:
+            await board._take(configuration)
+            if watch:
+                watcher = asyncio.create_task(board._watch(), name="watch configuration")
+            yield board
+        finally:
+            if watcher is not None:
+                watcher.cancel()
+                with suppress(asyncio.CancelledError):
+                    await watcher
+            await board.aclose()
+
+    @classmethod
+    @contextmanager
+    def open_sync(cls, path: str | Path | None = None) -> Generator[SyncPegboard]:
+        """Open a configuration for code without an event loop; everything blocks."""
+        with _loop_thread() as run:
+            opened = cls.open(path)
+            board = run(opened.__aenter__())
+            try:
+                yield SyncPegboard(board, run)
+            finally:
+                run(opened.__aexit__(None, None, None))
+
+    async def _take(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        await self.adopt(
+            configuration.world(Catalog()),
+            configuration.specs,
+            masker=Masker(configuration.secrets | self.masker.values),
+        )
+
+    async def reload(self) -> list[Problem]:
+        """Take an edit up; a broken one is refused whole and the last good one stays.
+
+        Returns the problems of the file: warnings where it was taken, errors where it was not.
+        """
+        from pegboard.config.loading import inspect
+
+        known = {p.name: tuple(t.name for t in p.tools) for p in self.world.catalog.plugins.values()}
+        configuration, problems = inspect(
+            self.configuration.path,
+            registered=registered(),
+            env=self._env,
+            tools={name: tools for name, tools in known.items() if tools},
+        )
+        if configuration is None:
+            shown = "; ".join(str(p) for p in problems if p.severity == "error")
+            log.warning("the edited configuration is refused, the last good one stays: %s", shown)
+            self.events.emit("configuration_refused", {"problems": [str(p) for p in problems]})
+            return problems
+        await self._take(configuration)
+        return problems
+
+    async def _watch(self) -> None:
+        """Reload when a file or folder that the configuration was read from changes."""
+        seen = _stamps(self.configuration)
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            now = _stamps(self.configuration)
+            if now != seen:
+                seen = now
+                try:
+                    await self.reload()
+                except ConfigError as error:
+                    log.warning("the edited configuration is refused: %s", error)
+
+    def upstream_states(self) -> list[dict[str, Any]]:
+        """Return what is known of each connection to a server, for operators."""
+        return [dict(state) for state in self._upstreams.states()]
+
+
+def _stamps(configuration: Configuration) -> tuple[tuple[str, int, int], ...]:
+    found: list[tuple[str, int, int]] = []
+    for path in (*configuration.files, *configuration.folders):
+        try:
+            stat = path.stat()
+        except OSError:
+            continue
+        found.append((str(path), stat.st_mtime_ns, stat.st_size))
+    return tuple(found)
+
+
+def _store(configuration: Configuration, *, quickstart: bool) -> Store:
+    from pegboard.stores.urls import parse_store_url
+
+    kind, path = parse_store_url(configuration.store, configuration.path.absolute().parent)
+    if quickstart:
+        kind, path = "sqlite", quickstart_store()
+    if kind == "memory" or path is None:
+        from pegboard.stores.memory import MemoryStore
+
+        return MemoryStore()
+    from pegboard.stores.sqlite import SqliteStore
+
+    return SqliteStore(path)
+
+
+def quickstart_store() -> Path:
+    """Return where the quickstart keeps the state of this folder: in the user's state folder."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    digest = hashlib.sha256(str(Path.cwd()).encode(errors="surrogatepass")).hexdigest()[:12]
+    return Path(base) / "pegboard" / f"quickstart-{digest}.db"
+
+
+def _sources(masker: Masker) -> tuple[tuple[Source, ...], McpSource]:
+    from pegboard.sources.agno import AgnoSource
+    from pegboard.sources.mcp import McpSource
+    from pegboard.sources.packages import PackageSource
+    from pegboard.sources.python import PythonSource
+
+    upstreams = McpSource(mask=masker.text)
+    return (upstreams, PythonSource(), PackageSource(), AgnoSource()), upstreams
+
+
+# -- blocking --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _loop_thread() -> Generator[Callable[[Awaitable[Any]], Any]]:
+    """Run an event loop in a thread; yields the function that runs something in it and waits."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="pegboard", daemon=True)
+    thread.start()
+
+    async def wait(what: Awaitable[Any]) -> Any:
+        return await what
+
+    def run(what: Awaitable[Any]) -> Any:
+        future = asyncio.run_coroutine_threadsafe(wait(what), loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    try:
+        yield run
+    finally:
+        run(loop.shutdown_asyncgens())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+class _Blocking:
+    """Offer the methods of an asynchronous object as blocking ones."""
+
+    def __init__(self, target: Any, run: Callable[[Awaitable[Any]], Any]) -> None:
+        self._target = target
+        self._run = run
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._target, name)
+        if not callable(value):
+            return value
+
+        def blocking(*args: Any, **kwargs: Any) -> Any:
+            result: Any = value(*args, **kwargs)
+            if isinstance(result, Awaitable):
+                result = self._run(cast("Awaitable[Any]", result))
+            return SyncSession(result, self._run) if isinstance(result, Session) else result
+
+        blocking.__doc__ = value.__doc__
+        return blocking
+
+
+class SyncSession(_Blocking):
+    """Hold a session whose methods block: see ``Session``."""
+
+
+class SyncPegboard(_Blocking):
+    """Hold a board whose methods block: see ``Pegboard``."""
+
+    @property
+    def permissions(self) -> Any:
+        """Return the permissions, blocking too."""
+        return _Blocking(self._target.permissions, self._run)

@@ -1,0 +1,119 @@
+"""Tell subscribers what happened; write the audit trail (X4)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pegboard.core.masking import Masker
+from pegboard.core.naming import one_line
+from pegboard.core.tools import JsonObject
+from pegboard.errors import UsageError
+from pegboard.ports import AuditLog, AuditRecord, SessionKey
+
+log = logging.getLogger("pegboard")
+
+EVENTS = (
+    "loaded",
+    "unloaded",
+    "evicted",
+    "denied",
+    "called",
+    "turn_ended",
+    "catalog_changed",
+    "configuration_changed",
+    "configuration_refused",
+    "permissions_changed",
+)
+_SUBJECT = 300
+Callback = Callable[[Mapping[str, Any]], object]
+
+
+class Events:
+    """Call back whoever asked for an event; a callback that raises stops nobody else."""
+
+    def __init__(self) -> None:
+        self._callbacks: dict[str, list[Callback]] = {}
+
+    def on(self, event: str, callback: Callback) -> Callable[[], None]:
+        """Subscribe; returns the function that ends it."""
+        if event not in EVENTS:
+            raise UsageError(f"There is no event '{event}'.", hint=f"Events: {', '.join(EVENTS)}.")
+        held = self._callbacks.setdefault(event, [])
+        held.append(callback)
+        return lambda: held.remove(callback) if callback in held else None
+
+    def emit(self, name: str, record: JsonObject) -> None:
+        """Hand one event to its subscribers."""
+        for callback in tuple(self._callbacks.get(name, ())):
+            try:
+                callback({"event": name, **record})
+            except Exception:
+                log.exception("a subscriber of %s failed", name)
+
+
+class Recorder:
+    """Write audit records for one board; no secret and no argument gets into them (X5)."""
+
+    def __init__(self, audit: AuditLog, events: Events, masker: Masker) -> None:
+        self._audit = audit
+        self._events = events
+        self.masker = masker
+        self._key: bytes | None = None
+
+    async def digest(self, arguments: JsonObject) -> str:
+        """Return the keyed digest of a call's arguments."""
+        if self._key is None:
+            self._key = await self._audit.digest_key()
+        text = json.dumps(arguments, sort_keys=True, default=str).encode(errors="surrogatepass")
+        return hmac.new(self._key, text, hashlib.sha256).hexdigest()[:16]
+
+    def _record(self, key: SessionKey, turn: int, fields: dict[str, Any]) -> AuditRecord:
+        subject = self._shown(fields.pop("subject", ""))
+        reason = self._shown(fields.pop("reason", ""))
+        return AuditRecord(
+            at=datetime.now(UTC),
+            principal=key.principal,
+            agent=key.agent,
+            session=key.session,
+            turn=turn,
+            subject=subject,
+            reason=reason,
+            **fields,
+        )
+
+    def _shown(self, text: str) -> str:
+        return self.masker.text(one_line(text, limit=_SUBJECT))
+
+    async def decided(self, key: SessionKey, turn: int, event: str | None, **fields: Any) -> None:
+        """Write a decision at once, then tell subscribers."""
+        record = self._record(key, turn, fields)
+        await self._audit.record(record)
+        self._tell(event, record)
+
+    def called(self, key: SessionKey, turn: int, **fields: Any) -> None:
+        """Write a call soon, and tell subscribers."""
+        record = self._record(key, turn, {"kind": "call", "decision": "allowed", **fields})
+        self._audit.record_later(record)
+        self._tell("called", record)
+
+    def _tell(self, event: str | None, record: AuditRecord) -> None:
+        if event is not None:
+            self._events.emit(
+                event,
+                {
+                    "principal": record.principal,
+                    "agent": record.agent,
+                    "session": record.session,
+                    "turn": record.turn,
+                    "subject": record.subject,
+                    "decision": record.decision,
+                    "reason": record.reason,
+                    "outcome": record.outcome,
+                },
+            )

@@ -1,0 +1,231 @@
+"""Keep the catalog up with what sources say of their plugins."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pegboard.core.catalog import Catalog
+from pegboard.core.loadouts import category_of
+from pegboard.core.masking import Masker
+from pegboard.core.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.tools import (
+    EMPTY,
+    Frozen,
+    JsonObject,
+    Manifest,
+    Plugin,
+    Tool,
+    Variant,
+    variant_key,
+)
+from pegboard.errors import PegboardError, ToolUnavailableError
+from pegboard.ports import ManifestStore, Source
+
+log = logging.getLogger("pegboard")
+
+LOOK_WAIT = 5.0
+"""Seconds that a surface or a search waits for plugins that have not been seen yet."""
+
+IN_PROCESS = frozenset({"python", "entry_point"})
+"""Kinds whose plugins are brought in as soon as somebody looks; others when they are loaded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """Name a plugin under the overrides with which it is wanted."""
+
+    plugin: str
+    overrides: JsonObject = field(default=EMPTY)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return the plugin and the key of its variant."""
+        return self.plugin, variant_key(self.overrides)
+
+
+def plugin_of(spec: PluginSpec) -> Plugin:
+    """Return the plugin that a specification describes, before its source has been asked."""
+    category = spec.category or category_of(spec.name)
+    match spec:
+        case ServerSpec():
+            fault = {"": Variant(unavailable=spec.unavailable)} if spec.unavailable else {}
+            return Plugin(
+                name=spec.name,
+                kind="server",
+                description=spec.description,
+                category=category,
+                prefix=spec.prefix,
+                shared_only=spec.shared_only,
+                default_on=spec.default_on,
+                takes_overrides=False,
+                trusted=spec.trust_annotations,
+                variants=Frozen(fault),
+                place=spec.place,
+            )
+        case PythonSpec():
+            return Plugin(
+                name=spec.name,
+                kind="python",
+                description=spec.description,
+                category=category,
+                prefix=spec.prefix,
+                shared_only=spec.shared_only,
+                default_on=spec.default_on,
+                trusted=True,
+                place=spec.place,
+            )
+        case RegisteredSpec():
+            return Plugin(
+                name=spec.name,
+                kind=spec.loader.partition(":")[0],
+                description=spec.description,
+                category=category,
+                shared_only=spec.shared_only,
+                trusted=True,
+            )
+
+
+class Keeper:
+    """Hold the catalog, and the tasks that fetch what is still missing from it."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        manifests: ManifestStore,
+        *,
+        masker: Masker,
+        env: Mapping[str, str],
+        changed: Callable[[str], None],
+    ) -> None:
+        self.catalog = Catalog()
+        self.specs: Mapping[str, PluginSpec] = {}
+        self.masker = masker
+        self._sources = tuple(sources)
+        self._manifests = manifests
+        self._env = env
+        self._changed = changed
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        for source in self._sources:
+            source.on_changed(self._stale)
+
+    async def adopt(self, specs: Mapping[str, PluginSpec]) -> None:
+        """Take over a configuration; what is known of unchanged plugins stays known."""
+        before, self.specs = self.specs, dict(specs)
+        plugins: list[Plugin] = []
+        for name, spec in specs.items():
+            known = self.catalog.plugins.get(name)
+            if known is not None and before.get(name) == spec:
+                plugins.append(known)
+            else:
+                plugins.append(await self._with_stored(spec, plugin_of(spec)))
+        self.catalog = Catalog(plugins)
+
+    async def _with_stored(self, spec: PluginSpec, plugin: Plugin) -> Plugin:
+        fingerprint = self.source_of(spec).fingerprint(spec)
+        stored = await self._manifests.manifest(plugin.name, fingerprint) if fingerprint else None
+        if stored is None or plugin.variant("").unavailable:
+            return plugin
+        return plugin.with_manifest("", self._judged(stored))
+
+    def source_of(self, spec: PluginSpec) -> Source:
+        """Return the source that brings in plugins of this kind."""
+        for source in self._sources:
+            if source.handles(spec):
+                return source
+        message = f"No source brings in plugin '{spec.name}'."
+        raise PegboardError(message, code="no_source")
+
+    def missing(self, want: Want, *, retry: bool = False) -> bool:
+        """Return whether a source has still to be asked; with ``retry`` also where it failed."""
+        plugin = self.catalog.plugins.get(want.plugin)
+        if plugin is None:
+            return False
+        spec = self.specs[want.plugin]
+        if isinstance(spec, ServerSpec) and spec.unavailable:
+            return False
+        variant = plugin.variant(want.key[1])
+        return (
+            bool(variant.unavailable) if retry and variant.unavailable else not (variant.known or variant.unavailable)
+        )
+
+    async def ready(self, wants: Iterable[Want], *, retry: bool = False, wait: float | None = None) -> None:
+        """Ask sources for what is missing; give up waiting, not fetching, after ``wait`` seconds."""
+        tasks = [self.fetch(want) for want in wants if self.missing(want, retry=retry)]
+        if tasks:
+            await asyncio.wait(set(tasks), timeout=wait)
+
+    def fetch(self, want: Want) -> asyncio.Task[None]:
+        """Start asking for a plugin, once for everybody who wants it now."""
+        task = self._tasks.get(want.key)
+        if task is None:
+            task = asyncio.create_task(self._describe(want), name=f"describe {want.plugin}")
+            self._tasks[want.key] = task
+            task.add_done_callback(lambda _: self._tasks.pop(want.key, None))
+        return task
+
+    async def _describe(self, want: Want) -> None:
+        spec = self.specs[want.plugin]
+        source = self.source_of(spec)
+        try:
+            manifest = await source.describe(spec, want.overrides)
+        except PegboardError as error:
+            self._fault(want, spec, error)
+            return
+        except Exception as error:  # a plugin's own code may raise anything
+            log.debug("plugin %s failed", want.plugin, exc_info=True)
+            self._fault(want, spec, ToolUnavailableError(f"{type(error).__name__}: {error}"))
+            return
+        fingerprint = source.fingerprint(spec)
+        if fingerprint:
+            await self._manifests.keep_manifest(want.plugin, fingerprint, manifest)
+        if self.specs.get(want.plugin) != spec:
+            return
+        plugin = self.catalog.plugins[want.plugin]
+        self._replace(plugin.with_manifest(want.key[1], self._judged(manifest)))
+
+    def _fault(self, want: Want, spec: PluginSpec, error: PegboardError) -> None:
+        if self.specs.get(want.plugin) != spec:
+            return
+        text = f"{error.message} {error.hint}".strip()
+        plugin = self.catalog.plugins[want.plugin]
+        self._replace(plugin.with_fault(want.key[1], self.masker.text(text)))
+
+    def _replace(self, plugin: Plugin) -> None:
+        before = len(self.catalog.clashes)
+        self.catalog = self.catalog.with_plugins([plugin])
+        for clash in self.catalog.clashes[before:]:
+            log.warning(
+                "tools %s and %s are both called %s: the later one is not listed",
+                clash.first,
+                clash.second,
+                clash.wire,
+            )
+        self._changed(plugin.name)
+
+    def _judged(self, manifest: Manifest) -> Manifest:
+        """Return the manifest with what lacks its conditions marked as unavailable (P6)."""
+        if not any(tool.needs for tool in manifest.tools):
+            return manifest
+        return replace(manifest, tools=tuple(self._conditioned(tool) for tool in manifest.tools))
+
+    def _conditioned(self, tool: Tool) -> Tool:
+        absent = [name for name in tool.needs if not self._env.get(name)]
+        if not absent:
+            return tool
+        return replace(tool, unavailable=f"Set the environment variable {', '.join(absent)}.")
+
+    def _stale(self, plugin: str) -> None:
+        """Fetch the tools of a plugin again that says that they have changed."""
+        if plugin in self.catalog.plugins:
+            self.fetch(Want(plugin=plugin))
+
+    async def aclose(self) -> None:
+        """Stop fetching, and stop the sources."""
+        for task in tuple(self._tasks.values()):
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        for source in self._sources:
+            await source.aclose()

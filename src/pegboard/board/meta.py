@@ -1,0 +1,191 @@
+"""Meta-tools: which there are, how a call of one is carried through (T4, X3, G6)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pegboard.board import running
+from pegboard.core.calls import CallAnswer, answer
+from pegboard.core.commands import Load
+from pegboard.core.hints import plugin_lines
+from pegboard.core.permissions import Access
+from pegboard.core.resolving import loadable
+from pegboard.core.sessions import Failure, State, to_text
+from pegboard.core.tools import CallResult, JsonObject, Plugin, Tool
+from pegboard.dialects.names import Done, Payload, Search, Step, View, schema_of
+from pegboard.dialects.through import CALL, CALL_READ_ONLY, call_through_tools
+from pegboard.ports import CallContext, Progress
+
+if TYPE_CHECKING:
+    from pegboard.board.session import Session
+
+GATEWAY_HINT_TOKENS = 150
+FAILURES = 2
+"""Equal failures of a meta-tool in a row after which the next is not executed (X3)."""
+
+
+def view(session: Session, access: Access, state: State) -> View:
+    """Return what the dialect sees; hints only where the host says them in descriptions (F2)."""
+    lines: tuple[str, ...] = ()
+    if session.host.calls_through:
+        lines = _gateway_lines(session, access)
+    return View(access=access, state=state, stable=session.stable, hints=lines)
+
+
+def _gateway_lines(session: Session, access: Access) -> tuple[str, ...]:
+    known: tuple[str, ...] | None = access.__dict__.get("_gateway_lines")
+    if known is None:
+        budget = min(GATEWAY_HINT_TOKENS, access.agent.hint_tokens)
+        count = session.board.parts.counter.count
+        known = plugin_lines(access, count, budget=budget)
+        access.__dict__["_gateway_lines"] = known
+    return known
+
+
+def tools(session: Session, shown: View) -> tuple[Tool, ...]:
+    """Return the meta-tools of a session: none where there is nothing to load, or no id (T4, S4)."""
+    if not session.stable or not loadable(shown.access):
+        return ()
+    through = call_through_tools() if session.host.calls_through else ()
+    return (*session.dialect.tools(shown), *through)
+
+
+def find(session: Session, access: Access, name: str) -> Tool | None:
+    """Return the meta-tool of this name; without a session id a call of one still answers (S4)."""
+    if not loadable(access):
+        return None
+    shown = View(access=access, state=State(), stable=session.stable)
+    through = call_through_tools() if session.host.calls_through else ()
+    own = (*session.dialect.tools(shown), *through)
+    return next((tool for tool in own if tool.wire == name), None)
+
+
+async def call(
+    session: Session,
+    tool: Tool,
+    arguments: JsonObject,
+    *,
+    progress: Progress | None,
+    request_meta: JsonObject | None,
+) -> CallAnswer:
+    """Carry a call of a meta-tool through; the third equal failure in a row is not executed (X3)."""
+    problems = session.board.parts.validator.problems(tool, arguments)
+    if problems:
+        message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
+        return await _counted(session, tool, arguments, answer("invalid_arguments", message, tool=tool))
+    if tool.wire in (CALL, CALL_READ_ONLY):
+        return await _through(session, tool, arguments, progress, request_meta)
+    state = await session.state()
+    if _stopped(state, tool, arguments):
+        message = (
+            f"'{tool.wire}' failed {FAILURES} times with the same arguments in this turn; this call "
+            "was not executed. Do something else, or go on without it."
+        )
+        return answer("stopped", message, tool=tool)
+    payload = await _converse(session, tool, arguments, state)
+    blocks = [payload.text()]
+    if session.host.calls_through and payload.schemas and not payload.inline:
+        schemas = [schema_of(schema) for schema in payload.schemas]
+        blocks.append(json.dumps({"tools": schemas}, ensure_ascii=False))
+    result = CallResult(
+        content=tuple({"type": "text", "text": block} for block in blocks),
+        is_error=payload.is_error,
+    )
+    status = "refused" if payload.is_error else "ok"
+    done = CallAnswer(status=status, result=result, message=blocks[0], tool=tool)
+    return await _counted(session, tool, arguments, done)
+
+
+async def _converse(session: Session, tool: Tool, arguments: JsonObject, state: State) -> Payload:
+    """Drive the dialect: give it what its steps did until it has its payload."""
+    access = await session.access()
+    conversation = session.dialect.run(view(session, access, state), tool.wire, arguments)
+    try:
+        step = next(conversation)
+        while True:
+            step = conversation.send(await _step(session, step))
+    except StopIteration as stop:
+        payload: Payload = stop.value
+        return payload
+
+
+async def _step(session: Session, step: Step) -> Done:
+    if isinstance(step, Search):
+        found = await session.search(*step.queries, limit=step.limit)
+        return Done(view=view(session, await session.access(), await session.state()), found=found)
+    if isinstance(step, Load):
+        shown, outcome = await session.load_names(step)
+    else:
+        shown, outcome = await session.change(step)
+    return Done(view=shown, outcome=outcome)
+
+
+async def _through(
+    session: Session,
+    tool: Tool,
+    arguments: JsonObject,
+    progress: Progress | None,
+    request_meta: JsonObject | None,
+) -> CallAnswer:
+    name = str(arguments["name"])
+    inner: JsonObject = arguments.get("arguments", {})
+    access = await session.access()
+    own = find(session, access, name)
+    if own is not None and own.wire not in (CALL, CALL_READ_ONLY):
+        return await call(session, own, inner, progress=progress, request_meta=request_meta)
+    key = session.key
+    context = CallContext(
+        principal=key.principal,
+        agent=key.agent,
+        session=key.session,
+        progress=progress,
+        meta=request_meta or {},
+    )
+    plugins = access.world.catalog.plugins
+
+    def reads_only(called: Tool) -> bool:
+        return called.read_only and _believed(plugins[called.plugin])
+
+    allowed = reads_only if tool.wire == CALL_READ_ONLY else None
+    return await running.run(session, name, inner, context, allowed=allowed)
+
+
+def _believed(plugin: Plugin) -> bool:
+    """Return whether annotations count: those of own plugins, and of servers that are trusted (G6)."""
+    return plugin.kind != "server" or plugin.trusted
+
+
+def _digest(tool: Tool, arguments: JsonObject) -> str:
+    text = json.dumps([tool.wire, arguments], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def _stopped(state: State, tool: Tool, arguments: JsonObject) -> bool:
+    failure = state.failure
+    return failure is not None and failure.count >= FAILURES and failure.call == _digest(tool, arguments)
+
+
+async def _counted(session: Session, tool: Tool, arguments: JsonObject, done: CallAnswer) -> CallAnswer:
+    """Note a failure, or that something else came between (X3)."""
+    if not session.stable:
+        return done
+    while True:
+        state, version = await session.stored()
+        after = replace(state, failure=_failure(state, tool, arguments, failed=done.is_error))
+        if after == state:
+            return done
+        saved = await session.board.store.save(session.key, to_text(after), expected=version)
+        if saved is not None:
+            return done
+
+
+def _failure(state: State, tool: Tool, arguments: JsonObject, *, failed: bool) -> Failure | None:
+    if not failed:
+        return None
+    digest = _digest(tool, arguments)
+    before = state.failure
+    count = before.count if before is not None and before.call == digest else 0
+    return Failure(call=digest, count=count + 1)

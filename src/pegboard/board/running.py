@@ -1,0 +1,176 @@
+"""Run what a model calls: permission, arguments, the tool itself, the audit (X1, X2, X4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pegboard.board.keeper import LOOK_WAIT, Want
+from pegboard.core.agents import Agent
+from pegboard.core.calls import CallAnswer, LoadFirst, Refuse, Run, answer, find_called, plan_call
+from pegboard.core.commands import Load, Terms, Use
+from pegboard.core.naming import did_you_mean
+from pegboard.core.permissions import Access
+from pegboard.core.resolving import base
+from pegboard.core.sessions import State
+from pegboard.core.specs import PluginSpec, ServerSpec
+from pegboard.core.surfaces import Out
+from pegboard.core.tools import JsonObject, Tool
+from pegboard.core.transitions import apply
+from pegboard.dialects.names import schema_of
+from pegboard.errors import PegboardError, ToolUnavailableError, UpstreamTimeoutError
+from pegboard.ports import CallContext, SessionKey
+
+if TYPE_CHECKING:
+    from pegboard.board.session import Session
+
+
+async def run(
+    session: Session,
+    name: str,
+    arguments: JsonObject,
+    context: CallContext,
+    *,
+    allowed: Callable[[Tool], bool] | None = None,
+) -> CallAnswer:
+    """Run a tool that the model named; ``allowed`` narrows what may run this way (G6)."""
+    state = await session.state()
+    access = await _reachable(session, name)
+    plan = plan_call(access, state, name)
+    if isinstance(plan, Refuse):
+        return await _refuse(session, plan, state, name)
+    tool = plan.tool if isinstance(plan, LoadFirst) else plan.out.tool
+    if allowed is not None and not allowed(tool):
+        message = f"'{tool.wire}' may change things: call it through call_tool."
+        return answer("refused", message, tool=tool)
+    if isinstance(plan, LoadFirst):
+        loaded = await _load_first(session, plan, arguments)
+        if loaded is not None:
+            return loaded
+        access, state = await session.access(), await session.state()
+        again = plan_call(access, state, name)
+        if not isinstance(again, Run):
+            return answer("not_loaded", f"'{tool.wire}' could not be loaded.", tool=tool)
+        plan = again
+    problems = session.board.parts.validator.problems(tool, arguments)
+    if problems:
+        message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
+        return answer("invalid_arguments", message, tool=tool, data=schema_of(tool))
+    return await _execute(session, access, state, plan.out, arguments, context)
+
+
+async def _reachable(session: Session, name: str) -> Access:
+    """Return the access once the plugin that the called name belongs to has been seen."""
+    access = await session.access()
+    if find_called(access, name) is None:
+        owner = session.owner_of(access, name)
+        if owner is not None:
+            await session.board.keeper.ready([Want(plugin=owner)])
+        else:
+            wants = session.out_wants(access, await session.state())
+            await session.board.keeper.ready(wants, wait=LOOK_WAIT)
+        access = await session.access()
+    return access
+
+
+async def _refuse(session: Session, plan: Refuse, state: State, name: str) -> CallAnswer:
+    await session.board.recorder.decided(
+        session.key,
+        state.turn,
+        "denied",
+        kind="deny",
+        subject=plan.tool.wire if plan.tool is not None else name,
+        decision="refused",
+        reason=plan.reason.text,
+        outcome=plan.reason.code,
+    )
+    message = plan.message
+    if plan.status == "not_found":
+        access = await session.access()
+        hint = did_you_mean(name, (tool.wire for tool in access.permitted))
+        message = f"{message} {hint}".strip()
+    return answer(plan.status, message, tool=plan.tool)
+
+
+async def _load_first(session: Session, plan: LoadFirst, arguments: JsonObject) -> CallAnswer | None:
+    """Load the called tool alone; return the answer, or None where it is to run now (X1)."""
+    tool = plan.tool
+    _, outcome = await session.load_names(Load(names=(f"tool:{tool.id}",)))
+    item = outcome.items[0]
+    if outcome.status != "ok":
+        return answer(item.status, item.message, tool=tool)
+    fits = not session.board.parts.validator.problems(tool, arguments)
+    if plan.then == "run" and fits:
+        return None
+    message = f"'{tool.wire}' was not loaded; it is now, and has not run. Call it again."
+    return answer("not_loaded", message, tool=tool, data=schema_of(tool))
+
+
+async def _execute(
+    session: Session,
+    access: Access,
+    state: State,
+    out: Out,
+    arguments: JsonObject,
+    context: CallContext,
+) -> CallAnswer:
+    tool, started = out.tool, time.perf_counter()
+    keeper = session.board.keeper
+    spec = keeper.specs[tool.plugin]
+    scoped = replace(context, scope=pool_scope(access, spec, session.key))
+    digest = await session.board.recorder.digest(arguments)
+    if out.tool.id not in base(access).head:
+        await _use(session, access, state, tool)
+    try:
+        result = await keeper.source_of(spec).call(spec, out.overrides, tool, arguments, scoped)
+        status, message = ("error", "") if result.is_error else ("ok", "")
+    except PegboardError as error:
+        status, message = _failure(error), session.board.masker.text(f"{error.message} {error.hint}")
+        result = answer(status, message.strip()).result
+    except BaseException:
+        _called(session, state, tool, "cancelled", digest, started)
+        raise
+    _called(session, state, tool, status, digest, started)
+    return CallAnswer(status=status, result=result, message=message.strip(), tool=tool)
+
+
+async def _use(session: Session, access: Access, state: State, tool: Tool) -> None:
+    after, _ = apply(access, state, Use(tool=tool.id), Terms())
+    if after != state and session.stable:
+        await session.change(Use(tool=tool.id))
+
+
+def _called(session: Session, state: State, tool: Tool, status: str, digest: str, started: float) -> None:
+    session.board.recorder.called(
+        session.key,
+        state.turn,
+        subject=tool.wire,
+        outcome=status,
+        duration=round((time.perf_counter() - started) * 1000, 3),
+        arguments=digest,
+    )
+
+
+def _failure(error: PegboardError) -> str:
+    match error:
+        case UpstreamTimeoutError():
+            return "timeout"
+        case ToolUnavailableError():
+            return "tool_unavailable"
+        case _:
+            return "error"
+
+
+def pool_scope(access: Access, spec: PluginSpec, key: SessionKey) -> str:
+    """Return which pool a connection is taken from: never one of another principal's (G9)."""
+    agent: Agent = access.agent
+    scope = access.circumstances.worker_scope or agent.worker_scope
+    if scope == "user_agent":
+        return f"user:{key.principal}:agent:{key.agent}"
+    if scope == "user" or agent.private_per is not None:
+        return f"user:{key.principal}"
+    if isinstance(spec, ServerSpec) and spec.command is not None and not spec.shared:
+        return f"user:{key.principal}"
+    return "shared"

@@ -1,0 +1,389 @@
+"""Session: one conversation of one agent and one principal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pegboard.board import explaining, meta, running
+from pegboard.board.keeper import LOOK_WAIT, Want
+from pegboard.core.agents import Agent
+from pegboard.core.calls import CallAnswer, find_called
+from pegboard.core.catalog import split_kind
+from pegboard.core.commands import (
+    Command,
+    EndTurn,
+    Fallback,
+    Item,
+    Load,
+    MarkTurn,
+    Outcome,
+    Terms,
+    Unload,
+    Use,
+)
+from pegboard.core.delivery import Host, choose, takes_effect
+from pegboard.core.hints import hints, plugin_lines
+from pegboard.core.leases import Lease
+from pegboard.core.lookup import lookup
+from pegboard.core.permissions import Access, Circumstances
+from pegboard.core.resolving import loadable, outs_of, resolve
+from pegboard.core.sessions import DEFAULT, State, from_text, heal, lease_entries, to_text
+from pegboard.core.surfaces import Costs, Explanation, Surface
+from pegboard.core.tools import JsonObject
+from pegboard.core.transitions import apply
+from pegboard.dialects.names import Dialect, Found, FoundTool, Search, View
+from pegboard.dialects.pegboard import KEEP
+from pegboard.errors import (
+    StoreError,
+    UsageError,
+)
+from pegboard.ports import CallContext, Progress, RankContext, SessionKey
+
+if TYPE_CHECKING:
+    from pegboard.board.board import Board
+
+
+class Session:
+    """Load, call, ask: every method reads the stored state afresh and stores what it changed."""
+
+    def __init__(
+        self,
+        board: Board,
+        key: SessionKey,
+        *,
+        stable: bool,
+        host: Host,
+        circumstances: Circumstances,
+    ) -> None:
+        self.board = board
+        self.key = key
+        self.stable = stable
+        self.host = host
+        self.circumstances = circumstances
+
+    @property
+    def agent(self) -> Agent:
+        """Return the agent's profile as it is configured now."""
+        return self.board.agent(self.key.agent)
+
+    # -- state -----------------------------------------------------------------------------------
+
+    async def access(self) -> Access:
+        """Return what this session may, as of now."""
+        return await self.board.access(self.key.agent, self.circumstances)
+
+    async def stored(self) -> tuple[State, int]:
+        """Return the state as it is stored, and its version."""
+        if not self.stable:
+            return DEFAULT, 0
+        stored = await self.board.store.load(self.key)
+        if stored is None:
+            return DEFAULT, 0
+        try:
+            return from_text(stored.text), stored.version
+        except ValueError as error:
+            raise StoreError(
+                f"The stored state of session '{self.key.session[:60]}' cannot be read: {error}",
+                code="state_damaged",
+                hint="Delete it with `pegboard session delete`.",
+            ) from error
+
+    async def state(self) -> State:
+        """Return the state, healed (S3)."""
+        state, _ = await self.stored()
+        return heal(await self.access(), state)
+
+    async def change(self, command: Command) -> tuple[View, Outcome]:
+        """Carry a command out: decide on the newest state, store it if nobody else did (S2)."""
+        while True:
+            access = await self.access()
+            state, version = await self.stored()
+            after, outcome = apply(access, state, command, self.terms(access))
+            if after == state or not self.stable:
+                break
+            saved = await self.board.store.save(self.key, to_text(after), expected=version)
+            if saved is not None:
+                break
+        await self._record(command, outcome)
+        return meta.view(self, access, after), outcome
+
+    def terms(self, access: Access) -> Terms:
+        """Return what the host and the dialect add to commands."""
+        dialect = self.dialect
+        budgeted = access.agent.budget.tokens is not None
+        return Terms(
+            until=access.agent.lease or dialect.lease,
+            takes_effect=takes_effect(
+                choose(self.host), activation=access.agent.activation, dialect=dialect.activation
+            ),
+            stable=self.stable,
+            meta=meta.tools(self, meta.view(self, access, DEFAULT)) if access.agent.budget else (),
+            price=self.board.price if budgeted else None,
+            masker=self.board.masker,
+        )
+
+    @property
+    def dialect(self) -> Dialect:
+        """Return the dialect of the agent."""
+        return self.board.parts.dialects[self.agent.dialect]
+
+    async def _record(self, command: Command, outcome: Outcome) -> None:
+        recorder = self.board.recorder
+        match command:
+            case Load() | Fallback():
+                kind, event = "load", "loaded"
+            case Unload():
+                kind, event = "unload", "unloaded"
+            case EndTurn() | MarkTurn():
+                kind, event = "evict", "evicted"
+            case Use():
+                return
+        for item in outcome.items:
+            decision = _decision(item)
+            await recorder.decided(
+                self.key,
+                outcome.turn,
+                event if decision == "allowed" else "denied" if decision == "refused" else None,
+                kind=kind,
+                subject=str(item.subject) if item.subject is not None else item.name,
+                decision=decision,
+                reason=item.message,
+                outcome=item.status,
+            )
+
+    # -- the surface -----------------------------------------------------------------------------
+
+    async def surface(self, *, message: str | None = None, loaded: bool = True) -> Surface:  # noqa: ARG002
+        """Return what goes to the model at this step (F1).
+
+        ``message`` is the newest user message, for focus rules. Without ``loaded`` it is the part
+        that no load changes, fixed for an agent and principal (G4).
+        """
+        state = await self.state() if loaded else DEFAULT
+        access = await self._looked(state)
+        view = meta.view(self, access, state)
+        surface = resolve(
+            access,
+            heal(access, state),
+            session=self.key.session if self.stable else None,
+            meta=meta.tools(self, view),
+        )
+        lines = hints(access, self.board.parts.counter.count, budget=access.agent.hint_tokens)
+        said = replace(surface, hints=lines, suffix=_suffix(access, state) if loaded else "")
+        return replace(said, count=lambda: self._costs(access, said))
+
+    async def _looked(self, state: State) -> Access:
+        """Return the access once what is out has been brought in, as far as it answers in time."""
+        access = await self.access()
+        wants = [*self.out_wants(access, state)]
+        await self.board.look(access, wants, wait=LOOK_WAIT)
+        self.board.look_in_background(access)
+        return await self.access()
+
+    def out_wants(self, access: Access, state: State) -> Iterator[Want]:
+        """Yield the plugins that are out, under the overrides with which they are."""
+        initial = (access.toolkits.get(name, ()) for name in access.agent.initial_toolkits)
+        groups = (access.essential, access.static, *initial)
+        leased = (entry for lease in state.leases for entry in lease_entries(access, lease))
+        for entry in (*(e for group in groups for e in group), *leased):
+            plugin = access.world.catalog.plugins[entry.plugin]
+            if entry.tools or access.grants_unseen(plugin):
+                yield Want(plugin=entry.plugin, overrides=entry.overrides)
+        for plugin in access.world.catalog.plugins.values():
+            merged = access.loadout
+            switched = access.effective.get(plugin.name) is True
+            active = merged is not None and merged.includes(plugin.name, plugin.category)
+            if not plugin.tools and (switched or active) and access.grants_unseen(plugin):
+                yield Want(plugin=plugin.name)
+
+    def _costs(self, access: Access, surface: Surface) -> Costs:
+        count = self.board.parts.counter.count
+        tools = self.board.price(out.tool for out in surface.tools)
+        text = sum(count(t) for t in (*surface.hints, surface.suffix, surface.policy) if t)
+        catalog = self.board.price(access.world.catalog)
+        total = tools + text
+        return Costs(tools=tools, text=text, total=total, catalog=catalog, saved=catalog - total)
+
+    async def instructions(self) -> str:
+        """Return what a client is told about Pegboard once (F2)."""
+        access = await self._looked(DEFAULT)
+        if not (self.stable and loadable(access)):
+            return ""
+        names = [tool.wire for tool in self.dialect.tools(meta.view(self, access, DEFAULT))]
+        return (
+            f"More tools than are listed can be had. Use {', '.join(names)} to find and load them, "
+            "then call them by name or through call_tool."
+        )
+
+    # -- what a model or a host asks for ---------------------------------------------------------
+
+    async def load(self, *names: str, keep: str | None = None) -> Outcome:
+        """Take out toolkits, plugins or tools.
+
+        ``keep`` is turn, idle or session; None takes the agent's default.
+        """
+        if keep is not None and keep not in KEEP:
+            raise UsageError(f"'{keep}' is not turn, idle or session.")
+        return (await self.load_names(Load(names=names, until=KEEP[keep] if keep else None)))[1]
+
+    async def load_names(self, command: Load) -> tuple[View, Outcome]:
+        """Bring in what the names stand for, then carry the load out."""
+        access = await self.access()
+        await self.board.keeper.ready(self._named(access, command.names), retry=True)
+        access = await self.access()
+        await self.board.keeper.ready(self._named(access, command.names))
+        return await self.change(command)
+
+    def _named(self, access: Access, names: tuple[str, ...]) -> Iterator[Want]:
+        for name in names:
+            ref = lookup(access, name)
+            if ref is None:
+                owner = self.owner_of(access, name)
+                if owner is not None:
+                    yield Want(plugin=owner)
+                continue
+            for entry in lease_entries(access, Lease(subject=ref, until=self.dialect.lease)):
+                if not access.scope_only(access.world.catalog.plugins[entry.plugin]):
+                    yield Want(plugin=entry.plugin, overrides=entry.overrides)
+
+    def owner_of(self, access: Access, name: str) -> str | None:
+        """Return the plugin, not seen yet, to which a tool of this name would belong."""
+        bare = split_kind(name)[1]
+        for mark in ("/", "__"):
+            plugin = access.world.catalog.plugins.get(bare.partition(mark)[0])
+            if plugin is not None and not plugin.tools and access.grants_unseen(plugin):
+                return plugin.name
+        return None
+
+    async def unload(self, *names: str) -> Outcome:
+        """Hang back what was loaded."""
+        return (await self.change(Unload(names=names)))[1]
+
+    async def fallback(self) -> Outcome:
+        """Take out everything permitted for this turn, within the budget (S8)."""
+        await self._looked(DEFAULT)
+        return (await self.change(Fallback()))[1]
+
+    async def end_turn(self) -> Outcome:
+        """End the turn: the counter grows, leases that lapse go (S6, S7)."""
+        return await self._ended(EndTurn())
+
+    async def mark_turn(self, label: str) -> Outcome:
+        """Note a client's turn label; another one than before ends the turn (G3)."""
+        return await self._ended(MarkTurn(label=label))
+
+    async def _ended(self, command: EndTurn | MarkTurn) -> Outcome:
+        before = await self.state()
+        view, outcome = await self.change(command)
+        if view.state.turn > before.turn:
+            self.board.events.emit(
+                "turn_ended",
+                {
+                    "principal": self.key.principal,
+                    "agent": self.key.agent,
+                    "session": self.key.session,
+                    "turn": before.turn,
+                },
+            )
+        return outcome
+
+    async def search(self, *queries: str, limit: int = 5) -> Found:
+        """Return the permitted tools that answer these needs best (P3)."""
+        access = await self.access()
+        await self.board.look(access, self.board.look_later(access), wait=LOOK_WAIT)
+        access, state = await self.access(), await self.state()
+        return self.find(access, state, Search(queries=queries, limit=limit))
+
+    def find(self, access: Access, state: State, search: Search) -> Found:
+        """Rank what is permitted; say what is out already, and how to go on when nothing fits."""
+        context = RankContext(used=state.recent)
+        ranked = self.board.parts.ranker.rank(search.queries, access.permitted, context, limit=search.limit)
+        outs = outs_of(access, state)
+        results = tuple(
+            FoundTool(
+                name=hit.tool.wire,
+                plugin=hit.tool.plugin,
+                description=hit.tool.description,
+                score=hit.score,
+                loaded=hit.tool.id in outs,
+            )
+            for hit in ranked
+        )
+        return Found(query=search.queries, results=results, hint=self._search_hint(access, results))
+
+    def _search_hint(self, access: Access, results: tuple[FoundTool, ...]) -> str:
+        out = [result.name for result in results if result.loaded]
+        if out:
+            verb = "is" if len(out) == 1 else "are"
+            return f"{', '.join(out)} {verb} loaded already: call by name."
+        if results:
+            return ""
+        lines = plugin_lines(access, self.board.parts.counter.count, budget=150)
+        known = f" There are: {'; '.join(lines)}." if lines else ""
+        return f"Nothing fits these words. Try other words, one need per query.{known}"
+
+    async def explain(self, name: str) -> Explanation:
+        """Return the four predicates for a tool or plugin, and the chain of reasons (F5)."""
+        state = await self.state()
+        access = await self._looked(state)
+        owner = self.owner_of(access, name)
+        if owner is not None:
+            await self.board.keeper.ready([Want(plugin=owner)], wait=LOOK_WAIT)
+            access = await self.access()
+        return explaining.explained(self, access, state, name)
+
+    def schema_of(self, wire: str) -> JsonObject | None:
+        """Return the input schema of a permitted tool or meta-tool, without waiting (P9)."""
+        access = self.board.access_now(self.key.agent, self.circumstances)
+        for tool in meta.tools(self, meta.view(self, access, DEFAULT)):
+            if tool.wire == wire:
+                return tool.input_schema
+        tool = find_called(access, wire)
+        return tool.input_schema if tool is not None else None
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    async def call(
+        self,
+        name: str,
+        arguments: JsonObject | None = None,
+        *,
+        progress: Progress | None = None,
+        request_meta: JsonObject | None = None,
+    ) -> CallAnswer:
+        """Call a tool or a meta-tool as the model does; refusals are answers, not exceptions."""
+        given: JsonObject = arguments if arguments is not None else {}
+        access = await self.access()
+        tool = meta.find(self, access, name)
+        if tool is not None:
+            return await meta.call(self, tool, given, progress=progress, request_meta=request_meta)
+        context = CallContext(
+            principal=self.key.principal,
+            agent=self.key.agent,
+            session=self.key.session,
+            progress=progress,
+            meta=request_meta or {},
+        )
+        return await running.run(self, name, given, context)
+
+
+def _decision(item: Item) -> str:
+    match item.status:
+        case "loaded" | "unloaded":
+            return "allowed"
+        case "already_loaded" | "not_loaded":
+            return "unchanged"
+        case _:
+            return "refused"
+
+
+def _suffix(access: Access, state: State) -> str:
+    """Return the line that says what is loaded now; it follows the history, never the prefix (F2)."""
+    healed = heal(access, state)
+    names = dict.fromkeys(
+        lease.subject.name.rpartition("/")[2] if lease.subject.kind == "tool" else lease.subject.name
+        for lease in healed.leases
+    )
+    return f"Loaded now: {', '.join(names)}." if names else ""

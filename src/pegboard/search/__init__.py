@@ -1,0 +1,1 @@
+"""Rank tools by how well they answer a need."""
