@@ -1,0 +1,126 @@
+"""A store that ends with the process: for tests, for one-shot commands and for `store: memory:`."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from pegboard.core.tools import Manifest
+from pegboard.ports import AuditRecord, SessionKey, StoredState
+
+
+class MemoryStore:
+    """Keep everything in this process; nothing is shared and nothing survives it.
+
+    ``audit_keep`` is how many of the newest audit entries are kept.
+    """
+
+    __slots__ = ("_audit", "_digest_key", "_manifests", "_revision", "_states", "_switches", "_version")
+
+    def __init__(self, *, audit_keep: int = 100_000) -> None:
+        self._states: dict[SessionKey, StoredState] = {}
+        self._switches: dict[str, dict[str, bool]] = {}
+        self._manifests: dict[tuple[str, str], Manifest] = {}
+        self._audit: deque[AuditRecord] = deque(maxlen=audit_keep)
+        self._digest_key = secrets.token_bytes(32)
+        self._version = 0
+        self._revision = 0
+
+    async def open(self) -> None:
+        """Do nothing: memory is always ready."""
+
+    async def aclose(self) -> None:
+        """Do nothing: there is nothing to write."""
+
+    async def load(self, key: SessionKey) -> StoredState | None:
+        """Return the stored state, or None where there is none."""
+        return self._states.get(key)
+
+    async def save(self, key: SessionKey, text: str | None, *, expected: int) -> int | None:
+        """Store the text if the stored version is still ``expected``; return the new version or None (S2)."""
+        stored = self._states.get(key)
+        if (stored.version if stored else 0) != expected:
+            return None
+        if text is None:
+            self._states.pop(key, None)
+            return 0
+        self._version += 1
+        self._states[key] = StoredState(text=text, version=self._version, updated_at=time.time())
+        return self._version
+
+    async def sessions(
+        self, *, principal: str | None = None, agent: str | None = None
+    ) -> Sequence[tuple[SessionKey, StoredState]]:
+        """Return what is stored, newest change first."""
+        found = [
+            (key, state)
+            for key, state in self._states.items()
+            if principal in (None, key.principal) and agent in (None, key.agent)
+        ]
+        return sorted(found, key=lambda item: item[1].version, reverse=True)
+
+    async def switches(self, agent: str) -> Mapping[str, bool]:
+        """Return the stored booleans of an agent."""
+        return dict(self._switches.get(agent, {}))
+
+    async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
+        """Store a boolean, or remove it (None)."""
+        switches = self._switches.setdefault(agent, {})
+        if value is None:
+            switches.pop(name, None)
+        else:
+            switches[name] = value
+        if not switches:
+            del self._switches[agent]
+        self._revision += 1
+
+    async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
+        """Return the stored booleans of every agent."""
+        return {agent: dict(switches) for agent, switches in self._switches.items()}
+
+    async def revision(self) -> int:
+        """Return how often a switch has been set."""
+        return self._revision
+
+    async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
+        """Return the stored manifest of a plugin whose specification has this fingerprint."""
+        return self._manifests.get((plugin, fingerprint))
+
+    async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
+        """Store a manifest in place of an older one."""
+        self._manifests[plugin, fingerprint] = manifest
+
+    async def record(self, entry: AuditRecord) -> None:
+        """Store an entry."""
+        self._audit.append(entry)
+
+    def record_later(self, entry: AuditRecord) -> None:
+        """Store an entry; in memory, later is now."""
+        self._audit.append(entry)
+
+    async def entries(
+        self,
+        *,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[AuditRecord]:
+        """Return the newest entries first."""
+        found = (
+            entry
+            for entry in reversed(self._audit)
+            if principal in (None, entry.principal)
+            and agent in (None, entry.agent)
+            and session in (None, entry.session)
+            and kind in (None, entry.kind)
+        )
+        return list(islice(found, max(limit, 0)))
+
+    async def digest_key(self) -> bytes:
+        """Return the secret with which arguments are digested; it ends with the process."""
+        return self._digest_key

@@ -1,0 +1,105 @@
+"""The audit trail in the database: decisions at once, calls in batches (S2, X4)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pegboard.errors import StoreError
+from pegboard.ports import AuditRecord
+from pegboard.stores.sqlite.codec import AUDIT_COLUMNS, Column, entry_from_row, entry_to_row, to_column
+
+if TYPE_CHECKING:
+    import sqlite3
+
+DELAY = 0.03  # leaves 20 ms of the 50 for the loop and for other writers
+MOST_WAITING = 100_000
+
+_INSERT = f"INSERT INTO audit ({', '.join(AUDIT_COLUMNS)}) VALUES ({', '.join('?' * len(AUDIT_COLUMNS))})"  # noqa: S608
+
+log = logging.getLogger(__name__)
+
+
+class AuditQueue:
+    """Hold the entries that are not written yet; ``flush`` writes them, ``keep`` is how many stay in the table."""
+
+    __slots__ = ("_flush", "_keep", "_loop", "_rows", "_task", "_timer", "_trim_every")
+
+    def __init__(self, flush: Callable[[], Awaitable[None]], *, keep: int) -> None:
+        self._flush = flush
+        self._keep = keep
+        self._trim_every = max(1, min(1024, keep // 10))
+        self._rows: list[tuple[Column, ...]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def __bool__(self) -> bool:
+        """Return whether entries wait."""
+        return bool(self._rows)
+
+    def add(self, entry: AuditRecord) -> None:
+        """Take an entry; the caller flushes."""
+        self._rows.append(entry_to_row(entry))
+
+    def add_later(self, entry: AuditRecord) -> None:
+        """Take an entry and see to it that a running loop flushes it soon."""
+        self.add(entry)
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if self._timer is None or self._loop is not loop:
+            self._loop = loop
+            self._timer = loop.call_later(DELAY, self._start)
+
+    def insert(self, connection: sqlite3.Connection) -> int:
+        """Write what waits, inside the caller's transaction; return how many entries that were."""
+        if not self._rows:
+            return 0
+        taken = len(self._rows)
+        connection.executemany(_INSERT, self._rows)
+        last: int = connection.execute("SELECT max(id) FROM audit").fetchone()[0]
+        if last // self._trim_every != (last - taken) // self._trim_every:
+            connection.execute("DELETE FROM audit WHERE id <= ?", (last - self._keep,))
+        return taken
+
+    def drop(self, taken: int) -> None:
+        """Forget the oldest entries: they are committed."""
+        del self._rows[:taken]
+
+    def stop(self) -> None:
+        """Start no more flushes and end the one that runs; what waits stays."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def _start(self) -> None:
+        self._timer = None
+        if self._rows and (self._task is None or self._task.done()):
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        """Flush; entries that cannot be written wait for the next flush, the oldest give way in the end."""
+        try:
+            await self._flush()
+        except StoreError as error:
+            surplus = max(0, len(self._rows) - MOST_WAITING)
+            self.drop(surplus)
+            log.error("%d audit entries wait, %d are lost: %s", len(self._rows), surplus, error)
+
+
+def select_entries(connection: sqlite3.Connection, wanted: Mapping[str, str | None], limit: int) -> list[AuditRecord]:
+    """Return the newest entries whose columns have the wanted values (None: any), newest first."""
+    filters = {name: to_column(value) for name, value in wanted.items() if value is not None}
+    where = " AND ".join(f"{name} = ?" for name in filters) or "1"
+    rows = connection.execute(
+        f"SELECT {', '.join(AUDIT_COLUMNS)} FROM audit WHERE {where} ORDER BY id DESC LIMIT ?",  # noqa: S608
+        (*filters.values(), max(limit, 0)),
+    ).fetchall()
+    return [entry_from_row(row) for row in rows]

@@ -1,0 +1,97 @@
+"""How values stand in the database: texts, manifests as JSON, audit entries as rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, cast
+
+from pegboard.core.tools import Frozen, Manifest, Tool
+from pegboard.ports import AuditRecord
+
+Column = str | bytes | int | float | None
+
+AUDIT_COLUMNS = tuple(field.name for field in fields(AuditRecord))
+
+
+def to_column(text: str) -> str | bytes:
+    """Return the text as it is bound: bytes where SQLite cannot hold it as text (lone surrogates, NUL).
+
+    A text always has the same form, so equality in SQL is equality of the texts.
+    """
+    if "\0" not in text:
+        if text.isascii():
+            return text
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            pass
+        else:
+            return text
+    return text.encode("utf-8", "surrogatepass")
+
+
+def from_column(value: str | bytes) -> str:
+    """Return the text that :func:`to_column` was given."""
+    return value if isinstance(value, str) else value.decode("utf-8", "surrogatepass")
+
+
+def manifest_to_json(manifest: Manifest) -> str:
+    """Return a manifest as JSON text with every field of every tool.
+
+    Raises ``TypeError`` where a schema or annotation is not JSON.
+    """
+    document: dict[str, Any] = {field.name: getattr(manifest, field.name) for field in fields(Manifest)}
+    document["secrets"] = sorted(manifest.secrets)
+    document["tools"] = [{field.name: getattr(tool, field.name) for field in fields(Tool)} for tool in manifest.tools]
+    return json.dumps(document, separators=(",", ":"))
+
+
+def manifest_from_json(text: str) -> Manifest | None:
+    """Return the manifest, or None where the text does not hold one that can be used (it is fetched anew then)."""
+    try:
+        document: dict[str, Any] = json.loads(text)
+        values = _values(Manifest, document)
+        values["tools"] = tuple(Tool(**_values(Tool, tool)) for tool in document["tools"])
+        values["secrets"] = frozenset(document["secrets"])
+        return Manifest(**values)
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def _values(kind: type[Tool | Manifest], document: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of the fields that ``kind`` has, objects and arrays as the values that it holds."""
+    return {field.name: _frozen(document[field.name]) for field in fields(kind) if field.name in document}
+
+
+def _frozen(value: Any) -> Any:
+    """Return an object as a mapping that is never edited and an array as a tuple."""
+    if isinstance(value, dict):
+        return Frozen(cast("dict[str, Any]", value))
+    return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
+
+
+def entry_to_row(entry: AuditRecord) -> tuple[Column, ...]:
+    """Return the columns of an audit entry in the order of ``AUDIT_COLUMNS``; the time as ISO text."""
+    return tuple(_to_cell(getattr(entry, name)) for name in AUDIT_COLUMNS)
+
+
+def entry_from_row(row: tuple[Any, ...]) -> AuditRecord:
+    """Return the audit entry that :func:`entry_to_row` was given."""
+    values: dict[str, Any] = {
+        name: from_column(cell) if isinstance(cell, str | bytes) else cell
+        for name, cell in zip(AUDIT_COLUMNS, row, strict=True)
+    }
+    values["at"] = datetime.fromisoformat(values["at"])
+    return AuditRecord(**values)
+
+
+def _to_cell(value: datetime | str | float | None) -> Column:
+    match value:
+        case str():
+            return to_column(value)
+        case datetime():
+            return value.isoformat()
+        case _:
+            return value

@@ -1,0 +1,222 @@
+"""Short transactions on one SQLite file that several processes share.
+
+Statements run in the thread of the event loop: one takes some ten microseconds, a hop to another thread and back
+takes longer. What may last, waiting for other writers, is done without SQLite's own busy handler: an attempt that
+finds the file locked fails at once, and the next one is made after a jittered pause in which the loop is free.
+The log is write-ahead, so readers wait for nobody; ``synchronous=NORMAL`` makes a commit survive the end of the
+process (S2), not always that of the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from pegboard.errors import StoreBusyError, StoreError, StoreSchemaError
+from pegboard.stores.sqlite.schema import Step, migrate, version_of
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+FIRST_PAUSE = 0.0005
+LONGEST_PAUSE = 0.02
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_WRITABLE = "Point `store:` to a file in a folder that can be written, or use `store: memory:`."
+
+
+class Database:
+    """Hold one open file.
+
+    ``patience`` is for how many seconds a locked file is tried again. ``generation`` grows when the file was found
+    removed or replaced and was opened anew: what was remembered of it no longer counts.
+    """
+
+    __slots__ = ("_connection", "_identity", "_migrations", "_path", "_patience", "generation")
+
+    _connection: sqlite3.Connection
+
+    def __init__(self, path: Path, *, migrations: tuple[Step, ...], patience: float) -> None:
+        self._path = path
+        self._migrations = migrations
+        self._patience = patience
+        self._identity: tuple[int, int] | None = None
+        self.generation = 0
+
+    async def open(self) -> None:
+        """Make or migrate the file where needed, and open it.
+
+        Raises ``StoreError`` where it cannot be made, read or written, ``StoreSchemaError`` where it is damaged,
+        newer or not ours, ``StoreBusyError`` where it stays locked.
+        """
+        self._connection, self._identity = await self._connect()
+
+    async def _connect(self) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
+        _make_file(self._path)
+        identity = _identity(self._path)
+        try:
+            connection = sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise explained(error, self._path) from error
+        try:
+            await self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection, identity
+
+    async def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Look before touching: a file that is not ours keeps its journal mode."""
+
+        def version() -> int:
+            connection.execute("BEGIN")
+            try:
+                return version_of(connection, self._path, self._migrations)
+            finally:
+                connection.execute("ROLLBACK")
+
+        present = await self._patiently(version)
+        await self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
+        await self._patiently(lambda: connection.execute("PRAGMA synchronous = NORMAL"))
+        if present < len(self._migrations):
+            steps = partial(migrate, path=self._path, migrations=self._migrations)
+            await self._patiently(lambda: _transaction(connection, steps))
+
+    async def read(self, work: Work[T]) -> T:
+        """Return what the work reads; each of its statements sees what is committed by then."""
+        return await self._patiently(lambda: work(self._connection))
+
+    async def write(self, work: Work[T]) -> T:
+        """Return what the work returns, once all that it wrote is committed; it may be run several times."""
+        if _identity(self._path) != self._identity:
+            await self._open_anew()
+        return await self._patiently(lambda: _transaction(self._connection, work))
+
+    async def _open_anew(self) -> None:
+        connection, identity = await self._connect()
+        stale, self._connection, self._identity = self._connection, connection, identity
+        self.generation += 1
+        stale.close()
+
+    async def _patiently(self, attempt: Callable[[], T]) -> T:
+        """Make the attempt, again and again as long as other writers hold the file."""
+        started: float | None = None
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return attempt()
+            except sqlite3.Error as error:
+                if _code(error) not in _BUSY:
+                    raise explained(error, self._path) from error
+                now = time.monotonic()
+                started = now if started is None else started
+                if now - started >= self._patience:
+                    raise StoreBusyError(
+                        f"{self._path} was kept locked by other writers for {self._patience:g} seconds.",
+                        hint="Find the process that holds it open (a backup, a database shell) and end it.",
+                    ) from error
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+
+def _transaction(connection: sqlite3.Connection, work: Work[T]) -> T:
+    """Return what the work returns, all or nothing of what it wrote being committed."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        result = work(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return result
+
+
+def explained(error: sqlite3.Error, path: Path) -> StoreError:
+    """Return the error that names the file, what is wrong with it and what to do."""
+    code = _code(error)
+    if code in _DAMAGED:
+        return StoreSchemaError(
+            f"{path} is damaged or not a database ({error}).",
+            hint="Put a copy back, or move it away together with its -wal and -shm files: a new one is made then.",
+        )
+    if code == sqlite3.SQLITE_READONLY:
+        return StoreError(f"{path} cannot be written: it or its folder is read-only.", hint=_WRITABLE)
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return StoreError(f"{path} cannot be opened ({error}).", hint=_WRITABLE)
+    if code == sqlite3.SQLITE_FULL:
+        return StoreError(f"{path} cannot be written: the disk is full.", hint="Make room; nothing was changed.")
+    return StoreError(f"{path} cannot be read or written ({error}).")
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Return the primary result code; errors of the Python module itself have none (-1)."""
+    return getattr(error, "sqlite_errorcode", -1) & 0xFF
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells this file from another one at the same path."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _make_file(path: Path) -> None:
+    """Make the file (mode 0600) and the folders that are missing (mode 0700).
+
+    A file that exists is not opened here: closing it would drop the locks of every other connection that this
+    process has to it (POSIX locks belong to the process).
+    """
+    try:
+        _make_folder(path.parent)
+    except OSError as error:
+        raise _not_made(path, error) from error
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        if fault := _fault_of(path):
+            raise StoreError(f"{path} {fault}.", hint=_WRITABLE) from None
+    except OSError as error:
+        raise _not_made(path, error) from error
+
+
+def _fault_of(path: Path) -> str:
+    """Return why what stands at this path cannot be the database, or nothing."""
+    if path.is_dir():
+        return "is a folder, not a file"
+    if not path.exists():
+        return "is a link to nowhere"
+    if not path.is_file():
+        return "is not an ordinary file"
+    return "" if os.access(path, os.R_OK | os.W_OK) else "cannot be read and written: permission denied"
+
+
+def _not_made(path: Path, error: OSError) -> StoreError:
+    reason = (error.strerror or str(error)).lower()
+    return StoreError(f"{path} cannot be made ({error.filename}: {reason}).", hint=_WRITABLE)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it where they are missing; only the owner may enter the new ones."""
+    if folder.is_dir():
+        return
+    if folder.exists():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    if folder.parent != folder:
+        _make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)

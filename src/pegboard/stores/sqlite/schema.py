@@ -1,0 +1,80 @@
+"""The tables, step by step from an empty file to the version that this code understands."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pegboard.errors import StoreSchemaError
+
+if TYPE_CHECKING:
+    import sqlite3
+    from pathlib import Path
+
+APPLICATION_ID = 0x50454742  # "PEGB": tells our files from those of other programs
+
+Step = tuple[str, ...]
+
+# Step n takes a file from version n to n + 1. A step that has been released is never edited.
+# Counters start at the time in microseconds, which no counter outruns: a file that was removed and made anew repeats
+# no version either.
+MIGRATIONS: tuple[Step, ...] = (
+    (
+        "CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+        "INSERT INTO counters VALUES ('version', microseconds()), ('permissions', microseconds())",
+        "CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
+        """CREATE TABLE sessions (
+            principal TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,
+            version INTEGER NOT NULL, updated_at REAL NOT NULL, text TEXT NOT NULL,
+            PRIMARY KEY (principal, agent, session)
+        )""",
+        """CREATE TABLE switches (
+            agent TEXT NOT NULL, name TEXT NOT NULL, value INTEGER NOT NULL, PRIMARY KEY (agent, name)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE manifests (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, plugin TEXT NOT NULL, fingerprint TEXT NOT NULL, text TEXT NOT NULL,
+            UNIQUE (plugin, fingerprint)
+        )""",
+        """CREATE TABLE audit (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, kind TEXT NOT NULL, principal TEXT NOT NULL,
+            agent TEXT NOT NULL, session TEXT NOT NULL, turn INTEGER NOT NULL, subject TEXT NOT NULL,
+            decision TEXT NOT NULL, reason TEXT NOT NULL, duration REAL, outcome TEXT NOT NULL,
+            arguments TEXT NOT NULL
+        )""",
+    ),
+)
+
+
+def version_of(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, ...]) -> int:
+    """Return how many steps the file has been through; call it inside a transaction.
+
+    Raises ``StoreSchemaError`` for a file of another program or of a newer version.
+    """
+    version = _number(connection, "PRAGMA user_version")
+    owner = _number(connection, "PRAGMA application_id")
+    tables = _number(connection, "SELECT count(*) FROM sqlite_master")
+    if owner != APPLICATION_ID and (owner or version or tables):
+        raise StoreSchemaError(
+            f"{path} is a database of another program.",
+            hint="Point `store:` to a file of its own; Pegboard makes it.",
+        )
+    if version > len(migrations):
+        raise StoreSchemaError(
+            f"{path} has schema version {version}; this Pegboard understands versions up to {len(migrations)}.",
+            hint="Use the newer Pegboard that wrote it, or point `store:` to another file.",
+        )
+    return version
+
+
+def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, ...]) -> None:
+    """Take the file through the steps that it lacks; call it inside a writing transaction."""
+    connection.create_function("microseconds", 0, lambda: time.time_ns() // 1000)
+    for step in migrations[version_of(connection, path, migrations) :]:
+        for statement in step:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {len(migrations)}")
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return connection.execute(query).fetchone()[0]

@@ -1,0 +1,280 @@
+"""The store that ``store: sqlite:///…`` means."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pegboard.core.tools import Manifest
+from pegboard.errors import StoreError
+from pegboard.ports import AuditRecord, SessionKey, StoredState
+from pegboard.stores.sqlite.audit import AuditQueue, select_entries
+from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
+from pegboard.stores.sqlite.schema import MIGRATIONS, Step
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from pegboard.stores.sqlite.database import Database, Work
+
+T = TypeVar("T")
+
+MANIFESTS_PER_PLUGIN = 32
+
+
+class SqliteStore:
+    """Keep everything in one file, shared by any number of processes; one event loop uses one store.
+
+    ``audit_keep`` is about how many of the newest audit entries are kept, ``patience`` for how many seconds a
+    change waits for other writers before it raises ``StoreBusyError``. A file that is removed while it is open is
+    made anew by the next change.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        audit_keep: int = 100_000,
+        patience: float = 30.0,
+        migrations: tuple[Step, ...] = MIGRATIONS,
+    ) -> None:
+        self.path = path.absolute()
+        self._patience = patience
+        self._migrations = migrations
+        self._database: Database | None = None
+        self._queue = AuditQueue(self._flush, keep=audit_keep)
+        self._digest_key: tuple[int, bytes] | None = None  # with the generation of the file
+        self._seen: tuple[int, int, int] | None = None  # generation, data version, revision
+
+    async def open(self) -> None:
+        """Make the file, folder and tables where they are missing.
+
+        Raises ``StoreError`` where it cannot be made, read or written, ``StoreSchemaError`` where it is damaged,
+        newer or not ours, ``StoreBusyError`` where it stays locked.
+        """
+        if self._database is None:
+            from pegboard.stores.sqlite.database import Database
+
+            database = Database(self.path, migrations=self._migrations, patience=self._patience)
+            await database.open()
+            self._database = database
+
+    async def aclose(self) -> None:
+        """Write the audit entries that still wait and let go of the file."""
+        if self._database is None:
+            return
+        try:
+            self._queue.stop()
+            await self._flush()
+        finally:
+            self._database.close()
+            self._database, self._digest_key, self._seen = None, None, None
+
+    def _opened(self) -> Database:
+        if self._database is None:
+            raise StoreError(f"{self.path} is not open.", hint="Await `open()` before, and nothing after `aclose()`.")
+        return self._database
+
+    async def _read(self, work: Work[T]) -> T:
+        return await self._opened().read(work)
+
+    async def _write(self, work: Work[T]) -> T:
+        """Return what the work returns once it is committed, together with the audit entries that waited."""
+        taken = 0
+
+        def with_queue(connection: sqlite3.Connection) -> T:
+            nonlocal taken
+            taken = self._queue.insert(connection)
+            return work(connection)
+
+        result = await self._opened().write(with_queue)
+        self._queue.drop(taken)
+        return result
+
+    async def load(self, key: SessionKey) -> StoredState | None:
+        """Return the stored state, or None where there is none."""
+        row = await self._read(
+            lambda connection: connection.execute(
+                "SELECT text, version, updated_at FROM sessions WHERE principal = ? AND agent = ? AND session = ?",
+                _columns(key),
+            ).fetchone()
+        )
+        return StoredState(text=from_column(row[0]), version=row[1], updated_at=row[2]) if row else None
+
+    async def save(self, key: SessionKey, text: str | None, *, expected: int) -> int | None:
+        """Store the text if the stored version is still ``expected``; return the new version or None (S2)."""
+        columns = _columns(key)
+
+        def swap(connection: sqlite3.Connection) -> int | None:
+            row = connection.execute(
+                "SELECT version FROM sessions WHERE principal = ? AND agent = ? AND session = ?", columns
+            ).fetchone()
+            if (row[0] if row else 0) != expected:
+                return None
+            if text is None:
+                connection.execute("DELETE FROM sessions WHERE principal = ? AND agent = ? AND session = ?", columns)
+                return 0
+            version = _count(connection, "version")
+            connection.execute(
+                "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?)",
+                (*columns, version, time.time(), to_column(text)),
+            )
+            return version
+
+        return await self._write(swap)
+
+    async def sessions(
+        self, *, principal: str | None = None, agent: str | None = None
+    ) -> Sequence[tuple[SessionKey, StoredState]]:
+        """Return what is stored, newest change first."""
+        clauses = [(name, value) for name, value in (("principal", principal), ("agent", agent)) if value is not None]
+        where = " AND ".join(f"{name} = ?" for name, _ in clauses) or "1"
+        rows = await self._read(
+            lambda connection: connection.execute(
+                f"SELECT principal, agent, session, text, version, updated_at FROM sessions WHERE {where}"  # noqa: S608
+                " ORDER BY version DESC",
+                [to_column(value) for _, value in clauses],
+            ).fetchall()
+        )
+        return [
+            (
+                SessionKey(principal=from_column(row[0]), agent=from_column(row[1]), session=from_column(row[2])),
+                StoredState(text=from_column(row[3]), version=row[4], updated_at=row[5]),
+            )
+            for row in rows
+        ]
+
+    async def switches(self, agent: str) -> Mapping[str, bool]:
+        """Return the stored booleans of an agent."""
+        rows = await self._read(
+            lambda connection: connection.execute(
+                "SELECT name, value FROM switches WHERE agent = ? ORDER BY name", (to_column(agent),)
+            ).fetchall()
+        )
+        return {from_column(name): bool(value) for name, value in rows}
+
+    async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
+        """Store a boolean, or remove it (None)."""
+        columns = (to_column(agent), to_column(name))
+
+        def change(connection: sqlite3.Connection) -> None:
+            if value is None:
+                connection.execute("DELETE FROM switches WHERE agent = ? AND name = ?", columns)
+            else:
+                connection.execute("INSERT OR REPLACE INTO switches VALUES (?, ?, ?)", (*columns, value))
+            _count(connection, "permissions")
+
+        await self._write(change)
+        self._seen = None
+
+    async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
+        """Return the stored booleans of every agent."""
+        rows = await self._read(
+            lambda connection: connection.execute(
+                "SELECT agent, name, value FROM switches ORDER BY agent, name"
+            ).fetchall()
+        )
+        found: dict[str, dict[str, bool]] = {}
+        for agent, name, value in rows:
+            found.setdefault(from_column(agent), {})[from_column(name)] = bool(value)
+        return found
+
+    async def revision(self) -> int:
+        """Return a number that grows with every switch set by any process.
+
+        The row is read only where another connection has committed since (``PRAGMA data_version``).
+        """
+        database = self._opened()
+
+        def read(connection: sqlite3.Connection) -> tuple[int, int, int]:
+            seen = self._seen
+            data_version = connection.execute("PRAGMA data_version").fetchone()[0]
+            if seen is not None and seen[:2] == (database.generation, data_version):
+                return seen
+            query = "SELECT value FROM counters WHERE name = 'permissions'"
+            return database.generation, data_version, connection.execute(query).fetchone()[0]
+
+        self._seen = await database.read(read)
+        return self._seen[2]
+
+    async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
+        """Return the stored manifest of a plugin whose specification has this fingerprint."""
+        row = await self._read(
+            lambda connection: connection.execute(
+                "SELECT text FROM manifests WHERE plugin = ? AND fingerprint = ?",
+                (to_column(plugin), to_column(fingerprint)),
+            ).fetchone()
+        )
+        return manifest_from_json(row[0]) if row else None
+
+    async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
+        """Store a manifest in place of an older one; the newest 32 fingerprints of a plugin are kept."""
+        name, text = to_column(plugin), manifest_to_json(manifest)
+
+        def keep(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT OR REPLACE INTO manifests (plugin, fingerprint, text) VALUES (?, ?, ?)",
+                (name, to_column(fingerprint), text),
+            )
+            connection.execute(
+                "DELETE FROM manifests WHERE plugin = ? AND id NOT IN"
+                " (SELECT id FROM manifests WHERE plugin = ? ORDER BY id DESC LIMIT ?)",
+                (name, name, MANIFESTS_PER_PLUGIN),
+            )
+
+        await self._write(keep)
+
+    async def record(self, entry: AuditRecord) -> None:
+        """Store a decision, after the calls that wait, before returning."""
+        self._opened()
+        self._queue.add(entry)
+        await self._flush()
+
+    def record_later(self, entry: AuditRecord) -> None:
+        """Store a call within 50 ms, in a batch; where no loop runs, with the next operation that writes."""
+        self._opened()
+        self._queue.add_later(entry)
+
+    async def _flush(self) -> None:
+        if self._queue:
+            await self._write(lambda _: None)
+
+    async def entries(
+        self,
+        *,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[AuditRecord]:
+        """Return the newest entries first; those that this store still holds back are written before."""
+        await self._flush()
+        wanted = {"principal": principal, "agent": agent, "session": session, "kind": kind}
+        return await self._read(lambda connection: select_entries(connection, wanted, limit))
+
+    async def digest_key(self) -> bytes:
+        """Return the secret with which arguments are digested; made once, kept in the file."""
+        database = self._opened()
+        if self._digest_key is None or self._digest_key[0] != database.generation:
+            key = await self._write(_digest_key)
+            self._digest_key = database.generation, key
+        return self._digest_key[1]
+
+
+def _columns(key: SessionKey) -> tuple[str | bytes, str | bytes, str | bytes]:
+    return to_column(key.principal), to_column(key.agent), to_column(key.session)
+
+
+def _count(connection: sqlite3.Connection, counter: str) -> int:
+    """Return the next number of a counter."""
+    connection.execute("UPDATE counters SET value = value + 1 WHERE name = ?", (counter,))
+    return connection.execute("SELECT value FROM counters WHERE name = ?", (counter,)).fetchone()[0]
+
+
+def _digest_key(connection: sqlite3.Connection) -> bytes:
+    connection.execute("INSERT OR IGNORE INTO secrets VALUES ('digest', ?)", (secrets.token_bytes(32),))
+    return connection.execute("SELECT value FROM secrets WHERE name = 'digest'").fetchone()[0]

@@ -1,0 +1,200 @@
+"""What the SQLite store promises beyond the contract: several connections, locks, the batched audit trail."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlite_samples import ENTRY, KEY, in_file
+
+from pegboard.core.tools import Manifest
+from pegboard.errors import StoreBusyError
+from pegboard.stores.sqlite import SqliteStore
+
+
+async def until(condition: str, path: Path, *, within: float) -> None:
+    """Wait until a query of the file returns a true value."""
+    deadline = time.monotonic() + within
+    while not in_file(path, condition)[0][0]:
+        assert time.monotonic() < deadline, f"not within {within} s: {condition}"
+        await asyncio.sleep(0.002)
+
+
+# Several connections
+
+
+async def test_a_switch_set_by_another_process_is_seen_at_once(store: SqliteStore, peer: SqliteStore) -> None:
+    """P4: a revoked permission binds the next call."""
+    seen = await peer.revision()
+    assert await peer.revision() == seen
+    await store.save(KEY, "text", expected=0)
+    assert await peer.revision() == seen
+    await store.set_switch("assistant", "research", False)
+    grown = await peer.revision()
+    assert grown > seen
+    assert await store.revision() == grown
+    assert await peer.switches("assistant") == {"research": False}
+    await peer.set_switch("assistant", "research", True)
+    assert await peer.revision() > grown
+    assert await store.revision() == await peer.revision()
+
+
+async def test_two_processes_have_one_digest_key(store: SqliteStore, peer: SqliteStore) -> None:
+    """X4: digests of both can be compared."""
+    assert await store.digest_key() == await peer.digest_key()
+
+
+async def test_many_stores_can_open_a_missing_file_at_once(path: Path) -> None:
+    stores = [SqliteStore(path) for _ in range(10)]
+    await asyncio.gather(*(store.open() for store in stores))
+    versions = await asyncio.gather(*(store.save(KEY, "text", expected=0) for store in stores))
+    assert sum(version is not None for version in versions) == 1
+    for store in stores:
+        await store.aclose()
+
+
+async def test_a_store_kept_locked_past_the_deadline_is_busy_while_reads_and_the_loop_go_on(
+    store: SqliteStore, blocker: sqlite3.Connection
+) -> None:
+    impatient = SqliteStore(store.path, patience=0.3)
+    await impatient.open()
+    saving = asyncio.create_task(impatient.save(KEY, "text", expected=0))
+    reads = 0
+    while not saving.done():
+        assert await impatient.load(KEY) is None
+        reads += 1
+        await asyncio.sleep(0)
+    with pytest.raises(StoreBusyError) as caught:
+        await saving
+    assert str(store.path) in caught.value.message
+    assert "0.3 seconds" in caught.value.message
+    assert reads > 100
+    await impatient.aclose()
+
+
+async def test_a_change_waits_for_another_writer_and_then_succeeds(
+    store: SqliteStore, blocker: sqlite3.Connection
+) -> None:
+    """S2: nobody sees `database is locked`."""
+    saving = asyncio.create_task(store.save(KEY, "text", expected=0))
+    done, _ = await asyncio.wait([saving], timeout=0.1)
+    assert not done
+    blocker.execute("COMMIT")
+    assert await asyncio.wait_for(saving, 5)
+
+
+async def test_a_cancelled_change_has_not_happened(store: SqliteStore, blocker: sqlite3.Connection) -> None:
+    saving = asyncio.create_task(store.save(KEY, "text", expected=0))
+    await asyncio.wait([saving], timeout=0.05)
+    saving.cancel()
+    await asyncio.wait([saving])
+    blocker.execute("COMMIT")
+    assert await store.load(KEY) is None
+
+
+# The audit trail
+
+
+async def test_a_decision_is_in_the_file_when_record_returns(store: SqliteStore) -> None:
+    """S2, X4: decisions are audited at once."""
+    await store.record(ENTRY)
+    assert in_file(store.path, "SELECT subject FROM audit") == [("git/log",)]
+
+
+async def test_calls_are_in_the_file_within_50_ms(store: SqliteStore) -> None:
+    """S2: audit of calls may be batched for 50 ms; each connection that looks costs some of the time allowed here."""
+    for number in range(3):
+        store.record_later(replace(ENTRY, subject=str(number)))
+    assert in_file(store.path, "SELECT count(*) FROM audit") == [(0,)]
+    await until("SELECT count(*) = 3 FROM audit", store.path, within=0.5)
+    assert in_file(store.path, "SELECT subject FROM audit ORDER BY id") == [("0",), ("1",), ("2",)]
+    store.record_later(replace(ENTRY, subject="again"))
+    await until("SELECT count(*) = 4 FROM audit", store.path, within=0.5)
+
+
+async def test_calls_are_written_once_a_long_lock_ends(store: SqliteStore, blocker: sqlite3.Connection) -> None:
+    """S2: recording a call never waits, and nothing is lost or doubled by trying again."""
+    for number in range(25):
+        store.record_later(replace(ENTRY, subject=str(number)))
+    deciding = asyncio.create_task(store.record(replace(ENTRY, subject="25")))
+    done, _ = await asyncio.wait([deciding], timeout=0.1)
+    assert not done
+    for number in range(26, 50):
+        store.record_later(replace(ENTRY, subject=str(number)))
+    assert in_file(store.path, "SELECT count(*) FROM audit") == [(0,)]
+    blocker.execute("COMMIT")
+    await asyncio.wait_for(deciding, 5)
+    await until("SELECT count(*) = 50 FROM audit", store.path, within=5)
+    assert [entry.subject for entry in await store.entries()] == [str(number) for number in range(49, -1, -1)]
+
+
+def test_calls_recorded_without_a_running_loop_are_written_by_the_next_operation(path: Path) -> None:
+    """X4: every call leaves a record, also in the blocking library and across loops."""
+    store = SqliteStore(path)
+    asyncio.run(store.open())
+    store.record_later(ENTRY)
+
+    async def in_a_loop_that_ends_at_once() -> None:
+        store.record_later(replace(ENTRY, subject="second"))
+
+    asyncio.run(in_a_loop_that_ends_at_once())
+    asyncio.run(store.save(KEY, "text", expected=0))
+    assert in_file(path, "SELECT subject FROM audit ORDER BY id") == [("git/log",), ("second",)]
+    store.record_later(replace(ENTRY, subject="third"))
+    asyncio.run(store.aclose())
+    assert in_file(path, "SELECT count(*) FROM audit") == [(3,)]
+
+
+async def test_only_about_the_newest_entries_are_kept(path: Path) -> None:
+    store = SqliteStore(path, audit_keep=50)
+    await store.open()
+    for number in range(200):
+        await store.record(replace(ENTRY, subject=str(number)))
+    subjects = [entry.subject for entry in await store.entries(limit=1000)]
+    assert 50 <= len(subjects) <= 55
+    assert subjects == [str(number) for number in range(199, 199 - len(subjects), -1)]
+    await store.aclose()
+
+
+# Manifests
+
+
+async def test_the_newest_fingerprints_of_a_plugin_are_kept(store: SqliteStore) -> None:
+    """G8: a configuration that changes often does not fill the file."""
+    await store.keep_manifest("other", "0", Manifest())
+    for number in range(40):
+        await store.keep_manifest("git", str(number), Manifest(description=str(number)))
+    assert in_file(store.path, "SELECT plugin, count(*) FROM manifests GROUP BY plugin ORDER BY plugin") == [
+        ("git", 32),
+        ("other", 1),
+    ]
+    assert await store.manifest("git", "39") == Manifest(description="39")
+    assert await store.manifest("git", "7") is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"tools": [{}], "secrets": []}', '{"tools": "ab", "secrets": []}'])
+async def test_a_stored_manifest_that_cannot_be_used_counts_as_missing(store: SqliteStore, text: str) -> None:
+    """G8: missing manifests are fetched."""
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("INSERT INTO manifests (plugin, fingerprint, text) VALUES ('git', '1', ?)", (text,))
+    assert await store.manifest("git", "1") is None
+
+
+async def test_a_manifest_of_a_newer_release_is_read_as_far_as_it_is_understood(store: SqliteStore) -> None:
+    text = '{"tools": [{"plugin": "git", "name": "log", "colour": "red"}], "secrets": ["token"], "shape": "round"}'
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("INSERT INTO manifests (plugin, fingerprint, text) VALUES ('git', '1', ?)", (text,))
+    manifest = await store.manifest("git", "1")
+    assert manifest is not None
+    assert [tool.id for tool in manifest.tools] == ["git/log"]
+    assert manifest.secrets == {"token"}
+
+
+def test_importing_the_store_does_not_import_sqlite() -> None:
+    code = "import sys; import pegboard.stores.sqlite; print('sqlite3' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

@@ -1,0 +1,373 @@
+"""What every store promises, asked of each of them."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pegboard.core.tools import Manifest, Tool
+from pegboard.ports import AuditRecord, SessionKey, Store
+from pegboard.stores.memory import MemoryStore
+from pegboard.stores.sqlite import SqliteStore
+
+STRANGE = [
+    "",
+    "a" * 10_000,
+    "🧰 – ключ – 鍵",
+    "two\nlines\r\n\ttab",
+    "lone \ud800 surrogate \udfff",
+    "NUL\0inside",
+    "' OR 1 = 1; --",
+    "%_*",
+    "trailing ",
+    "é",
+    "e\u0301",
+]
+KEY = SessionKey(principal="ada", agent="assistant", session="thread-42")
+ENTRY = AuditRecord(
+    at=datetime(2026, 7, 28, 9, 30, 0, 123456, tzinfo=UTC),
+    kind="load",
+    principal="ada",
+    agent="assistant",
+    session="thread-42",
+    turn=7,
+    subject="toolkit:research",
+    decision="loaded",
+)
+FULL_TOOL = Tool(
+    plugin="git",
+    name="log",
+    wire="git__log",
+    description="Show commits – «all» of them.\n\ud800",
+    input_schema={"type": "object", "properties": {"z": {"type": "integer"}, "a": {"enum": [1, 1.5, None, True]}}},
+    output_schema={"type": "object"},
+    annotations={"readOnlyHint": True},
+    extra={"title": "Log", "_meta": {"x/y": [1, {"deep": []}]}},
+    requires=("git/status",),
+    needs=("GIT_TOKEN", "HOME"),
+    default_on=False,
+    policy="Use {tools} sparingly.",
+    unavailable="Set GIT_TOKEN.",
+)
+FULL_MANIFEST = Manifest(
+    tools=(FULL_TOOL, Tool(plugin="git", name="plain")),
+    parameters={"repository": "string", "depth": "integer"},
+    secrets=frozenset({"token", "password"}),
+    description="Git",
+    instructions="Commit often.",
+)
+
+
+def make(kind: str, folder: Path) -> Store:
+    return MemoryStore() if kind == "memory" else SqliteStore(folder / "pegboard.db")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    store = make(request.param, tmp_path)
+    await store.open()
+    yield store
+    await store.aclose()
+
+
+async def saved(store: Store, key: SessionKey, text: str, *, expected: int = 0) -> int:
+    version = await store.save(key, text, expected=expected)
+    assert version
+    return version
+
+
+async def test_a_session_never_saved_has_no_state(store: Store) -> None:
+    """S4: the default state is not stored."""
+    assert await store.load(KEY) is None
+    assert await store.sessions() == []
+
+
+async def test_what_was_saved_is_loaded_with_its_version_and_time(store: Store) -> None:
+    """S1: state is kept per key."""
+    before = time.time()
+    version = await saved(store, KEY, '{"turn": 1}')
+    state = await store.load(KEY)
+    assert state is not None
+    assert (state.text, state.version) == ('{"turn": 1}', version)
+    assert before <= state.updated_at <= time.time()
+
+
+@pytest.mark.parametrize("part", ["principal", "agent", "session"])
+async def test_two_keys_that_differ_in_one_part_never_share_a_state(store: Store, part: str) -> None:
+    """S1: two agents in one session, two principals, two sessions: each has its own."""
+    other = replace(KEY, **{part: "someone else"})
+    await saved(store, KEY, "mine")
+    await saved(store, other, "theirs")
+    first, second = await store.load(KEY), await store.load(other)
+    assert first is not None
+    assert second is not None
+    assert (first.text, second.text) == ("mine", "theirs")
+
+
+async def test_parts_of_a_key_do_not_run_into_each_other(store: Store) -> None:
+    """S1: ("ab", "c") is not ("a", "bc")."""
+    await saved(store, SessionKey(principal="ab", agent="c", session=""), "x")
+    assert await store.load(SessionKey(principal="a", agent="bc", session="")) is None
+    assert await store.load(SessionKey(principal="", agent="ab", session="c")) is None
+
+
+async def test_a_writer_that_expects_an_older_version_is_refused_and_changes_nothing(store: Store) -> None:
+    """S2: writers compare and swap."""
+    first = await saved(store, KEY, "one")
+    second = await saved(store, KEY, "two", expected=first)
+    assert await store.save(KEY, "late", expected=first) is None
+    assert await store.save(KEY, None, expected=first) is None
+    assert await store.save(KEY, "as if new", expected=0) is None
+    state = await store.load(KEY)
+    assert state is not None
+    assert (state.text, state.version) == ("two", second)
+
+
+async def test_a_writer_that_expects_a_state_where_none_is_is_refused(store: Store) -> None:
+    """S2: a version that is not stored never matches."""
+    assert await store.save(KEY, "text", expected=1) is None
+    assert await store.load(KEY) is None
+
+
+async def test_a_removed_state_is_gone_and_its_version_is_never_used_again(store: Store) -> None:
+    """S2: a writer that slept through removal and new creation is refused."""
+    seen: set[int] = set()
+    expected = 0
+    for number in range(5):
+        expected = await saved(store, KEY, str(number))
+        assert expected not in seen
+        assert expected > max(seen, default=0)
+        seen.add(expected)
+        assert await store.save(KEY, None, expected=expected) == 0
+        assert await store.load(KEY) is None
+    await saved(store, KEY, "new")
+    for old in seen:
+        assert await store.save(KEY, "late", expected=old) is None
+
+
+async def test_removing_what_is_not_there_succeeds(store: Store) -> None:
+    """S4: a state that became the default again need not be stored."""
+    assert await store.save(KEY, None, expected=0) == 0
+
+
+async def test_two_concurrent_loads_both_survive_when_the_loser_tries_again(store: Store) -> None:
+    """S2: no update is lost among many tasks."""
+
+    async def add(name: str) -> None:
+        while True:
+            state = await store.load(KEY)
+            names = [*state.text.split(), name] if state else [name]
+            await asyncio.sleep(0)
+            if await store.save(KEY, " ".join(names), expected=state.version if state else 0) is not None:
+                return
+
+    await asyncio.gather(*(add(f"tool{number}") for number in range(20)))
+    state = await store.load(KEY)
+    assert state is not None
+    assert sorted(state.text.split()) == sorted(f"tool{number}" for number in range(20))
+
+
+@pytest.mark.parametrize("text", STRANGE, ids=range(len(STRANGE)))
+async def test_any_text_can_be_an_id_a_state_and_the_name_of_a_switch(store: Store, text: str) -> None:
+    """S1: ids of 10,000 characters, emoji, newlines, lone surrogates and NUL come back as they went in."""
+    keys = [replace(KEY, **{part: text}) for part in ("principal", "agent", "session")]
+    for key in keys:
+        await saved(store, key, text)
+    for key in keys:
+        state = await store.load(key)
+        assert state is not None
+        assert state.text == text
+    assert {key for key, _ in await store.sessions()} == set(keys)
+    assert [key for key, _ in await store.sessions(principal=text)] == [keys[0]]
+    assert [key for key, _ in await store.sessions(agent=text)] == [keys[1]]
+    await store.set_switch(text, text, False)
+    assert await store.switches(text) == {text: False}
+    assert await store.all_switches() == {text: {text: False}}
+    await store.record(replace(ENTRY, session=text, subject=text))
+    assert [entry.subject for entry in await store.entries(session=text)] == [text]
+    await store.keep_manifest(text, text, FULL_MANIFEST)
+    assert await store.manifest(text, text) == FULL_MANIFEST
+
+
+async def test_strange_ids_do_not_collide(store: Store) -> None:
+    """S1: texts that look alike are different sessions."""
+    for text in STRANGE:
+        await saved(store, replace(KEY, session=text), text)
+    assert {key.session: state.text for key, state in await store.sessions()} == {text: text for text in STRANGE}
+
+
+async def test_sessions_are_listed_newest_change_first(store: Store) -> None:
+    """S1: a list of what is stored, by principal and by agent."""
+    a, b, c = (replace(KEY, session=name) for name in "abc")
+    other = SessionKey(principal="bob", agent="coder", session="a")
+    version = await saved(store, a, "1")
+    await saved(store, b, "1")
+    await saved(store, c, "1")
+    await saved(store, other, "1")
+    await saved(store, a, "2", expected=version)
+    assert [key for key, _ in await store.sessions()] == [a, other, c, b]
+    assert [key for key, _ in await store.sessions(principal="ada")] == [a, c, b]
+    assert [key for key, _ in await store.sessions(agent="coder")] == [other]
+    assert await store.sessions(principal="bob", agent="assistant") == []
+    assert [state.text for _, state in await store.sessions(principal="ada")] == ["2", "1", "1"]
+
+
+async def test_a_switch_is_kept_until_it_is_unset(store: Store) -> None:
+    """P2: booleans set at run time are stored; unset removes them."""
+    assert await store.switches("assistant") == {}
+    await store.set_switch("assistant", "research", False)
+    await store.set_switch("assistant", "arxiv", True)
+    await store.set_switch("coder", "research", True)
+    await store.set_switch("assistant", "research", True)
+    assert await store.switches("assistant") == {"research": True, "arxiv": True}
+    assert await store.all_switches() == {"assistant": {"research": True, "arxiv": True}, "coder": {"research": True}}
+    await store.set_switch("coder", "research", None)
+    await store.set_switch("coder", "never set", None)
+    assert await store.switches("coder") == {}
+    assert await store.all_switches() == {"assistant": {"research": True, "arxiv": True}}
+    assert all(type(value) is bool for value in (await store.switches("assistant")).values())
+
+
+async def test_the_revision_grows_with_every_change_of_a_switch_and_with_nothing_else(store: Store) -> None:
+    """P4: a revoked permission binds the next call, so every call can see that something changed."""
+    last = await store.revision()
+    for value in (True, False, None):
+        await store.set_switch("assistant", "research", value)
+        revision = await store.revision()
+        assert revision > last
+        last = revision
+    await saved(store, KEY, "text")
+    await store.record(ENTRY)
+    await store.keep_manifest("git", "1", FULL_MANIFEST)
+    assert await store.revision() == last
+
+
+async def test_a_manifest_comes_back_with_every_field_of_every_tool(store: Store) -> None:
+    """G8: the first list comes from stored manifests."""
+    default, full = Tool(plugin="", name=""), FULL_TOOL
+    unset = [f.name for f in fields(Tool) if getattr(full, f.name) == getattr(default, f.name)]
+    assert unset == []
+    await store.keep_manifest("git", "abc", FULL_MANIFEST)
+    assert await store.manifest("git", "abc") == FULL_MANIFEST
+    await store.keep_manifest("empty", "", Manifest())
+    assert await store.manifest("empty", "") == Manifest()
+
+
+async def test_key_order_in_a_schema_is_kept(store: Store) -> None:
+    """F1: what goes to the model is byte-stable across restarts."""
+    await store.keep_manifest("git", "abc", FULL_MANIFEST)
+    manifest = await store.manifest("git", "abc")
+    assert manifest is not None
+    assert list(manifest.tools[0].input_schema["properties"]) == ["z", "a"]
+
+
+async def test_a_manifest_is_found_only_under_its_fingerprint_and_a_newer_one_replaces_it(store: Store) -> None:
+    """G8: a changed specification asks the server again."""
+    await store.keep_manifest("git", "old", FULL_MANIFEST)
+    assert await store.manifest("git", "new") is None
+    assert await store.manifest("other", "old") is None
+    await store.keep_manifest("git", "old", Manifest(description="newer"))
+    assert await store.manifest("git", "old") == Manifest(description="newer")
+
+
+async def test_an_audit_entry_comes_back_with_every_field(store: Store) -> None:
+    """X4: principal, agent, session, turn, subject, decision, reason, duration, outcome and digest."""
+    east = timezone(timedelta(hours=5, minutes=30))
+    full = replace(
+        ENTRY, at=ENTRY.at.astimezone(east), reason="granted", duration=12.5, outcome="ok", arguments="sha256:00ff"
+    )
+    await store.record(full)
+    await store.record(ENTRY)
+    assert await store.entries() == [ENTRY, full]
+    assert (await store.entries())[1].at.isoformat() == "2026-07-28T15:00:00.123456+05:30"
+
+
+async def test_entries_are_filtered_and_limited_newest_first(store: Store) -> None:
+    """X4: the trail answers who, which agent, which session and what kind."""
+    one = replace(ENTRY, subject="one")
+    two = replace(ENTRY, subject="two", kind="deny", principal="bob")
+    three = replace(ENTRY, subject="three", kind="deny", agent="coder", session="s2")
+    for entry in (one, two, three):
+        await store.record(entry)
+    assert await store.entries() == [three, two, one]
+    assert await store.entries(limit=2) == [three, two]
+    assert await store.entries(limit=0) == []
+    assert await store.entries(kind="deny") == [three, two]
+    assert await store.entries(kind="deny", principal="bob") == [two]
+    assert await store.entries(agent="assistant", limit=1) == [two]
+    assert await store.entries(session="s2") == [three]
+    assert await store.entries(session="s2", kind="load") == []
+
+
+async def test_calls_recorded_for_later_stand_in_order_with_decisions_recorded_at_once(store: Store) -> None:
+    """S2, X4: batching does not reorder the trail."""
+    entries = [replace(ENTRY, subject=str(number)) for number in range(6)]
+    store.record_later(entries[0])
+    store.record_later(entries[1])
+    await store.record(entries[2])
+    store.record_later(entries[3])
+    await saved(store, KEY, "text")
+    store.record_later(entries[4])
+    await store.record(entries[5])
+    assert await store.entries() == entries[::-1]
+
+
+async def test_the_digest_key_is_made_once(store: Store) -> None:
+    """X4: arguments are digested under a key of the store."""
+    key = await store.digest_key()
+    assert len(key) == 32
+    assert len(set(key)) > 8
+    assert await store.digest_key() == key
+
+
+async def test_opening_and_closing_twice_does_no_harm(store: Store) -> None:
+    await store.open()
+    await saved(store, KEY, "text")
+    await store.aclose()
+    await store.aclose()
+
+
+TEXTS = st.text(st.characters(exclude_categories=[]), max_size=8)
+COMMANDS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.none() | TEXTS, st.sampled_from(["current", "stale", "none"])), max_size=30
+)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(commands=COMMANDS)
+def test_any_sequence_of_saves_leaves_what_the_accepted_ones_wrote(
+    kind: str, commands: list[tuple[str, str | None, str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """S2: a save is accepted if and only if it expects what is stored."""
+
+    async def run() -> None:
+        store = make(kind, tmp_path_factory.mktemp("store"))
+        await store.open()
+        texts: dict[SessionKey, str] = {}
+        versions: dict[SessionKey, list[int]] = {}
+        for session, text, which in commands:
+            key = replace(KEY, session=session)
+            history = versions.setdefault(key, [0])
+            expected = {"current": history[-1], "stale": history[0] + 1, "none": 0}[which]
+            answer = await store.save(key, text, expected=expected)
+            if expected != history[-1]:
+                assert answer is None
+                continue
+            assert answer is not None
+            history.append(answer)
+            if text is None:
+                texts.pop(key, None)
+                assert answer == 0
+            else:
+                texts[key] = text
+        assert {key: state.text for key, state in await store.sessions()} == texts
+        await store.aclose()
+
+    asyncio.run(run())
