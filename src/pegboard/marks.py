@@ -1,0 +1,89 @@
+"""What a Python function says of itself as a tool, beyond its signature and docstring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, cast, overload
+
+__all__ = ["ATTRIBUTE", "Mark", "mark_of", "tool"]
+
+ATTRIBUTE: Final = "__pegboard__"
+"""The attribute that holds a mark: a :class:`Mark`, or a plain mapping with the same keys."""
+
+Guard = Callable[[str, Mapping[str, Any]], str | None]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """Hold what :func:`tool` was given.
+
+    ``read_only``, ``destructive``, ``idempotent`` and ``open_world`` become MCP's annotations where
+    they are not None. ``requires`` names tools that come and go with this one (T8), ``needs``
+    environment variables without which it is unavailable. ``guard`` sees the principal and the
+    arguments before the tool runs, and returns the reason of a refusal or None (T10). ``factory``
+    says that the function is no tool but returns the tools of its plugin.
+    """
+
+    name: str = ""
+    description: str = ""
+    title: str = ""
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+    requires: Sequence[str] = ()
+    needs: Sequence[str] = ()
+    policy: str = ""
+    default_on: bool = True
+    guard: Guard | None = None
+    factory: bool = False
+
+    def annotations(self) -> dict[str, Any]:
+        """Return MCP's annotations of the tool."""
+        hints = {
+            "title": self.title or None,
+            "readOnlyHint": self.read_only,
+            "destructiveHint": self.destructive,
+            "idempotentHint": self.idempotent,
+            "openWorldHint": self.open_world,
+        }
+        return {key: value for key, value in hints.items() if value is not None}
+
+
+@overload
+def tool(function: F, /) -> F: ...
+
+
+@overload
+def tool(**says: Any) -> Callable[[F], F]: ...
+
+
+def tool(function: Any = None, /, **says: Any) -> Any:
+    """Mark a function as a tool with the fields of :class:`Mark`, and return the function itself.
+
+    >>> @tool(read_only=True, requires=["geo/locate"])
+    ... def weather(city: str) -> str:
+    ...     return f"Sunny in {city}."
+    >>> mark_of(weather).annotations()
+    {'readOnlyHint': True}
+    """
+    mark = Mark(**says)
+
+    def put(target: F) -> F:
+        setattr(target, ATTRIBUTE, mark)
+        return target
+
+    return put if function is None else put(function)
+
+
+def mark_of(function: object) -> Mark:
+    """Return the mark of a function, method or class; an empty one where it has none.
+
+    Raises ``TypeError`` where a plain mapping has a key that is not a field of :class:`Mark`.
+    """
+    said = getattr(function, ATTRIBUTE, None)
+    if isinstance(said, Mark):
+        return said
+    return Mark(**cast("Mapping[str, Any]", said)) if isinstance(said, Mapping) else Mark()

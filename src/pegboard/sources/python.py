@@ -1,0 +1,209 @@
+"""Plugins written in Python: a module's functions, a class, a factory, a function, an object."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from pegboard.core.naming import did_you_mean
+from pegboard.core.specs import PluginSpec, PythonSpec
+from pegboard.core.tools import CallResult, JsonObject, Manifest, Tool, variant_key
+from pegboard.errors import ToolUnavailableError
+from pegboard.ports import CallContext
+from pegboard.sources.signatures import Built, Instances, built, in_thread, run, stdout_to_stderr
+
+_DISTRIBUTIONS: Final[Mapping[str, str]] = {
+    "PIL": "pillow",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "git": "GitPython",
+    "sklearn": "scikit-learn",
+    "yaml": "PyYAML",
+}
+
+_importing = threading.RLock()
+_loaded_beside: dict[str, dict[str, ModuleType]] = {}
+
+
+class PythonSource:
+    """Bring in plugins that the configuration names with ``python:``."""
+
+    def __init__(self) -> None:
+        self._instances: Instances[Built] = Instances()
+
+    def handles(self, spec: PluginSpec) -> bool:
+        """Return whether the plugin is written in Python."""
+        return isinstance(spec, PythonSpec)
+
+    def fingerprint(self, spec: PluginSpec) -> str:  # noqa: ARG002
+        """Return nothing: asking the code itself is cheaper and always right."""
+        return ""
+
+    async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
+        """Import the module, construct what it names, and return its tools."""
+        assert isinstance(spec, PythonSpec)
+        plugin = await self._built(spec, overrides)
+        manifest = plugin.manifest(spec.name)
+        names = [tool.name for tool in manifest.tools]
+        for key, table in (("requires", spec.requires), ("policy", spec.policy), ("needs", spec.needs)):
+            _check_names(spec, key, table, names)
+        return replace(
+            manifest,
+            tools=tuple(_configured(tool, spec, names) for tool in manifest.tools),
+            description=spec.description or manifest.description,
+        )
+
+    async def call(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> CallResult:
+        """Run the function; what it raises is an error result."""
+        assert isinstance(spec, PythonSpec)
+        plugin = await self._built(spec, overrides)
+        function = plugin.tools.get(tool.name)
+        if function is None:
+            raise ToolUnavailableError(f"plugin '{spec.name}' has no tool '{tool.name}' any more.")
+        return await run(function, arguments, principal=context.principal)
+
+    def on_changed(self, callback: Callable[[str], None]) -> None:
+        """Take no callback: what was imported does not change by itself."""
+
+    async def aclose(self) -> None:
+        """Close what was constructed."""
+        for plugin in self._instances.drain():
+            await plugin.aclose()
+
+    async def _built(self, spec: PythonSpec, overrides: JsonObject) -> Built:
+        async def make() -> Built:
+            with stdout_to_stderr():
+                return await in_thread(_load, spec, overrides)
+
+        key = (spec.name, spec.target, spec.folder, variant_key(overrides))
+        return await self._instances.get(key, make)
+
+
+def _load(spec: PythonSpec, overrides: JsonObject) -> Built:
+    """Return the plugin; annotations are read while the modules beside the configuration are in sight."""
+    module_name, _, path = spec.target.partition(":")
+    with _beside(spec.folder, module_name):
+        try:
+            target = _attribute(importlib.import_module(module_name), path, spec)
+            return built(target, overrides, plugin=spec.name)
+        except ToolUnavailableError:
+            raise
+        except ModuleNotFoundError as error:
+            raise _missing(spec, module_name, error) from error
+        except SyntaxError as error:
+            where = f"{Path(error.filename).name}:{error.lineno}" if error.filename else module_name
+            raise ToolUnavailableError(f"plugin '{spec.name}': {where}: {error.msg}.") from error
+        except (Exception, SystemExit) as error:  # whatever a module raises when it is imported
+            reason = f"{type(error).__name__}: {error}"
+            raise ToolUnavailableError(f"plugin '{spec.name}': importing '{module_name}' failed: {reason}") from error
+
+
+def _attribute(module: ModuleType, path: str, spec: PythonSpec) -> object:
+    found: Any = module
+    for name in path.split(".") if path else ():
+        if not hasattr(found, name):
+            guess = did_you_mean(name, [n for n in dir(found) if not n.startswith("_")])
+            raise ToolUnavailableError(
+                f"plugin '{spec.name}': module '{module.__name__}' has no '{path}'.", hint=guess, location=spec.place
+            )
+        found = getattr(found, name)
+    return found
+
+
+def _missing(spec: PythonSpec, module_name: str, error: ModuleNotFoundError) -> ToolUnavailableError:
+    absent = (error.name or module_name).split(".")[0]
+    if error.name is None or module_name == error.name or module_name.startswith(f"{error.name}."):
+        return ToolUnavailableError(
+            f"plugin '{spec.name}': there is no module '{error.name or module_name}', neither beside the "
+            "configuration nor installed.",
+            location=spec.place,
+        )
+    return ToolUnavailableError(
+        f"plugin '{spec.name}': module '{module_name}' needs '{error.name}', which is not installed.",
+        hint=f"pip install {_DISTRIBUTIONS.get(absent, absent)}",
+    )
+
+
+def _check_names(spec: PythonSpec, key: str, table: Mapping[str, object], names: list[str]) -> None:
+    for name in table:
+        if name not in names:
+            hint = did_you_mean(name, names) or f"Its tools are {', '.join(names)}."
+            raise ToolUnavailableError(
+                f"plugin '{spec.name}': '{key}' names '{name}', which is not one of its tools.",
+                hint=hint,
+                location=spec.place,
+            )
+
+
+def _configured(tool: Tool, spec: PythonSpec, names: list[str]) -> Tool:
+    """Return the tool with what the configuration adds to what the code says."""
+    requires = (f"{spec.name}/{name}" if name in names else name for name in spec.requires.get(tool.name, ()))
+    return replace(
+        tool,
+        requires=tuple(dict.fromkeys((*tool.requires, *requires))),
+        needs=tuple(dict.fromkeys((*tool.needs, *spec.needs.get(tool.name, ())))),
+        policy=spec.policy.get(tool.name, tool.policy),
+        default_on=tool.default_on and spec.default_on,
+    )
+
+
+@contextmanager
+def _beside(folder: str | None, module_name: str) -> Generator[None]:
+    """Put the modules of a folder in sight, if the wanted one is there, and take them out of the way again.
+
+    Two folders may have modules of one name: each sees its own. Outside, ``sys.path`` is as before,
+    and whichever module had a name first keeps it in ``sys.modules``.
+    """
+    with _importing:
+        if folder is None or not _in_folder(folder, module_name):
+            yield
+            return
+        mine = _loaded_beside.setdefault(folder, {})
+        hidden = {name: m for name, m in sys.modules.items() if _hides(name, m, folder, module_name, mine)}
+        for name in hidden:
+            del sys.modules[name]
+        sys.modules.update(mine)
+        sys.path.insert(0, folder)
+        importlib.invalidate_caches()
+        try:
+            yield
+        finally:
+            sys.path.remove(folder)
+            for name, module in list(sys.modules.items()):
+                if name not in mine and _is_from(folder, name, module):
+                    mine[name] = module
+            sys.modules.update(hidden)
+
+
+def _in_folder(folder: str, module_name: str) -> bool:
+    place = Path(folder).joinpath(*module_name.split("."))
+    return place.with_suffix(".py").is_file() or place.is_dir()
+
+
+def _hides(name: str, module: ModuleType, folder: str, wanted: str, mine: Mapping[str, ModuleType]) -> bool:
+    """Return whether a module stands where one of this folder belongs."""
+    if name in mine or _is_from(folder, name, module):
+        return False
+    top = wanted.split(".", 1)[0]
+    if name == top or name.startswith(f"{top}."):
+        return True
+    return any(known.get(name) is module for other, known in _loaded_beside.items() if other != folder)
+
+
+def _is_from(folder: str, name: str, module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    if not file:
+        return False
+    place = Path(folder).joinpath(*name.split("."))
+    return Path(file) in (place.with_suffix(".py"), place / "__init__.py")

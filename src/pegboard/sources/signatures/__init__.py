@@ -1,0 +1,32 @@
+"""Python functions as tools: schemas from signatures, construction from overrides, calls and results."""
+
+from pegboard.sources.signatures.docs import summary
+from pegboard.sources.signatures.functions import Described, described
+from pegboard.sources.signatures.instances import Instances
+from pegboard.sources.signatures.parameters import (
+    Parameters,
+    construct,
+    parameters_of,
+)
+from pegboard.sources.signatures.plugins import Built, as_tools, built
+from pegboard.sources.signatures.quiet import in_thread, stdout_to_stderr
+from pegboard.sources.signatures.results import as_result, failure, image_type, run
+
+__all__ = [
+    "Built",
+    "Described",
+    "Instances",
+    "Parameters",
+    "as_result",
+    "as_tools",
+    "built",
+    "construct",
+    "described",
+    "failure",
+    "image_type",
+    "in_thread",
+    "parameters_of",
+    "run",
+    "stdout_to_stderr",
+    "summary",
+]

@@ -1,0 +1,203 @@
+"""Functions as tools: name, description, JSON Schema, and arguments back into Python values."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, cast, get_type_hints
+
+from pegboard.core.tools import Frozen, JsonObject, Tool
+from pegboard.errors import ToolUnavailableError
+from pegboard.marks import Mark, mark_of
+from pegboard.sources.signatures import docs
+from pegboard.sources.signatures.adapters import accepted, adapter_for
+
+_GUESSED = (bool, int, float, str, list, dict)
+_NESTED = ("properties", "$defs", "patternProperties", "dependentSchemas")
+_LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SINGLE = ("items", "additionalProperties", "not", "propertyNames", "contains")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """Hold a function with what a model is told of it and what turns arguments into its parameters."""
+
+    function: Callable[..., Any]
+    name: str
+    description: str
+    input_schema: JsonObject
+    output_schema: JsonObject | None
+    mark: Mark
+    positional: tuple[str, ...]
+    adapter: Any
+
+    def bound(self, arguments: JsonObject) -> tuple[list[Any], dict[str, Any]]:
+        """Return positional and keyword arguments as the annotations want them.
+
+        Raises pydantic's ``ValidationError``, a ``ValueError``.
+        """
+        values: dict[str, Any] = self.adapter.validate_python(dict(arguments))
+        first: list[Any] = []
+        for name in self.positional:
+            if name not in values:
+                break
+            first.append(values.pop(name))
+        return first, values
+
+    def tool(self, plugin: str, siblings: Collection[str] = ()) -> Tool:
+        """Return the tool as the catalog knows it; a requirement that names a sibling becomes its id."""
+        return Tool(
+            plugin=plugin,
+            name=self.name,
+            description=self.description,
+            input_schema=self.input_schema,
+            output_schema=self.output_schema,
+            annotations=Frozen(self.mark.annotations()),
+            requires=tuple(f"{plugin}/{r}" if r in siblings else r for r in self.mark.requires),
+            needs=tuple(self.mark.needs),
+            default_on=self.mark.default_on,
+            policy=self.mark.policy,
+        )
+
+
+def described(function: Callable[..., Any], *, name: str = "") -> Described:
+    """Return what the signature, annotations, docstring and mark of a function say.
+
+    ``*args`` is left out; ``**kwargs`` lets further arguments through. A parameter that JSON cannot
+    express is left out where it has a default, else ``ToolUnavailableError`` names it.
+    """
+    mark = mark_of(function)
+    called = mark.name or name or getattr(function, "__name__", type(function).__name__)
+    text, notes = docs.read(function)
+    parameters = _parameters(function, called)
+    adapter = _arguments_adapter(function, parameters, open_ended=_open_ended(function))
+    return Described(
+        function=function,
+        name=called,
+        description=mark.description or text,
+        input_schema=_input_schema(adapter, parameters, notes),
+        output_schema=_output_schema(function),
+        mark=mark,
+        positional=tuple(n for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY),
+        adapter=adapter,
+    )
+
+
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a function or of an object's ``__call__``; raises ``NameError``."""
+    target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    return get_type_hints(inspect.unwrap(target), include_extras=True)
+
+
+def _parameters(function: Callable[..., Any], called: str) -> dict[str, inspect.Parameter]:
+    """Return the parameters that a model may give, with annotations resolved or guessed."""
+    try:
+        hints = hints_of(function)
+    except (NameError, TypeError) as error:
+        raise _unfit(called, f"its annotations cannot be read ({error})") from error
+    kept: dict[str, inspect.Parameter] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        annotation = accepted(hints.get(name, _guess(parameter)))
+        try:
+            adapter_for(annotation)
+        except Exception as error:  # pydantic has several ways to say that a type has no schema
+            if parameter.default is parameter.empty:
+                kind = getattr(annotation, "__name__", str(annotation))
+                raise _unfit(called, f"JSON cannot express its parameter '{name}' ({kind})") from error
+            continue
+        kept[name] = parameter.replace(annotation=annotation)
+    return kept
+
+
+def _guess(parameter: inspect.Parameter) -> Any:
+    return next((kind for kind in _GUESSED if type(parameter.default) is kind), Any)
+
+
+def _unfit(called: str, problem: str) -> ToolUnavailableError:
+    return ToolUnavailableError(
+        f"function '{called}' cannot be a tool: {problem}.",
+        hint="Annotate it with types that JSON has, give the parameter a default, "
+        "or keep the function out with a leading underscore or '__all__'.",
+    )
+
+
+def _open_ended(function: Callable[..., Any]) -> bool:
+    kinds = [p.kind for p in inspect.signature(function).parameters.values()]
+    return inspect.Parameter.VAR_KEYWORD in kinds
+
+
+def _arguments_adapter(
+    function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter], *, open_ended: bool
+) -> Any:
+    """Return the adapter of an object with these parameters; those with defaults may be missing."""
+    from typing import NotRequired
+
+    from pydantic import ConfigDict, TypeAdapter
+    from typing_extensions import TypedDict
+
+    fields: dict[str, Any] = {
+        name: p.annotation if p.default is p.empty else NotRequired[p.annotation] for name, p in parameters.items()
+    }
+    shape: Any = TypedDict("Arguments", fields)  # type: ignore[misc, operator]
+    shape.__module__ = getattr(function, "__module__", None) or __name__
+    shape.__pydantic_config__ = ConfigDict(extra="allow" if open_ended else "forbid")
+    return TypeAdapter(shape)
+
+
+def _input_schema(adapter: Any, parameters: Mapping[str, inspect.Parameter], notes: Mapping[str, str]) -> JsonObject:
+    from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+    schema = untitled(adapter.json_schema())
+    schema.pop("description", None)
+    properties: dict[str, Any] = schema.setdefault("properties", {})
+    for name, parameter in parameters.items():
+        if name in notes:
+            properties[name].setdefault("description", notes[name])
+        if parameter.default is not parameter.empty and "default" not in properties[name]:
+            try:
+                properties[name]["default"] = to_jsonable_python(parameter.default)
+            except (PydanticSerializationError, ValueError):
+                continue  # a default without a JSON form is still the default
+    return Frozen(schema)
+
+
+def untitled(schema: Any) -> Any:
+    """Return a JSON Schema without the titles that pydantic derives from names; they only cost tokens."""
+    if not isinstance(schema, dict):
+        return schema
+    clean: dict[str, Any] = {}
+    value: Any
+    for key, value in cast("dict[str, Any]", schema).items():
+        if key == "title" and isinstance(value, str):
+            continue
+        if key in _NESTED and isinstance(value, dict):
+            clean[key] = {name: untitled(inner) for name, inner in cast("dict[str, Any]", value).items()}
+        elif key in _LISTED and isinstance(value, list):
+            clean[key] = [untitled(inner) for inner in cast("list[Any]", value)]
+        else:
+            clean[key] = untitled(value) if key in _SINGLE else value
+    return clean
+
+
+def _output_schema(function: Callable[..., Any]) -> JsonObject | None:
+    """Return the schema of a result that is always an object of known shape, else None."""
+    annotation = hints_of(function).get("return")
+    if not is_record(annotation):
+        return None
+    try:
+        return Frozen(untitled(adapter_for(annotation).json_schema(mode="serialization")))
+    except Exception:  # a shape without a JSON Schema is returned as text
+        return None
+
+
+def is_record(annotation: Any) -> bool:
+    """Return whether the annotation is a dataclass, a TypedDict or a pydantic model."""
+    if not isinstance(annotation, type):
+        return False
+    return dataclasses.is_dataclass(annotation) or any(
+        hasattr(cast("Any", annotation), name) for name in ("__pydantic_core_schema__", "__required_keys__")
+    )

@@ -1,0 +1,121 @@
+"""Run a function as a tool, and put what it returned into MCP's shapes."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, cast
+
+from pegboard.core.tools import CallResult, JsonObject, text_result
+from pegboard.sources.signatures.functions import Described
+from pegboard.sources.signatures.quiet import in_thread, stdout_to_stderr
+
+_MAGIC = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+async def run(tool: Described, arguments: JsonObject, *, principal: str) -> CallResult:
+    """Return what the function returned; what it raised, or its guard's refusal, is an error result.
+
+    Functions that are not coroutines run in a thread. A refusal of the guard has
+    ``{"pegboard/refused_by": "guard"}`` in its ``meta`` (T10).
+    """
+    with stdout_to_stderr():
+        try:
+            positional, named = tool.bound(arguments)
+            if tool.mark.guard is not None:
+                refusal = await in_thread(tool.mark.guard, principal, arguments)
+                if refusal:
+                    return _refused(tool.name, refusal)
+            return as_result(await _returned(tool.function, positional, named))
+        except (Exception, SystemExit) as error:  # whatever user code raises is the tool's own failure
+            return failure(error)
+
+
+def failure(error: BaseException) -> CallResult:
+    """Return an error result with the exception's type and message, without a traceback."""
+    text = str(error).strip()
+    name = type(error).__name__
+    return text_result(f"{name}: {text}" if text else name, is_error=True)
+
+
+def as_result(value: Any) -> CallResult:
+    """Return a value in MCP's shapes.
+
+    Text stays text and None is empty text; images are image blocks, other bytes embedded
+    resources; everything else is JSON text, objects also structured content.
+    """
+    match value:
+        case CallResult():
+            return value
+        case None:
+            return text_result("")
+        case str():
+            return text_result(value)
+        case bytes() | bytearray():
+            return CallResult(content=(_binary(bytes(value)),))
+        case _:
+            return _json_result(value)
+
+
+def image_type(data: bytes) -> str | None:
+    """Return the media type of an image by its first bytes, or None."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
+
+
+async def _returned(function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:
+    target = inspect.unwrap(function)
+    if not inspect.isroutine(target):
+        target = getattr(target, "__call__", target)  # noqa: B004
+    if inspect.iscoroutinefunction(target):
+        return await function(*positional, **named)
+    if inspect.isasyncgenfunction(target):
+        return await _collected(function(*positional, **named))
+    value = await in_thread(_drained, function, positional, named)
+    return await value if inspect.isawaitable(value) else value
+
+
+def _drained(function: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> Any:
+    value = function(*positional, **named)
+    return _joined(list(cast("Iterator[Any]", value))) if inspect.isgenerator(value) else value
+
+
+async def _collected(parts: AsyncIterator[Any]) -> Any:
+    return _joined([part async for part in parts])
+
+
+def _joined(parts: list[Any]) -> Any:
+    return "".join(parts) if parts and all(isinstance(part, str) for part in parts) else parts
+
+
+def _refused(name: str, reason: str) -> CallResult:
+    text = f"{name} was refused by its guard: {reason}"
+    return CallResult(content=({"type": "text", "text": text},), is_error=True, meta={"pegboard/refused_by": "guard"})
+
+
+def _binary(data: bytes) -> JsonObject:
+    encoded = base64.b64encode(data).decode()
+    kind = image_type(data)
+    if kind is not None:
+        return {"type": "image", "data": encoded, "mimeType": kind}
+    resource = {"uri": "pegboard://result", "mimeType": "application/octet-stream", "blob": encoded}
+    return {"type": "resource", "resource": resource}
+
+
+def _json_result(value: Any) -> CallResult:
+    from pydantic_core import to_jsonable_python
+
+    plain = to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="strings", fallback=str)
+    if isinstance(plain, str):
+        return text_result(plain)
+    text = json.dumps(plain, ensure_ascii=False)
+    structured = dict(cast("Mapping[str, Any]", plain)) if isinstance(plain, dict) else None
+    return CallResult(content=({"type": "text", "text": text},), structured=structured)

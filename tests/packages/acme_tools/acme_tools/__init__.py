@@ -1,0 +1,1 @@
+"""Plugins for infrastructure and research that work in memory."""

@@ -1,0 +1,2 @@
+# An import from here would put the distribution on sys.path for every other test.
+collect_ignore = ["acme_tools"]

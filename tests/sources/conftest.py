@@ -1,0 +1,61 @@
+"""A folder of Python modules and the source that brings them in."""
+
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from pegboard.core.specs import PythonSpec
+from pegboard.core.tools import CallResult, Manifest
+from pegboard.errors import ToolUnavailableError
+from pegboard.ports import CallContext
+from pegboard.sources.python import PythonSource
+
+ALICE = CallContext(principal="alice")
+
+
+class Workshop:
+    """A folder with a configuration's modules, and the source that brings them in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.source = PythonSource()
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+
+    def spec(self, target: str, **more) -> PythonSpec:
+        return PythonSpec(name=more.pop("name", "mine"), target=target, folder=str(self.folder), **more)
+
+    def beside(self, name: str) -> "Workshop":
+        """Return another folder that shares this one's source."""
+        other = Workshop(self.folder / name)
+        other.source = self.source
+        return other
+
+    async def describe(self, target: str, overrides=None, **more) -> Manifest:
+        return await self.source.describe(self.spec(target, **more), overrides or {})
+
+    async def call(self, target: str, tool: str, arguments=None, overrides=None, **more) -> CallResult:
+        manifest = await self.describe(target, overrides, **more)
+        found = next(t for t in manifest.tools if t.name == tool)
+        return await self.source.call(self.spec(target, **more), overrides or {}, found, arguments or {}, ALICE)
+
+    async def refused(self, target: str, overrides=None, **more) -> ToolUnavailableError:
+        with pytest.raises(ToolUnavailableError) as caught:
+            await self.describe(target, overrides, **more)
+        return caught.value
+
+
+@pytest.fixture
+async def workshop(tmp_path):
+    before = dict(sys.modules)
+    made = Workshop(tmp_path)
+    yield made
+    await made.source.aclose()
+    for name in set(sys.modules) - set(before):
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
