@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from pegboard.board import running
 from pegboard.core.calls import CallAnswer, answer
-from pegboard.core.commands import Load
 from pegboard.core.hints import plugin_lines
 from pegboard.core.permissions import Access
 from pegboard.core.resolving import loadable
@@ -72,12 +71,6 @@ async def call(
     request_meta: JsonObject | None,
 ) -> CallAnswer:
     """Carry a call of a meta-tool through; the third equal failure in a row is not executed (X3)."""
-    problems = session.board.parts.validator.problems(tool, arguments)
-    if problems:
-        message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
-        return await _counted(session, tool, arguments, answer("invalid_arguments", message, tool=tool))
-    if tool.wire in (CALL, CALL_READ_ONLY):
-        return await _through(session, tool, arguments, progress, request_meta)
     state = await session.state()
     if _stopped(state, tool, arguments):
         message = (
@@ -85,6 +78,12 @@ async def call(
             "was not executed. Do something else, or go on without it."
         )
         return answer("stopped", message, tool=tool)
+    problems = session.board.parts.validator.problems(tool, arguments)
+    if problems:
+        message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
+        return await _counted(session, tool, arguments, answer("invalid_arguments", message, tool=tool))
+    if tool.wire in (CALL, CALL_READ_ONLY):
+        return await _through(session, tool, arguments, progress, request_meta)
     payload = await _converse(session, tool, arguments, state)
     blocks = [payload.text()]
     if session.host.calls_through and payload.schemas and not payload.inline:
@@ -116,10 +115,7 @@ async def _step(session: Session, step: Step) -> Done:
     if isinstance(step, Search):
         found = await session.search(*step.queries, limit=step.limit)
         return Done(view=view(session, await session.access(), await session.state()), found=found)
-    if isinstance(step, Load):
-        shown, outcome = await session.load_names(step)
-    else:
-        shown, outcome = await session.change(step)
+    shown, outcome = await session.carry_out(step)
     return Done(view=shown, outcome=outcome)
 
 

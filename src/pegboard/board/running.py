@@ -17,7 +17,7 @@ from pegboard.core.resolving import base
 from pegboard.core.sessions import State
 from pegboard.core.specs import PluginSpec, ServerSpec
 from pegboard.core.surfaces import Out
-from pegboard.core.tools import JsonObject, Tool
+from pegboard.core.tools import CallResult, JsonObject, Tool
 from pegboard.core.transitions import apply
 from pegboard.dialects.names import schema_of
 from pegboard.errors import PegboardError, ToolUnavailableError, UpstreamTimeoutError
@@ -97,7 +97,7 @@ async def _refuse(session: Session, plan: Refuse, state: State, name: str) -> Ca
 async def _load_first(session: Session, plan: LoadFirst, arguments: JsonObject) -> CallAnswer | None:
     """Load the called tool alone; return the answer, or None where it is to run now (X1)."""
     tool = plan.tool
-    _, outcome = await session.load_names(Load(names=(f"tool:{tool.id}",)))
+    _, outcome = await session.carry_out(Load(names=(f"tool:{tool.id}",)))
     item = outcome.items[0]
     if outcome.status != "ok":
         return answer(item.status, item.message, tool=tool)
@@ -121,19 +121,41 @@ async def _execute(
     spec = keeper.specs[tool.plugin]
     scoped = replace(context, scope=pool_scope(access, spec, session.key))
     digest = await session.board.recorder.digest(arguments)
-    if out.tool.id not in base(access).head:
+    if tool.id not in base(access).head:
         await _use(session, access, state, tool)
     try:
         result = await keeper.source_of(spec).call(spec, out.overrides, tool, arguments, scoped)
-        status, message = ("error", "") if result.is_error else ("ok", "")
     except PegboardError as error:
-        status, message = _failure(error), session.board.masker.text(f"{error.message} {error.hint}")
-        result = answer(status, message.strip()).result
+        message = session.board.masker.text(f"{error.message} {error.hint}".strip())
+        failed = answer(_failure(error), message, tool=tool)
+        _called(session, state, tool, failed.status, digest, started)
+        return failed
     except BaseException:
         _called(session, state, tool, "cancelled", digest, started)
         raise
+    if not isinstance(spec, ServerSpec) and result.is_error:
+        result = replace(result, content=tuple(session.board.masker.value(result.content)))
+    if result.meta.get("pegboard/refused_by") == "guard":
+        return await _guarded(session, state, tool, result)
+    status = "error" if result.is_error else "ok"
     _called(session, state, tool, status, digest, started)
-    return CallAnswer(status=status, result=result, message=message.strip(), tool=tool)
+    return CallAnswer(status=status, result=result, tool=tool)
+
+
+async def _guarded(session: Session, state: State, tool: Tool, result: CallResult) -> CallAnswer:
+    """Audit that a guard of the plugin refused the call, before anything ran (T10)."""
+    said = " ".join(str(block.get("text", "")) for block in result.content)
+    await session.board.recorder.decided(
+        session.key,
+        state.turn,
+        "denied",
+        kind="deny",
+        subject=tool.wire,
+        decision="refused",
+        reason=said,
+        outcome="guard",
+    )
+    return CallAnswer(status="refused", result=result, message=said, tool=tool)
 
 
 async def _use(session: Session, access: Access, state: State, tool: Tool) -> None:
@@ -163,6 +185,10 @@ def _failure(error: PegboardError) -> str:
             return "error"
 
 
+LOCAL = "local"
+"""The principal of whoever started the process: connections that describe a server are its own."""
+
+
 def pool_scope(access: Access, spec: PluginSpec, key: SessionKey) -> str:
     """Return which pool a connection is taken from: never one of another principal's (G9)."""
     agent: Agent = access.agent
@@ -171,6 +197,7 @@ def pool_scope(access: Access, spec: PluginSpec, key: SessionKey) -> str:
         return f"user:{key.principal}:agent:{key.agent}"
     if scope == "user" or agent.private_per is not None:
         return f"user:{key.principal}"
-    if isinstance(spec, ServerSpec) and spec.command is not None and not spec.shared:
+    own = isinstance(spec, ServerSpec) and spec.command is not None and not spec.shared
+    if own and key.principal != LOCAL:
         return f"user:{key.principal}"
     return "shared"

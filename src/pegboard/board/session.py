@@ -226,15 +226,19 @@ class Session:
         """
         if keep is not None and keep not in KEEP:
             raise UsageError(f"'{keep}' is not turn, idle or session.")
-        return (await self.load_names(Load(names=names, until=KEEP[keep] if keep else None)))[1]
+        return (await self.carry_out(Load(names=names, until=KEEP[keep] if keep else None)))[1]
 
-    async def load_names(self, command: Load) -> tuple[View, Outcome]:
-        """Bring in what the names stand for, then carry the load out."""
-        access = await self.access()
+    async def carry_out(self, command: Command) -> tuple[View, Outcome]:
+        """Bring in what is out and what the command names, then change the state."""
+        access = await self._looked(await self.state())
+        if isinstance(command, Load):
+            await self._bring_in(access, command)
+        return await self.change(command)
+
+    async def _bring_in(self, access: Access, command: Load) -> None:
         await self.board.keeper.ready(self._named(access, command.names), retry=True)
         access = await self.access()
         await self.board.keeper.ready(self._named(access, command.names))
-        return await self.change(command)
 
     def _named(self, access: Access, names: tuple[str, ...]) -> Iterator[Want]:
         for name in names:
@@ -259,12 +263,11 @@ class Session:
 
     async def unload(self, *names: str) -> Outcome:
         """Hang back what was loaded."""
-        return (await self.change(Unload(names=names)))[1]
+        return (await self.carry_out(Unload(names=names)))[1]
 
     async def fallback(self) -> Outcome:
         """Take out everything permitted for this turn, within the budget (S8)."""
-        await self._looked(DEFAULT)
-        return (await self.change(Fallback()))[1]
+        return (await self.carry_out(Fallback()))[1]
 
     async def end_turn(self) -> Outcome:
         """End the turn: the counter grows, leases that lapse go (S6, S7)."""
