@@ -1,0 +1,294 @@
+"""From sections to core values, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pegboard.config.configuration import Token
+from pegboard.config.documents import Expanded, Key, Word
+from pegboard.config.schema import AgentSection, File, LeaseSection, LoadoutSection, PluginSection, ServerSection
+from pegboard.config.validation import Sheet
+from pegboard.config.values import Entry
+from pegboard.core.agents import Agent, Budget
+from pegboard.core.catalog import split_kind
+from pegboard.core.leases import IDLE_TURNS, TURN, UNLOAD, Until
+from pegboard.core.loadouts import Loadout, category_of
+from pegboard.core.selectors import Member, member
+from pegboard.core.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.toolkits import SHARED_ONLY, Toolkit
+from pegboard.core.tools import Frozen, Place
+
+SQLITE: Final = "sqlite:///"
+DEFAULT_STORE: Final = "sqlite:///.pegboard/pegboard.db"
+COMES_BY_ITSELF: Final = frozenset({"dynamic_tools", "delegate", "self_config"})
+"""Names that seed 001 injects itself: nobody lists them, and listing them does no harm (T4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """Hold the core values of a file whose references have not been checked.
+
+    ``written`` are the plugins of the file itself, ``off`` those of them that are switched off or
+    written wrongly; ``loadouts`` are the ones that people wrote, by
+    their case-folded names.
+    """
+
+    sheet: Sheet[File]
+    written: Mapping[str, ServerSpec | PythonSpec]
+    toolkits: Mapping[str, Toolkit]
+    loadouts: Mapping[str, Loadout]
+    agents: Mapping[str, Agent]
+    sub_apps: Mapping[str, tuple[Member, ...]]
+    tokens: tuple[Token, ...]
+    generated: bool = False
+    off: frozenset[str] = field(default=frozenset())
+
+
+def draft(
+    sheet: Sheet[File],
+    folder: Path,
+    *,
+    loadouts: Mapping[str, Loadout],
+    unavailable: Mapping[str, str],
+    filters: Mapping[str, dict[str, Any]],
+    client: bool,
+) -> Draft:
+    """Return the core values of a file.
+
+    ``client`` takes it for the file of an MCP client: every server is a toolkit of its own. Where a
+    file has no ``agents`` section, one agent ``default`` may load everything that it names.
+    """
+    file = sheet.section
+    written: dict[str, ServerSpec | PythonSpec] = {
+        name: _server(name, part, folder, sheet.place("servers", name, key=True), unavailable.get(name, ""))
+        for name, part in file.servers.items()
+        if not part.disabled
+    }
+    for name, part in file.plugins.items():
+        written[name] = _python(name, part, folder, sheet.place("plugins", name, key=True))
+    toolkits = {name: _toolkit(name, sheet) for name in file.toolkits}
+    if client:
+        toolkits = {name: _own_toolkit(spec, filters.get(name)) for name, spec in written.items()}
+    if file.agents is None and "agents" not in sheet.raw:
+        everything = () if client else ("*",)
+        agents = {"default": Agent(name="default", allowed_toolkits=tuple(toolkits), discoverable=everything)}
+    else:
+        agents = {name: _agent(name, part, sheet) for name, part in (file.agents or {}).items()}
+    own = {name.casefold(): loadout_of(name, part, sheet, "loadouts", name) for name, part in file.loadouts.items()}
+    return Draft(
+        sheet=sheet,
+        written=written,
+        toolkits=toolkits,
+        loadouts={**loadouts, **own},
+        agents=agents,
+        sub_apps={
+            n: tuple(_members(part.tool_names, sheet, "sub_apps", n, "tool_names")) for n, part in file.sub_apps.items()
+        },
+        tokens=tuple(_tokens(sheet)),
+        generated=client,
+        off=(sheet.declared("servers") | sheet.declared("plugins")) - written.keys(),
+    )
+
+
+def _members(entries: Iterable[Entry], sheet: Sheet[Any], *path: Key) -> Iterable[Member]:
+    for index, (name, overrides) in enumerate(entries):
+        yield member(name, overrides, place=sheet.place(*path, index))
+
+
+def shared_only(name: str, stated: bool | None) -> bool:
+    """Return whether a plugin works only where it is shared (P5)."""
+    return name.casefold() in SHARED_ONLY if stated is None else stated
+
+
+def _server(name: str, part: ServerSection, folder: Path, place: Place, unavailable: str) -> ServerSpec:
+    kind = part.type or part.transport or ""
+    remote = part.url is not None and not (part.command is not None and kind in ("", "stdio", "local"))
+    transport = "stdio" if not remote else "sse" if kind == "sse" else "http"
+    return ServerSpec(
+        name=name,
+        command=part.command if not remote else None,
+        args=tuple(part.args),
+        env=Frozen(part.env),
+        cwd=str(folder / Path(part.cwd).expanduser()) if part.cwd else None,
+        url=part.url if remote else None,
+        headers=Frozen(part.headers),
+        transport=transport,
+        timeout=part.timeout,
+        prefix=part.prefix,
+        category=part.category or category_of(name),
+        description=part.description,
+        shared=part.shared,
+        trust_annotations=part.trust == "annotations",
+        default_on=part.default_on,
+        shared_only=shared_only(name, part.shared_only),
+        unavailable=unavailable,
+        place=place,
+    )
+
+
+def _python(name: str, part: PluginSection, folder: Path, place: Place) -> PythonSpec:
+    return PythonSpec(
+        name=name,
+        target=part.python,
+        category=part.category or category_of(name),
+        description=part.description,
+        prefix=part.prefix,
+        requires=Frozen({tool: tuple(others) for tool, others in part.requires.items()}),
+        policy=Frozen(part.policy),
+        needs=Frozen({tool: tuple(needs.env) for tool, needs in part.needs.items()}),
+        guards=Frozen(
+            {
+                tool: {argument: rule.model_dump(exclude_none=True) for argument, rule in rules.items()}
+                for tool, rules in part.guards.items()
+            }
+        ),
+        default_on=part.default_on,
+        shared_only=shared_only(name, part.shared_only),
+        folder=str(folder),
+        place=place,
+    )
+
+
+def _toolkit(name: str, sheet: Sheet[File]) -> Toolkit:
+    part = sheet.section.toolkits[name]
+    return Toolkit(
+        name=name,
+        description=part.description,
+        members=tuple(_members(part.tools, sheet, "toolkits", name, "tools")),
+        policy=part.policy,
+        focus=tuple(Frozen(rule.model_dump(exclude_none=True)) for rule in part.focus),
+        label=part.label,
+        icon=part.icon,
+        place=sheet.place("toolkits", name, key=True),
+    )
+
+
+def _own_toolkit(spec: ServerSpec | PythonSpec, overrides: dict[str, Any] | None) -> Toolkit:
+    only = member(spec.name, overrides, place=spec.place)
+    return Toolkit(name=spec.name, description=spec.description, members=(only,), place=spec.place)
+
+
+def loadout_of(name: str, part: LoadoutSection, sheet: Sheet[Any], *path: Key) -> Loadout:
+    """Return a loadout that stands at this path of a file."""
+    return Loadout(
+        name=name,
+        parent=part.extends,
+        plugins=tuple(part.plugins),
+        categories=tuple(part.categories),
+        discoverable=tuple(part.discoverable),
+        disabled=tuple(part.disabled),
+        place=sheet.place(*path, key=True),
+    )
+
+
+def _agent(name: str, part: AgentSection, sheet: Sheet[File]) -> Agent:
+    own = [m for m in _members(part.tools, sheet, "agents", name, "tools") if m.name not in COMES_BY_ITSELF]
+    essential = tuple(_members(part.essential, sheet, "agents", name, "essential"))
+    taken = {split_kind(item.name)[1] for item in (*own, *essential)}
+    shared = _members(sheet.section.defaults.tools, sheet, "defaults", "tools")
+    switches = {key: truth for key, value in part.permissions.items() if (truth := boolean(value)) is not None}
+    places = {key: sheet.place("agents", name, "permissions", key, key=True) for key in switches}
+    budget = part.budget
+    return Agent(
+        name=name,
+        static=(*own, *(m for m in shared if split_kind(m.name)[1] not in taken and m.name not in COMES_BY_ITSELF)),
+        essential=essential,
+        allowed_toolkits=tuple(dict.fromkeys(part.allowed_toolkits)),
+        initial_toolkits=tuple(dict.fromkeys(part.initial_toolkits)),
+        loadout=part.loadout,
+        discoverable=tuple(part.discoverable),
+        switches=Frozen(switches),
+        switch_places=Frozen(places),
+        worker_scope=part.worker_scope,
+        private_per=part.private.per if part.private else None,
+        dialect=part.dialect,
+        activation=part.activation,
+        lease=_until(part.lease),
+        budget=Budget(tools=budget.tools, tokens=budget.tokens, shrink=budget.shrink) if budget else Budget(),
+        hint_tokens=part.hints.tokens if part.hints else 1500,
+        unloaded_call=part.unloaded_call,
+        turn_gap=part.turn_gap,
+        display_name=part.display_name,
+        role=part.role,
+        model=part.model or "",
+        rooms=tuple(part.rooms),
+        place=sheet.place("agents", name, key=True),
+    )
+
+
+def boolean(value: Any) -> bool | None:
+    """Return the value of a switch; None for what is not a boolean and counts as absent (P2)."""
+    match value:
+        case bool():
+            return value
+        case Word():
+            return value.truth
+        case Expanded() if value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        case _:
+            return None
+
+
+def _until(part: LeaseSection | None) -> Until | None:
+    if part is None:
+        return None
+    match part.kind:
+        case "turn":
+            return TURN
+        case "unload":
+            return UNLOAD
+        case "idle":
+            return Until("idle", IDLE_TURNS if part.turns is None else part.turns)
+
+
+def _tokens(sheet: Sheet[File]) -> Iterable[Token]:
+    for principal, part in sheet.section.tokens.items():
+        agents = None if "*" in part.agents else tuple(part.agents)
+        yield Token(
+            principal=principal, value=part.token, agents=agents, place=sheet.place("tokens", principal, "token")
+        )
+
+
+def joined(plan: Draft, registered: Mapping[str, RegisteredSpec]) -> dict[str, PluginSpec]:
+    """Return the plugins that join the catalog: those of the file, and those that it names."""
+    wanted = {part.casefold() for name in _names(plan) for part in _plugin_parts(name)}
+    named = {n: spec for n, spec in registered.items() if n.casefold() in wanted and n not in plan.written}
+    return {**plan.written, **named}
+
+
+def _names(plan: Draft) -> Iterable[str]:
+    for toolkit in plan.toolkits.values():
+        yield from (item.name for item in toolkit.members)
+    for agent in plan.agents.values():
+        yield from (item.name for item in (*agent.static, *agent.essential))
+        yield from (*agent.discoverable, *agent.switches)
+    for items in plan.sub_apps.values():
+        yield from (item.name for item in items)
+    for loadout in plan.loadouts.values():
+        yield from (*loadout.plugins, *loadout.discoverable)
+    for spec in plan.written.values():
+        if isinstance(spec, PythonSpec):
+            yield from (name for others in spec.requires.values() for name in others)
+
+
+def _plugin_parts(name: str) -> Iterable[str]:
+    bare = split_kind(name)[1]
+    yield bare
+    if "/" in bare:
+        yield bare.rpartition("/")[0]
+
+
+def store_url(stated: str | None, folder: Path) -> str:
+    """Return the URL of the store with an absolute path.
+
+    >>> store_url("sqlite:////var/pegboard.db", Path("/home/ada"))
+    'sqlite:////var/pegboard.db'
+    """
+    url = stated or DEFAULT_STORE
+    path = url.removeprefix(SQLITE)
+    if not url.startswith(SQLITE) or path in ("", ":memory:"):
+        return url
+    return f"{SQLITE}{folder.absolute() / Path(path).expanduser()}"

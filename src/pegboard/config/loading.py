@@ -1,0 +1,299 @@
+"""Find, read, check and compile configurations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel
+
+from pegboard.config import jsontext, mcpjson, yaml
+from pegboard.config.check import check, problem
+from pegboard.config.checkloadouts import Written, check_loadouts
+from pegboard.config.compile import Draft, draft, joined, loadout_of, store_url
+from pegboard.config.configuration import Configuration
+from pegboard.config.documents import Document, Key, UnreadableError, is_mapping, read_text, shown
+from pegboard.config.env import Expansion, Missing
+from pegboard.config.members import Names
+from pegboard.config.schema import File, LoadoutSection
+from pegboard.config.validation import Sheet, validate
+from pegboard.core.loadouts import BUILT_IN
+from pegboard.core.masking import MASK, Masker, masked
+from pegboard.core.specs import RegisteredSpec
+from pegboard.core.tools import Frozen, Problem
+from pegboard.errors import ConfigError
+
+S = TypeVar("S", bound=BaseModel)
+NAMES: Final = ("pegboard.yaml", ".mcp.json")
+LOADOUTS: Final = "loadouts"
+_NO_TOOLS: Final[Mapping[str, Collection[str]]] = {}
+_TEXT_KEYS: Final = frozenset(
+    (key,) for key in ("command", "args", "env", "cwd", "url", "headers", "description", "category", "prefix")
+)
+
+
+def find(start: Path) -> Path | None:
+    """Return the configuration of a folder: ``pegboard.yaml``, else ``.mcp.json``."""
+    return next((path for name in NAMES if (path := start / name).is_file()), None)
+
+
+def load(
+    path: Path,
+    *,
+    registered: Mapping[str, RegisteredSpec],
+    env: Mapping[str, str] | None = None,
+    tools: Mapping[str, Collection[str]] = _NO_TOOLS,
+) -> Configuration:
+    """Return a configuration; raises ``ConfigError`` with all of its problems if it has an error.
+
+    ``registered`` are the plugins that may be named without being written; ``tools`` the own names
+    of the tools of plugins that were asked before.
+    """
+    configuration, problems = inspect(path, registered=registered, env=env, tools=tools)
+    if configuration is None:
+        errors = [p for p in problems if p.severity == "error"]
+        count = "one problem" if len(errors) == 1 else f"{len(errors)} problems"
+        listed = "\n".join(f"  {p}" for p in errors)
+        raise ConfigError(f"{shown(path)} cannot be used, {count}:\n{listed}", problems=problems)
+    return configuration
+
+
+def inspect(
+    path: Path,
+    *,
+    registered: Mapping[str, RegisteredSpec],
+    env: Mapping[str, str] | None = None,
+    tools: Mapping[str, Collection[str]] = _NO_TOOLS,
+) -> tuple[Configuration | None, list[Problem]]:
+    """Return a configuration, or None if it has an error, and every problem by its place."""
+    reading = _Reading(path=path, env=os.environ if env is None else env)
+    try:
+        plan, written = reading.plan()
+    except UnreadableError as error:
+        return None, [error.problem]
+    specs = joined(plan, registered)
+    names = Names(plan, registered, tools, joined=specs.keys())
+    masker = Masker(reading.secrets | _literal_secrets(plan, reading.secrets))
+    found = [*reading.problems, *check(plan, names, masker), *check_loadouts(plan, written, names)]
+    problems = sorted((_masked(p, masker) for p in found), key=lambda p: _order(p, reading.file))
+    if any(p.severity == "error" for p in problems):
+        return None, problems
+    configuration = Configuration(
+        path=path,
+        toolkits=Frozen(plan.toolkits),
+        loadouts=Frozen({**BUILT_IN, **plan.loadouts}),
+        agents=Frozen(plan.agents),
+        sub_apps=Frozen(plan.sub_apps),
+        specs=Frozen(specs),
+        models=Frozen(plan.sheet.section.models),
+        tokens=plan.tokens,
+        store=store_url(plan.sheet.section.store, reading.folder),
+        secrets=masker.values,
+        problems=tuple(problems),
+        files=tuple(reading.files),
+        folders=tuple(reading.folders()),
+    )
+    return configuration, problems
+
+
+def _order(item: Problem, main: str) -> tuple[bool, str, int, int]:
+    place = item.place
+    if place is None:
+        return False, "", 0, 0
+    return place.file != main, place.file, place.line or 0, place.column or 0
+
+
+def _masked(item: Problem, masker: Masker) -> Problem:
+    """Return a problem that can be printed anywhere and gives nothing away (X5)."""
+
+    def safe(text: str) -> str:
+        return masker.text(text).encode(errors="backslashreplace").decode()
+
+    place = replace(item.place, path=safe(item.place.path)) if item.place else None
+    return replace(item, message=safe(item.message), hint=safe(item.hint), place=place)
+
+
+def _literal_secrets(plan: Draft, known: AbstractSet[str]) -> set[str]:
+    """Return the secrets that were written into the file itself: tokens, and what is named like one."""
+    found = {token.value for token in plan.tokens}
+    for part in plan.sheet.section.servers.values():
+        for pairs in (part.env, part.headers):
+            for key, value in pairs.items():
+                named = masked({key: value}, Masker(), frozenset())[key] == MASK
+                if named and not any(secret in value for secret in known):
+                    found.update((value, value.rpartition(" ")[2]))
+    return {value for value in found if value.strip()}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """Read the files of one configuration."""
+
+    path: Path
+    env: Mapping[str, str]
+    secrets: set[str] = field(default_factory=set[str])
+    problems: list[Problem] = field(default_factory=list[Problem])
+    files: list[Path] = field(default_factory=list[Path])
+
+    @property
+    def folder(self) -> Path:
+        return self.path.absolute().parent
+
+    @property
+    def file(self) -> str:
+        return shown(self.path)
+
+    def folders(self) -> Iterable[Path]:
+        """Return where files of loadouts may lie, nearest first."""
+        home = self.env.get("XDG_CONFIG_HOME") or f"{self.env.get('HOME') or Path.home()}/.config"
+        return self.folder / LOADOUTS, Path(home) / "pegboard" / LOADOUTS
+
+    def plan(self) -> tuple[Draft, list[Written]]:
+        """Return the core values of the file, and the loadouts that people wrote."""
+        document = self._document(self.path)
+        value: dict[str, Any] = document.value
+        root = mcpjson.servers_root(value, json_file=_is_json(self.path))
+        self.problems += document.problems
+        client = mcpjson.client_file(document, value, root) if root else None
+        unavailable: dict[str, str] = dict(client.unavailable) if client else {}
+        if client is not None:
+            document, value = client.document, client.value
+            self.problems += client.problems
+        also = _client_variables(self.folder) if client else None
+        sheet = self._sheet(File, document, value, unavailable=unavailable, also=also)
+        self.problems += sheet.problems
+        files = self._loadout_files()
+        plan = draft(
+            sheet,
+            self.folder,
+            loadouts={name: item.loadout for name, item in files.items()},
+            unavailable=unavailable,
+            filters=client.filters if client else {},
+            client=client is not None,
+        )
+        own = [
+            Written(loadout=loadout_of(name, part, sheet, "loadouts", name), sheet=sheet, path=("loadouts", name))
+            for name, part in sheet.section.loadouts.items()
+        ]
+        shadowed = {item.loadout.name.casefold() for item in own}
+        return plan, [*own, *(item for name, item in files.items() if name not in shadowed)]
+
+    def _document(self, path: Path) -> Document:
+        file = shown(path)
+        text = read_text(path, file=file)
+        self.files.append(path)
+        return jsontext.compose(text, file) if _is_json(path) else yaml.compose(text, file)
+
+    def _sheet(
+        self,
+        model: type[S],
+        document: Document,
+        value: dict[str, Any],
+        *,
+        unavailable: dict[str, str] | None = None,
+        also: Mapping[str, str] | None = None,
+    ) -> Sheet[S]:
+        """Return a validated file with its references filled in.
+
+        ``unavailable`` takes the servers that miss a variable. ``also`` are what a client's file may
+        refer to besides; in such a file what we cannot read stays as it is.
+        """
+        expansion = Expansion(env=self.env, also=also or {})
+        filled = expansion.value(value)
+        self.secrets |= expansion.secrets
+        gone: list[tuple[Key, ...]] = []
+        for missing in expansion.missing:
+            server = _server(missing) if unavailable is not None else None
+            if server is not None and missing.kind == "syntax" and also is not None:
+                continue
+            if unavailable is not None and server is not None and missing.kind != "syntax":
+                if not _is_off(filled, server):
+                    unavailable.setdefault(server, _why(missing))
+                    self.problems.append(_missing(missing, document, in_server=True))
+            else:
+                self.problems.append(_missing(missing, document, in_server=False))
+            if server is None or missing.path[2:3] not in _TEXT_KEYS:
+                gone.append(missing.path)
+        return validate(model, document, filled, gone=gone)
+
+    def _loadout_files(self) -> dict[str, Written]:
+        """Return the loadouts in files by their case-folded names; the nearest file wins (L6)."""
+        found: dict[str, Written] = {}
+        beside, personal = self.folders()
+        for folder in (beside, personal):
+            for path in _listed(folder):
+                if path.stem.casefold() in found:
+                    continue
+                before = len(self.problems)
+                item = self._loadout_file(path)
+                if item is not None:
+                    found[path.stem.casefold()] = item
+                if folder == personal:
+                    self.problems[before:] = [replace(p, severity="warning") for p in self.problems[before:]]
+        return found
+
+    def _loadout_file(self, path: Path) -> Written | None:
+        try:
+            document = self._document(path)
+        except UnreadableError as error:
+            self.problems.append(error.problem)
+            return None
+        self.problems += document.problems
+        sheet = self._sheet(LoadoutSection, document, document.value)
+        self.problems += sheet.problems
+        return Written(loadout=loadout_of(path.stem, sheet.section, sheet), sheet=sheet, path=())
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml"))
+    except OSError:
+        return []
+
+
+def _is_json(path: Path) -> bool:
+    return path.suffix.lower() in (".json", ".jsonc")
+
+
+def _server(missing: Missing) -> str | None:
+    """Return the server in whose settings a variable is missing."""
+    path = missing.path
+    return str(path[1]) if len(path) > 2 and path[0] == "servers" else None
+
+
+def _is_off(filled: Mapping[str, Any], server: str) -> bool:
+    part = filled.get("servers", {}).get(server)
+    return is_mapping(part) and part.get("disabled") is True
+
+
+def _client_variables(folder: Path) -> dict[str, str]:
+    """Return the variables of VS Code that are no environment variables."""
+    workspace = folder.parent if folder.name in (".vscode", ".cursor") else folder
+    return {
+        "workspaceFolder": str(workspace),
+        "workspaceFolderBasename": workspace.name,
+        "userHome": str(Path.home()),
+        "pathSeparator": os.sep,
+    }
+
+
+def _why(missing: Missing) -> str:
+    if missing.kind == "input":
+        return f"it asks for the input '{missing.name}', which only its own client can. Write ${{NAME}} and set NAME."
+    return f"the environment variable {missing.name} is not set. Set it, or write ${{{missing.name}:-default}}."
+
+
+def _missing(missing: Missing, document: Document, *, in_server: bool) -> Problem:
+    place = document.place(missing.path)
+    if missing.kind == "syntax":
+        said = "'${' does not begin the name of an environment variable."
+        hint = "Write ${NAME}, ${NAME:-default} or, for the two signs, $${."
+        return problem("error", "env_syntax", said, place, hint)
+    said, hint = _why(missing).split(". ", 1)
+    if in_server:
+        said += "; the server is unavailable until then"
+    return problem("warning" if in_server else "error", "env_missing", f"{said}.", place, hint)
