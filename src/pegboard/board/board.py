@@ -16,7 +16,7 @@ from pegboard.core.masking import Masker
 from pegboard.core.naming import did_you_mean
 from pegboard.core.permissions import Access, Circumstances
 from pegboard.core.specs import PluginSpec
-from pegboard.core.tools import Tool
+from pegboard.core.tools import Plugin, Tool
 from pegboard.dialects.names import Dialect
 from pegboard.errors import UnknownAgentError, UsageError
 from pegboard.ports import ArgumentValidator, Ranker, SessionKey, Source, Store, TokenCounter
@@ -160,7 +160,7 @@ class Board:
         near = [
             Want(plugin=plugin.name)
             for plugin in self.world.catalog.plugins.values()
-            if plugin.kind in IN_PROCESS and not plugin.tools and access.grants_unseen(plugin)
+            if plugin.kind in IN_PROCESS and self._worth_asking(access, plugin)
         ]
         await self.keeper.ready((*wants, *near), wait=wait)
 
@@ -174,8 +174,13 @@ class Board:
         return [
             Want(plugin=plugin.name)
             for plugin in self.world.catalog.plugins.values()
-            if plugin.kind == "server" and not plugin.tools and access.grants_unseen(plugin)
+            if plugin.kind == "server" and self._worth_asking(access, plugin)
         ]
+
+    @staticmethod
+    def _worth_asking(access: Access, plugin: Plugin) -> bool:
+        """Return whether a plugin that has not been seen may have something for the agent."""
+        return not plugin.tools and (access.unresolved or access.grants_unseen(plugin))
 
     async def aclose(self) -> None:
         """Stop what was started; write what is still to be written."""

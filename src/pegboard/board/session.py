@@ -236,6 +236,10 @@ class Session:
         return await self.change(command)
 
     async def _bring_in(self, access: Access, command: Load) -> None:
+        """Ask for what the names stand for; a server may hold a tool that is written bare."""
+        if access.unresolved:
+            await self.board.look(access, self.board.look_later(access), wait=LOOK_WAIT)
+            access = await self.access()
         await self.board.keeper.ready(self._named(access, command.names), retry=True)
         access = await self.access()
         await self.board.keeper.ready(self._named(access, command.names))

@@ -1,0 +1,43 @@
+"""Run benchmarks: ``python -m benchmarks [NAME …] [--json]``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from benchmarks import check, imports, resolve
+
+KNOWN = {"imports": imports.measure, "resolve": resolve.measure, "check": check.measure}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(KNOWN)}")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in KNOWN]
+    if unknown:
+        parser.error(f"there is no benchmark {unknown[0]!r}: choose from {', '.join(KNOWN)}")
+    results: dict[str, list[dict[str, object]]] = {}
+    for name in options.names or KNOWN:
+        print(f"running {name} …", file=sys.stderr)
+        results[name] = KNOWN[name]()
+        if not options.json:
+            table(name, results[name])
+    if options.json:
+        print(json.dumps(results, indent=2))
+    return 0
+
+
+def table(name: str, rows: list[dict[str, object]]) -> None:
+    print(f"\n## {name}\n")
+    heads = list(rows[0])
+    print("| " + " | ".join(heads) + " |")
+    print("|" + "---|" * len(heads))
+    for row in rows:
+        print("| " + " | ".join(str(row[head]) for head in heads) + " |")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

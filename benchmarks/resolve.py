@@ -1,0 +1,73 @@
+"""What one surface costs: an agent with 20 tools out, in a small and in a huge catalog."""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+from pegboard.core.agents import Agent, World
+from pegboard.core.catalog import Catalog, Ref
+from pegboard.core.commands import Load, Terms
+from pegboard.core.leases import UNLOAD, Lease
+from pegboard.core.permissions import Access
+from pegboard.core.resolving import resolve
+from pegboard.core.selectors import member
+from pegboard.core.sessions import State
+from pegboard.core.toolkits import Toolkit
+from pegboard.core.tools import Frozen, Plugin, Tool, Variant
+from pegboard.core.transitions import apply
+
+ROUNDS = 2000
+
+
+def world(size: int) -> World:
+    plugins: list[Plugin] = []
+    for number in range(size // 10):
+        names = tuple(f"op{i}" for i in range(10))
+        tools = tuple(
+            Tool(plugin=f"plugin{number}", name=name, description=f"Do {name} with {number}.") for name in names
+        )
+        variants = Frozen({"": Variant(tools=names)})
+        plugins.append(Plugin(name=f"plugin{number}", kind="server", tools=tools, variants=variants))
+    kit = Toolkit(name="kit", members=(member("plugin1"),))
+    agent = Agent(
+        name="a",
+        static=tuple(member(f"plugin0/op{i}") for i in range(5)),
+        allowed_toolkits=("kit",),
+        discoverable=("*",),
+    )
+    return World(catalog=Catalog(plugins), toolkits={"kit": kit}, agents={"a": agent})
+
+
+def measure() -> list[dict[str, object]]:
+    worlds = {size: world(size) for size in (1_000, 100_000)}
+    taken: dict[int, list[float]] = {size: [] for size in worlds}
+    loads: dict[int, list[float]] = {size: [] for size in worlds}
+    accesses = {size: Access(held, held.agents["a"]) for size, held in worlds.items()}
+    state = State(
+        leases=(
+            Lease(subject=Ref("toolkit", "kit"), until=UNLOAD),
+            *(Lease(subject=Ref("tool", f"plugin2/op{i}"), until=UNLOAD) for i in range(5)),
+        )
+    )
+    for access in accesses.values():
+        assert len(resolve(access, state).tools) == 20
+    for _ in range(ROUNDS):
+        for size, access in accesses.items():
+            start = time.perf_counter()
+            resolve(access, state)
+            taken[size].append((time.perf_counter() - start) * 1000)
+            start = time.perf_counter()
+            apply(access, state, Load(names=("plugin3/op1",)), Terms())
+            loads[size].append((time.perf_counter() - start) * 1000)
+    least = statistics.median(taken[1_000])
+    return [
+        {
+            "tools in the catalog": size,
+            "resolve p50 ms": round(statistics.median(taken[size]), 4),
+            "resolve p95 ms": round(statistics.quantiles(taken[size], n=20)[18], 4),
+            "ratio to 1,000": round(statistics.median(taken[size]) / least, 2),
+            "load p50 ms": round(statistics.median(loads[size]), 4),
+        }
+        for size in worlds
+    ]
