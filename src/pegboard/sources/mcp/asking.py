@@ -1,0 +1,187 @@
+"""One request over an open connection: the raw answer, or how it failed. Imports the SDK: import late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar, cast
+
+import mcp_types as types
+from mcp import Client, MCPError
+from pydantic import ValidationError
+
+from pegboard.core.naming import one_line
+from pegboard.core.tools import JsonObject
+from pegboard.ports import Progress
+from pegboard.sources.mcp.http import BROKEN, SESSION, UNREACHED
+from pegboard.sources.mcp.link import FLIGHT, Flight, Link
+from pegboard.sources.mcp.opening import status_of
+
+T = TypeVar("T")
+
+_PAGES = 1000
+_SUBSCRIBED_WITHIN = 1.0
+
+
+class GoneError(Exception):
+    """Report a connection that ended; ``dead``: it answers nothing any more, as far as is known."""
+
+    def __init__(self, reason: str, flight: Flight, *, dead: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.dead = dead
+        self._flight = flight
+
+    @property
+    def sent(self) -> bool:
+        """Return whether the server may have seen the request; certain once the connection has ended."""
+        return self._flight.sent and not self._flight.unread
+
+
+class InvalidAnswerError(Exception):
+    """Report an answer that is not what the protocol allows."""
+
+
+class InOrder:
+    """Pass progress on one report at a time, in the order of arrival, before the answer."""
+
+    def __init__(self, inner: Progress) -> None:
+        self._inner = inner
+        self._turn = asyncio.Lock()
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        """Pass on one report."""
+        async with self._turn:
+            await self._inner(progress, total, message)
+
+    async def settle(self) -> None:
+        """Wait for the reports that came before."""
+        async with self._turn:
+            pass
+
+
+async def call_tool(
+    client: Client,
+    link: Link,
+    name: str,
+    arguments: JsonObject,
+    meta: Mapping[str, Any] | None,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    """Return the raw result of a tool.
+
+    Not ``Client.call_tool``: that lists every tool once more for one it has not listed, and makes an
+    error of structured content that does not fit the output schema. Raises ``GoneError``,
+    ``InvalidAnswerError``, ``MCPError``.
+    """
+    request = types.CallToolRequest(
+        params=types.CallToolRequestParams(
+            name=name, arguments=dict(arguments), _meta=cast("types.RequestParamsMeta | None", meta)
+        )
+    )
+    ordered = None if progress is None else InOrder(progress)
+
+    async def send() -> Any:
+        return await client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
+
+    try:
+        raw, _ = await _ask(link, Flight(), send)
+    except MCPError as error:
+        if error.code != types.HEADER_MISMATCH:
+            raise
+        await list_tools(client, link)  # the server wants headers that follow from the listed schema
+        raw, _ = await _ask(link, Flight(), send)
+    if ordered is not None:
+        await ordered.settle()
+    if raw.get("resultType") == "input_required":
+        raise InvalidAnswerError("it asks for input that cannot be passed on")
+    content: object = raw.get("content")
+    if not isinstance(content, list) or not all(isinstance(block, dict) for block in cast("list[Any]", content)):
+        raise InvalidAnswerError("its result has no list of content blocks")
+    return raw
+
+
+async def list_tools(client: Client, link: Link) -> list[dict[str, Any]]:
+    """Return every tool that the server lists, page by page, as it stands on the wire.
+
+    Tools that are not valid, or listed twice, are left out and stand in ``link.dropped``.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SUBSCRIBED_WITHIN):
+            await link.subscribed.wait()
+    link.dropped.clear()
+    found: dict[str, dict[str, Any]] = {}
+    cursor: str | None = None
+    for _ in range(_PAGES):
+        flight = Flight(listing=True)
+        params = types.PaginatedRequestParams(cursor=cursor)
+
+        async def send(params: types.PaginatedRequestParams = params) -> types.ListToolsResult:
+            return await client.session.list_tools(params=params)
+
+        raw, page = await _ask(link, flight, send)
+        assert page is not None  # a list that the SDK refuses is refused
+        usable = {tool.name for tool in page.tools}
+        for tool in cast("list[dict[str, Any]]", raw["tools"]):
+            name = tool["name"]
+            if name in found:
+                link.drop(name, "it is listed twice; the first stands")
+            elif name not in usable:
+                link.drop(name, "its x-mcp-header annotation is not valid")
+            else:
+                found[name] = tool
+        if page.next_cursor is None or page.next_cursor == cursor:
+            break
+        cursor = page.next_cursor
+    return list(found.values())
+
+
+async def _ask(link: Link, flight: Flight, send: Callable[[], Awaitable[T]]) -> tuple[dict[str, Any], T | None]:
+    """Send one request and return the answer as it stood on the wire, and as the SDK made of it.
+
+    That is None where a call's result has what this version of the SDK does not know: it passes through.
+    """
+    token = FLIGHT.set(flight)
+    try:
+        result = await send()
+    except MCPError as error:
+        raise _gone(error, flight) or error from None
+    except ValidationError as error:
+        if flight.raw is None or flight.listing:
+            raise InvalidAnswerError(f"its answer is not valid: {_first(error)}") from None
+        return flight.raw, None
+    except RuntimeError as error:
+        if link.alive():
+            raise
+        raise GoneError(link.reason, flight, dead=True) from error
+    finally:
+        FLIGHT.reset(token)
+    if flight.raw is None:
+        raise InvalidAnswerError("its answer has no result")
+    return flight.raw, result
+
+
+def _gone(error: MCPError, flight: Flight) -> GoneError | None:
+    """Return the end of the connection that an error stands for, or None."""
+    if error.code == types.CONNECTION_CLOSED:
+        return GoneError(one_line(error.message), flight, dead=not flight.sent)
+    match status_of(error):
+        case (kind, _) if kind == SESSION:
+            flight.unread = True
+            return GoneError(error.message, flight, dead=True)
+        case (kind, _) if kind == BROKEN:
+            return GoneError(error.message, flight)
+        case _:
+            return None
+
+
+def unreached(error: MCPError) -> bool:
+    """Return whether nothing of the request arrived."""
+    marked = status_of(error)
+    return marked is not None and marked[0] == UNREACHED
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return one_line(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}", limit=300)

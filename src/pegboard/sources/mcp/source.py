@@ -1,0 +1,291 @@
+"""MCP servers as plugins: connections pooled by server and scope, answers passed on unchanged (G7-G9)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from pegboard.core.masking import Masker
+from pegboard.core.naming import one_line
+from pegboard.core.specs import PluginSpec, ServerSpec
+from pegboard.core.tools import CallResult, JsonObject, Manifest, Tool
+from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError, UsageError
+from pegboard.ports import CallContext
+from pegboard.sources.mcp.connections import Connection, Live, Settings
+from pegboard.sources.mcp.convert import manifest_of, meta_for_upstream, result_of
+from pegboard.sources.mcp.faults import Fault
+
+if TYPE_CHECKING:
+    from mcp import MCPError
+
+_SPARE = ""  # the scope of a connection that has only been asked for its tools
+
+log = logging.getLogger("pegboard.sources.mcp")
+
+Key = tuple[str, str, str]
+Work = Callable[[Live], Awaitable[Any]]
+
+
+class McpSource:
+    """Bring MCP servers in over stdio and HTTP, in either era of the protocol.
+
+    ``mask`` takes secrets out of what is said of a server. At most ``spawns`` servers start at once,
+    each within ``start_timeout`` seconds; one that nobody used for ``idle_after`` seconds is stopped.
+    """
+
+    def __init__(
+        self,
+        *,
+        mask: Callable[[str], str] | None = None,
+        spawns: int = 4,
+        start_timeout: float = 30.0,
+        idle_after: float | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = Settings(
+            mask=mask or Masker().text,
+            start_timeout=start_timeout,
+            idle_after=idle_after,
+            spawns=asyncio.Semaphore(spawns),
+            monotonic=monotonic,
+        )
+        self._pool: dict[Key, Connection] = {}
+        self._callbacks: list[Callable[[str], None]] = []
+        self._tools: dict[tuple[str, str], int] = {}
+        self._prints: dict[str, tuple[ServerSpec, str]] = {}
+        self._closed = False
+
+    def handles(self, spec: PluginSpec) -> bool:
+        """Return whether the specification is that of a server."""
+        return isinstance(spec, ServerSpec)
+
+    def fingerprint(self, spec: PluginSpec) -> str:
+        """Return a digest of all that decides which server answers; secrets do not show in it."""
+        server = _server(spec)
+        known = self._prints.get(server.name)
+        if known is None or known[0] is not server:
+            parts = (
+                server.command, server.args, sorted(server.env.items()), server.cwd,
+                server.url, sorted(server.headers.items()), server.transport,
+            )  # fmt: skip
+            known = self._prints[server.name] = (server, hashlib.sha256(json.dumps(parts).encode()).hexdigest())
+        return known[1]
+
+    def on_changed(self, callback: Callable[[str], None]) -> None:
+        """Call back with the name of a server whose tools have changed by themselves."""
+        self._callbacks.append(callback)
+
+    async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
+        """Return what the server offers; tools that are not valid are left out and logged by name."""
+        server = _server(spec)
+        self._check(server, overrides)
+        connection = self._any(server)
+        return await self._with_retry(connection, server, "tools/list", self._listing(server), repeatable=True)
+
+    def _listing(self, spec: ServerSpec) -> Work:
+        async def work(live: Live) -> Manifest:
+            from mcp import MCPError
+            from mcp_types import METHOD_NOT_FOUND
+
+            from pegboard.sources.mcp.asking import list_tools
+
+            try:
+                tools = await list_tools(live.client, live.link)
+            except MCPError as error:
+                if error.code != METHOD_NOT_FOUND:
+                    raise
+                tools = []  # a server of prompts or resources only
+            self._tools[spec.name, self.fingerprint(spec)] = len(tools)
+            about = live.client.server_info
+            return manifest_of(
+                spec.name,
+                tools,
+                description=about and (about.description or about.title),
+                instructions=live.client.instructions,
+            )
+
+        return work
+
+    async def call(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> CallResult:
+        """Run one tool; what it returns passes through unchanged (G7).
+
+        A call that was under way when the server ended may have run: it is repeated only where the
+        tool says that repeating it changes nothing. Raises ``UpstreamTimeoutError`` after
+        ``spec.timeout`` seconds; the server is told that nobody waits any more.
+        """
+        server = _server(spec)
+        self._check(server, overrides)
+        connection = self._claim(server, context.scope)
+
+        async def work(live: Live) -> CallResult:
+            from pegboard.sources.mcp.asking import call_tool
+
+            meta = meta_for_upstream(context.meta)
+            return result_of(await call_tool(live.client, live.link, tool.name, arguments, meta, context.progress))
+
+        repeatable = tool.read_only or tool.annotations.get("idempotentHint") is True
+        return await self._with_retry(connection, server, tool.name, work, repeatable=repeatable)
+
+    async def _with_retry(
+        self, connection: Connection, spec: ServerSpec, what: str, work: Work, *, repeatable: bool
+    ) -> Any:
+        """Do the work; once more on a new connection where the first try cannot have done anything."""
+        live = await connection.up()
+        from pegboard.sources.mcp.asking import GoneError
+
+        try:
+            return await self._once(connection, live, spec, what, work)
+        except GoneError as gone:
+            how = await connection.lost(live, gone.reason, dead=gone.dead)
+            if gone.sent and not repeatable:
+                raise _went_away(spec, what, how) from None
+        live = await connection.up()
+        try:
+            return await self._once(connection, live, spec, what, work)
+        except GoneError as gone:
+            how = await connection.lost(live, gone.reason, dead=gone.dead)
+            raise _went_away(spec, what, how) from None
+
+    async def _once(self, connection: Connection, live: Live, spec: ServerSpec, what: str, work: Work) -> Any:
+        from mcp import MCPError
+
+        from pegboard.sources.mcp.asking import InvalidAnswerError
+        from pegboard.sources.mcp.opening import status_of as marked_by_us
+
+        mask = self._settings.mask
+        limit = asyncio.timeout(spec.timeout)
+        try:
+            async with limit:
+                answer = await connection.while_used(work(live))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise _too_slow(spec, what) from None
+        except InvalidAnswerError as error:
+            raise UpstreamError(mask(f"Server {spec.name!r} failed at {what!r}: {error}.")) from None
+        except MCPError as error:
+            if not marked_by_us(error):
+                connection.proved()
+            raise self._refused(spec, what, error) from error
+        connection.proved()
+        return answer
+
+    def _refused(self, spec: ServerSpec, what: str, error: MCPError) -> ToolUnavailableError | UpstreamError:
+        """Return the error for an answer that is one, or for a server that could not be asked."""
+        from pegboard.sources.mcp.asking import unreached
+        from pegboard.sources.mcp.opening import reason_of, status_of
+
+        mask = self._settings.mask
+        marked = status_of(error)
+        if unreached(error) or (marked is not None and marked[1] in {401, 403}):
+            reason, hint = reason_of(error, spec)
+            return Fault(reason=mask(reason), hint=hint).error(spec)
+        if marked is not None:
+            reason, hint = reason_of(error, spec)
+            return UpstreamError(mask(f"Server {spec.name!r} failed at {what!r}: {reason}."), hint=hint)
+        text = one_line(error.message, limit=1000)
+        return UpstreamError(mask(f"Server {spec.name!r} refused {what!r}: {text} ({error.code})."))
+
+    def _check(self, spec: ServerSpec, overrides: JsonObject) -> None:
+        if overrides:
+            names = ", ".join(sorted(overrides))
+            raise ToolUnavailableError(
+                f"Server {spec.name!r} takes no inline overrides ({names}).",
+                hint=f"Set `args`, `env` or `headers` in `servers: {spec.name}`.",
+                location=spec.place,
+            )
+        if spec.unavailable:
+            raise ToolUnavailableError(
+                self._settings.mask(f"Server {spec.name!r} is not available: {spec.unavailable}"), location=spec.place
+            )
+        if not spec.command and not spec.url:
+            raise ToolUnavailableError(
+                f"Server {spec.name!r} has neither a command nor a url.", hint="Give one.", location=spec.place
+            )
+
+    def _claim(self, spec: ServerSpec, scope: str) -> Connection:
+        """Return the connection of a scope; one that has only been listed so far becomes that one."""
+        fingerprint = self.fingerprint(spec)
+        key = (spec.name, fingerprint, scope)
+        found = self._pool.get(key)
+        if found is None:
+            found = self._pool.pop((spec.name, fingerprint, _SPARE), None) or self._connection(spec, fingerprint)
+            self._pool[key] = found
+        return found
+
+    def _any(self, spec: ServerSpec) -> Connection:
+        """Return a connection that may be asked for its tools: any that is there, else a spare one."""
+        fingerprint = self.fingerprint(spec)
+        same = [c for (name, print_, _), c in self._pool.items() if name == spec.name and print_ == fingerprint]
+        if not same:
+            same = [self._pool.setdefault((spec.name, fingerprint, _SPARE), self._connection(spec, fingerprint))]
+        return next((c for c in same if c.is_up), same[0])
+
+    def _connection(self, spec: ServerSpec, fingerprint: str) -> Connection:
+        if self._closed:
+            raise UsageError("The source of MCP servers is closed.")
+        return Connection(spec, fingerprint, self._settings, lambda: self._announce(spec.name))
+
+    def _announce(self, name: str) -> None:
+        for callback in self._callbacks:
+            try:
+                callback(name)
+            except Exception:
+                log.exception("a callback for changed tools of %r failed", name)
+
+    async def retain(self, specs: Iterable[ServerSpec]) -> None:
+        """Stop every server that is not among these any more."""
+        kept = {(spec.name, self.fingerprint(spec)) for spec in specs}
+        gone = [key for key in self._pool if key[:2] not in kept]
+        await self._close([self._pool.pop(key) for key in gone])
+
+    def states(self) -> list[dict[str, Any]]:
+        """Return one record per connection.
+
+        ``name, scope, state, era, pid, in_flight, tools, dropped, last_error, started_at``: ``state``
+        is idle, starting, up, down or backing_off; ``tools`` is how many were listed last,
+        ``dropped`` which were left out and why; ``started_at`` is in seconds since the epoch.
+        """
+        return [
+            {**connection.state(scope), "tools": self._tools.get((name, fingerprint))}
+            for (name, fingerprint, scope), connection in self._pool.items()
+        ]
+
+    async def aclose(self) -> None:
+        """Stop every server that was started."""
+        self._closed = True
+        connections = list(self._pool.values())
+        self._pool.clear()
+        await self._close(connections)
+
+    @staticmethod
+    async def _close(connections: Iterable[Connection]) -> None:
+        if tasks := [asyncio.ensure_future(connection.close()) for connection in connections]:
+            await asyncio.wait(tasks)
+
+
+def _server(spec: PluginSpec) -> ServerSpec:
+    if not isinstance(spec, ServerSpec):
+        raise UsageError(f"{spec.name!r} is not a server.")
+    return spec
+
+
+def _went_away(spec: ServerSpec, what: str, how: str) -> UpstreamError:
+    return UpstreamError(
+        f"Server {spec.name!r} went away during the call of {what!r}: {how}.",
+        hint="It may have run, so it was not repeated. The next call starts the server again.",
+    )
+
+
+def _too_slow(spec: ServerSpec, what: str) -> UpstreamTimeoutError:
+    return UpstreamTimeoutError(
+        f"Server {spec.name!r} did not answer {what!r} within {spec.timeout:g} s.",
+        hint=f"Set a longer `timeout` in `servers: {spec.name}` if the tool needs it.",
+    )

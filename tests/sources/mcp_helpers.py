@@ -1,0 +1,67 @@
+"""What the tests of MCP servers share: specifications of the servers in tests/servers, and waiting."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pegboard.core.specs import ServerSpec
+from pegboard.core.tools import CallResult, JsonObject, Tool
+from pegboard.ports import CallContext
+from pegboard.sources.mcp import McpSource
+
+SERVERS = Path(__file__).resolve().parent.parent / "servers"
+
+
+def plain(*options: str, name: str = "plain", **fields: Any) -> ServerSpec:
+    """Return a server of the handshake era, over stdio."""
+    return ServerSpec(name=name, command=sys.executable, args=(str(SERVERS / "plain_server.py"), *options), **fields)
+
+
+def modern(*options: str, name: str = "sdk", **fields: Any) -> ServerSpec:
+    """Return a server of the 2026 era, over stdio."""
+    args = (str(SERVERS / "sdk_server.py"), "stdio", *options)
+    return ServerSpec(name=name, command=sys.executable, args=args, **fields)
+
+
+async def call(
+    source: McpSource, spec: ServerSpec, name: str, /, *, scope: str = "shared", **arguments: Any
+) -> CallResult:
+    return await source.call(spec, {}, Tool(plugin=spec.name, name=name), arguments, CallContext(scope=scope))
+
+
+def text(result: CallResult) -> str:
+    return "".join(block["text"] for block in result.content)
+
+
+def state(source: McpSource, name: str) -> JsonObject:
+    return next(record for record in source.states() if record["name"] == name)
+
+
+async def until(condition: Callable[[], object], *, seconds: float = 15.0) -> None:
+    """Wait until the condition holds; fail where it does not in time."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in other processes
+            await asyncio.sleep(0.005)
+
+
+def runs(pid: int) -> bool:
+    """Return whether a process runs; one that has ended and waits to be reaped does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def happened(log: Path) -> list[str]:
+    """Return what a plain server noted, without process ids."""
+    return [line.split()[0] for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def started(log: Path) -> int:
+    """Return the process id of the plain server that was started first."""
+    return int(log.read_text().split()[1])
