@@ -17,7 +17,7 @@ from pegboard.board import Board, Session
 from pegboard.board.board import Parts
 from pegboard.core.catalog import Catalog
 from pegboard.core.masking import Masker
-from pegboard.core.specs import RegisteredSpec
+from pegboard.core.specs import RegisteredSpec, ServerSpec
 from pegboard.core.tools import Problem
 from pegboard.dialects.names import Dialect
 from pegboard.dialects.pegboard import PegboardDialect
@@ -139,6 +139,8 @@ class Pegboard(Board):
             configuration.specs,
             masker=Masker(configuration.secrets | self.masker.values),
         )
+        servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
+        await self._upstreams.retain(servers)
 
     async def reload(self) -> list[Problem]:
         """Take an edit up; a broken one is refused whole and the last good one stays.
@@ -177,7 +179,7 @@ class Pegboard(Board):
 
     def upstream_states(self) -> list[dict[str, Any]]:
         """Return what is known of each connection to a server, for operators."""
-        return [dict(state) for state in self._upstreams.states()]
+        return self._upstreams.states()
 
 
 def _stamps(configuration: Configuration) -> tuple[tuple[str, int, int], ...]:
