@@ -1,0 +1,50 @@
+"""The command ``pegboard``; importing this package costs nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code: 0 done, 1 refused or not valid, 2 usage, 130 Ctrl-C."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    _tolerate_any_text()
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        _close_stdout()
+        return 1
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments == ["--version"]:
+        from importlib.metadata import version
+
+        print(f"pegboard {version('pegboard')}")  # noqa: T201
+        return 0
+    from pegboard.cli.app import run
+
+    return run(arguments)
+
+
+def _tolerate_any_text() -> None:
+    """Let output in an encoding that lacks a character show an escape instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _close_stdout() -> None:
+    """Keep the interpreter from complaining at exit that nobody reads any more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,101 @@
+"""Wire the commands together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from pegboard.cli import (
+    audit,
+    call,
+    check,
+    explain,
+    init,
+    permissions,
+    schema,
+    search,
+    serve,
+    session,
+    surface,
+    tools,
+)
+from pegboard.cli.common import DONE, USAGE, report
+from pegboard.cli.rendering import Printer
+from pegboard.errors import UsageError
+
+PROGRAM = "pegboard"
+CONTEXT = {"help_option_names": ["--help", "-h"]}
+
+
+def _group(help_: str) -> typer.Typer:
+    return typer.Typer(
+        help=help_, add_completion=False, rich_markup_mode=None, context_settings=CONTEXT, subcommand_metavar="COMMAND"
+    )
+
+
+app = _group("Decide which tools a language model sees at each step, why, and what that costs.")
+
+
+@app.callback()
+def _top(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
+    """Decide which tools a language model sees at each step, why, and what that costs."""
+    if version:
+        from importlib.metadata import version as version_of
+
+        Printer(as_json=False).say(f"{PROGRAM} {version_of(PROGRAM)}")
+        raise typer.Exit(DONE)
+
+
+def _add(group: typer.Typer, name: str, command: Callable[..., int], example: str) -> None:
+    group.command(name, epilog=f"\b\nExample: {example}", context_settings=CONTEXT)(command)
+
+
+_add(app, "init", init.init, init.EXAMPLE)
+_add(app, "check", check.check, check.EXAMPLE)
+_add(app, "serve", serve.serve, serve.EXAMPLE)
+_add(app, "tools", tools.tools, tools.EXAMPLE)
+_add(app, "search", search.search, search.EXAMPLE)
+_add(app, "surface", surface.surface, surface.EXAMPLE)
+_add(app, "explain", explain.explain, explain.EXAMPLE)
+_add(app, "call", call.call, call.EXAMPLE)
+
+_session = _group("Load, unload and look at what a session has out.")
+for _name, (_command, _example) in session.COMMANDS.items():
+    _add(_session, _name, _command, _example)
+app.add_typer(_session, name="session")
+
+_permissions = _group("Show and set the switches of agents.")
+for _name, (_command, _example) in permissions.COMMANDS.items():
+    _add(_permissions, _name, _command, _example)
+app.add_typer(_permissions, name="permissions")
+
+_add(app, "audit", audit.audit, audit.EXAMPLE)
+_add(app, "schema", schema.schema, schema.EXAMPLE)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; what cannot be understood is said in one line and exits 2."""
+    try:
+        code = app(args=list(arguments) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
+    except typer.TyperException as error:
+        before = arguments[: list(arguments).index("--")] if "--" in arguments else arguments
+        return _misused(error, as_json="--json" in before)
+    except typer.Abort:
+        return 130
+    return code if isinstance(code, int) else DONE
+
+
+def _misused(error: typer.TyperException, *, as_json: bool) -> int:
+    """Report a command line that the parser refuses."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else PROGRAM
+    possible: Sequence[str] = getattr(error, "possibilities", None) or ()
+    meant = f"Did you mean {' or '.join(sorted(possible))}? " if possible else ""
+    message = (error.message if possible else error.format_message()).rstrip()
+    told = UsageError(
+        message if message.endswith((".", "?")) else f"{message}.", hint=f"{meant}See '{command} --help'."
+    )
+    report(told, Printer(as_json=as_json))
+    return USAGE

@@ -1,0 +1,149 @@
+"""`pegboard call TOOL JSON`: run one tool as an agent would."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+
+import typer
+
+from pegboard.cli.common import (
+    DONE,
+    REFUSED,
+    AgentOption,
+    ConfigOption,
+    JsonOption,
+    Options,
+    PrincipalOption,
+    SessionOption,
+    bring_in,
+    guarded,
+    open_session,
+    run,
+)
+from pegboard.cli.rendering import Printer
+from pegboard.errors import UsageError
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+    from pegboard.core.calls import CallAnswer
+    from pegboard.core.tools import JsonObject
+
+EXAMPLE = 'pegboard call git__git_log \'{"repo_path": "."}\''
+QUOTING = 'Write an object in single quotes: \'{"name": "value"}\', or - to read it from standard input.'
+
+
+def call(
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The name of the tool.")],
+    arguments: Annotated[str, typer.Argument(metavar="JSON", help="Its arguments, or - for standard input.")] = "{}",
+    config: ConfigOption = None,
+    agent: AgentOption = None,
+    session: SessionOption = "default",
+    principal: PrincipalOption = "local",
+    as_json: JsonOption = False,
+) -> int:
+    """Run one tool as the agent would.
+
+    The agent's permissions count, and the call stands in the audit trail.
+    """
+    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
+    try:
+        parsed = parse_arguments(sys.stdin.read() if arguments == "-" else arguments)
+    except UsageError as error:
+        return guarded(options, _raising(error))
+
+    async def called(board: Pegboard, printer: Printer) -> int:
+        on = await open_session(board, options)
+
+        async def progress(done: float, total: float | None, message: str | None) -> None:
+            of = f"/{total:g}" if total is not None else ""
+            printer.note(f"{done:g}{of} {message or ''}".rstrip())
+
+        await bring_in(board, printer, await on.access())
+        with printer.working(f"Calling {tool}"):
+            answer = await on.call(tool, parsed, progress=progress)
+        return _show(answer, printer)
+
+    return run(options, called)
+
+
+def _raising(error: UsageError) -> Any:
+    async def raised(printer: Printer) -> NoReturn:  # noqa: ARG001
+        raise error
+
+    return raised
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """Return the arguments of a call; raises ``UsageError`` that says where the text is no JSON object."""
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise UsageError(
+            f"The arguments are not valid JSON at {where}: {error.msg}.", code="bad_arguments", hint=QUOTING
+        ) from None
+    except (ValueError, RecursionError) as error:
+        why = "they are nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise UsageError(f"The arguments are not valid JSON: {why}.", code="bad_arguments", hint=QUOTING) from None
+    if not isinstance(value, dict):
+        raise UsageError(
+            f"The arguments are {_KINDS[type(value)]}, not a JSON object.", code="bad_arguments", hint=QUOTING
+        )
+    return cast("dict[str, Any]", value)
+
+
+_KINDS = {
+    list: "an array",
+    str: "a string",
+    int: "a number",
+    float: "a number",
+    bool: "a boolean",
+    type(None): "null",
+}
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _show(answer: CallAnswer, printer: Printer) -> int:
+    result = answer.result
+    fine = answer.status == "ok" and not result.is_error
+    if printer.as_json:
+        printer.document(
+            {
+                "status": answer.status,
+                "is_error": result.is_error,
+                "content": result.content,
+                "structured": result.structured,
+                "message": answer.message,
+            }
+        )
+        return DONE if fine else REFUSED
+    for block in result.content:
+        printer.say(_block(block))
+    if not result.content and result.structured is not None:
+        printer.say(json.dumps(result.structured, indent=2, ensure_ascii=False, default=str))
+    if not fine:
+        shown = {block.get("text") for block in result.content}
+        again = f": {answer.message}" if answer.message and answer.message not in shown else ""
+        printer.note(f"pegboard: {answer.status}{again}")
+    return DONE if fine else REFUSED
+
+
+def _block(block: JsonObject) -> str:
+    """Return a content block as people see it; what is not text is named with its size."""
+    kind = str(block.get("type", "content"))
+    if kind == "text":
+        return str(block.get("text", ""))
+    resource = block.get("resource")
+    held = cast("JsonObject", resource) if isinstance(resource, Mapping) else block
+    if isinstance(held.get("text"), str):
+        return held["text"]
+    data = held.get("data") or held.get("blob") or ""
+    size = f", {len(str(data)) * 3 // 4} bytes" if data else ""
+    label = " ".join(str(held[key]) for key in ("mimeType", "uri", "name") if held.get(key))
+    return f"[{kind}{f' {label}' if label else ''}{size}]"

@@ -1,0 +1,162 @@
+"""`pegboard check`: everything that is wrong with a configuration, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pegboard.cli.common import DONE, REFUSED, ConfigOption, JsonOption, Options, guarded, problem_json, warnings_to
+from pegboard.cli.rendering import Printer, plural
+from pegboard.core.tools import Problem
+from pegboard.errors import PegboardError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pegboard.assembly import Pegboard
+    from pegboard.board.keeper import Want
+    from pegboard.config.configuration import Configuration
+
+EXAMPLE = "pegboard check --probe --strict"
+
+
+def check(
+    strict: Annotated[bool, typer.Option("--strict", help="Take warnings for errors.")] = False,
+    probe: Annotated[bool, typer.Option("--probe", help="Start every server and plugin, and say which fail.")] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say everything that is wrong with the configuration.
+
+    Each problem comes with its place and with what would be right.
+    """
+
+    async def checked(printer: Printer) -> int:
+        from pegboard.assembly import choose, registered
+        from pegboard.config.documents import shown
+        from pegboard.config.loading import inspect
+        from pegboard.core.masking import Masker
+
+        path, _ = choose(config)
+        configuration, problems = inspect(path, registered=registered())
+        if configuration is not None:
+            printer.masker = Masker(configuration.secrets)
+            if probe or any(agent.budget for agent in configuration.agents.values()):
+                problems = await _opened(config, problems, printer, probe=probe)
+        errors = sum(problem.severity == "error" for problem in problems)
+        warnings = len(problems) - errors
+        ok = not errors and not (strict and warnings)
+        if printer.as_json:
+            printer.document({"ok": ok, "problems": [problem_json(problem) for problem in problems]})
+            return DONE if ok else REFUSED
+        for problem in problems:
+            printer.say(f"{problem}{' (warning)' if problem.severity == 'warning' else ''}")
+        counted = [plural(errors, "error")] * bool(errors) + [plural(warnings, "warning")] * bool(warnings)
+        found = f" {' and '.join(counted)}." if counted else ""
+        what = f" {_summary(configuration)}" if configuration is not None and not errors else ""
+        printer.say(f"{shown(path)}: {'ok' if ok else 'not ok'}.{found}{what}")
+        return DONE if ok else REFUSED
+
+    return guarded(Options(config=config, as_json=as_json), checked)
+
+
+def _summary(configuration: Configuration) -> str:
+    counts = (
+        plural(len(configuration.agents), "agent"),
+        plural(len(configuration.toolkits), "toolkit"),
+        plural(len(configuration.specs), "plugin"),
+    )
+    return f"{', '.join(counts)}."
+
+
+async def _opened(config: Path | None, before: list[Problem], printer: Printer, *, probe: bool) -> list[Problem]:
+    """Return the problems once the board has been opened, with those that only then can be seen."""
+    from pegboard.assembly import Pegboard, registered
+    from pegboard.config.loading import inspect
+
+    try:
+        with warnings_to(printer):
+            async with Pegboard.open(config) as board:
+                printer.masker = board.masker
+                if not probe:
+                    return [*before, *(await _over_budget(board))]
+                await _start(board, printer)
+                plugins = board.world.catalog.plugins.values()
+                known = {plugin.name: [tool.name for tool in plugin.tools] for plugin in plugins if plugin.tools}
+                _, found = inspect(board.configuration.path, registered=registered(), tools=known)
+                return [*found, *_faults(board), *_clashes(board), *(await _over_budget(board))]
+    except PegboardError as error:
+        said = Problem(severity="error", code=error.code, message=error.message, hint=error.hint, place=error.location)
+        return [*before, said]
+
+
+async def _start(board: Pegboard, printer: Printer) -> None:
+    wants = _wants(board)
+    names = list(dict.fromkeys(want.plugin for want in wants))
+    with printer.working(f"Starting {', '.join(names) or 'nothing'}", lasting=True):
+        await board.keeper.ready(wants)
+
+
+def _wants(board: Pegboard) -> list[Want]:
+    """Return every plugin under all the overrides with which something names it."""
+    from pegboard.board.keeper import Want
+    from pegboard.core.selectors import entries
+
+    world = board.world
+    groups = [toolkit.members for toolkit in world.toolkits.values()]
+    groups += [group for agent in world.agents.values() for group in (agent.static, agent.essential)]
+    wants = {
+        want.key: want
+        for group in groups
+        for entry in entries(group, world.catalog)
+        for want in (Want(plugin=entry.plugin, overrides=entry.overrides),)
+    }
+    named = {plugin for plugin, _ in wants}
+    return [*wants.values(), *(Want(plugin=name) for name in world.catalog.plugins if name not in named)]
+
+
+def _faults(board: Pegboard) -> Iterator[Problem]:
+    """Yield what cannot run now (P6): a warning, since everything else works."""
+    for plugin in board.world.catalog.plugins.values():
+        if getattr(board.configuration.specs[plugin.name], "unavailable", ""):
+            continue  # the file says so itself
+        reasons = [variant.unavailable for variant in plugin.variants.values()]
+        reasons += [f"tool '{tool.name}': {tool.unavailable}" for tool in plugin.tools if tool.unavailable]
+        for reason in dict.fromkeys(filter(None, reasons)):
+            message = reason if plugin.place is not None else f"plugin '{plugin.name}': {reason}"
+            yield Problem(severity="warning", code="unavailable", message=message, place=plugin.place)
+
+
+def _clashes(board: Pegboard) -> Iterator[Problem]:
+    catalog = board.world.catalog
+    for clash in catalog.clashes:
+        plugin = catalog.plugins.get(clash.second.partition("/")[0])
+        yield Problem(
+            severity="error",
+            code="name_clash",
+            message=f"'{clash.first}' and '{clash.second}' are both called '{clash.wire}'; the later one is left out.",
+            hint="Give one of the two plugins another prefix.",
+            place=plugin.place if plugin else None,
+        )
+
+
+async def _over_budget(board: Pegboard) -> Sequence[Problem]:
+    """Return a warning for every agent whose start takes more than its budget (S9)."""
+    found: list[Problem] = []
+    for agent in board.world.agents.values():
+        budget = agent.budget
+        if not budget or budget.shrink:
+            continue
+        surface = await (await board.session(agent=agent.name, session_id="check")).surface(loaded=False)
+        over: list[str] = []
+        if budget.tools is not None and len(surface.tools) > budget.tools:
+            over.append(f"{len(surface.tools)} tools of {budget.tools}")
+        if budget.tokens is not None and (tokens := surface.tokens.tools) > budget.tokens:
+            over.append(f"{tokens} tokens of {budget.tokens}")
+        if over:
+            message = f"what is out from the start exceeds the budget: {' and '.join(over)}."
+            hint = "Raise it, or have less out from the start."
+            found.append(Problem(severity="warning", code="over_budget", message=message, hint=hint, place=agent.place))
+    return found

@@ -1,0 +1,231 @@
+"""What every command shares: options, the open board, and errors as exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from pegboard.cli.rendering import Printer
+from pegboard.core.tools import Problem
+from pegboard.errors import ConfigError, PegboardError, UsageError
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+    from pegboard.board import Session
+    from pegboard.core.permissions import Access
+    from pegboard.core.tools import Plugin
+
+QUICKSTART = (
+    "pegboard: no pegboard.yaml or .mcp.json here, so this is the packaged read-only configuration, "
+    "working in the current folder. `pegboard init` writes one of your own."
+)
+LONGEST_WAIT = 20.0
+"""How long a command waits for servers that have never been asked before, in seconds."""
+DONE = 0
+REFUSED = 1
+USAGE = 2
+_NOT_VALID = frozenset({"unknown_name", "unknown_sub_app"})
+"""Codes of usage errors of the library that are names of the configuration here, not the form of the command."""
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="PATH",
+        help="The configuration. [default: ./pegboard.yaml, else ./.mcp.json, else the packaged quickstart]",
+    ),
+]
+AgentOption = Annotated[
+    str | None,
+    typer.Option("--agent", metavar="NAME", help="The agent. [default: 'default', else the only one]"),
+]
+SessionOption = Annotated[str, typer.Option("--session", metavar="ID", help="The session.")]
+PrincipalOption = Annotated[str, typer.Option("--principal", metavar="NAME", help="Whose session it is.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Hold the options that commands have in common."""
+
+    config: Path | None = None
+    agent: str | None = None
+    session: str = "default"
+    principal: str = "local"
+    as_json: bool = False
+
+
+Action = Callable[["Pegboard", Printer], Awaitable[int]]
+
+
+def run(options: Options, action: Action, *, watch: bool = False) -> int:
+    """Open the board, do something with it, and return the exit code; ``watch`` picks up edits."""
+
+    async def opened(printer: Printer) -> int:
+        from pegboard.assembly import Pegboard
+
+        with warnings_to(printer):
+            async with Pegboard.open(options.config, watch=watch) as board:
+                printer.masker = board.masker
+                if board.quickstart and not options.as_json:
+                    printer.note(QUICKSTART)
+                return await action(board, printer)
+
+    return guarded(options, opened)
+
+
+class _Notes(logging.Handler):
+    """Say what the library warns of in one line each."""
+
+    def __init__(self, printer: Printer) -> None:
+        super().__init__(logging.WARNING)
+        self._printer = printer
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._printer.note(f"pegboard: {record.getMessage()}")
+
+
+@contextmanager
+def warnings_to(printer: Printer) -> Generator[None]:
+    """Let the printer say what the library warns of, while the context lasts."""
+    logger, notes = logging.getLogger("pegboard"), _Notes(printer)
+    logger.addHandler(notes)
+    propagated, logger.propagate = logger.propagate, False
+    try:
+        yield
+    finally:
+        logger.removeHandler(notes)
+        logger.propagate = propagated
+
+
+def guarded(options: Options, action: Callable[[Printer], Awaitable[int]]) -> int:
+    """Do something, and report what goes wrong instead of failing with a traceback."""
+    printer = Printer(as_json=options.as_json)
+
+    async def acted() -> int:
+        return await action(printer)
+
+    try:
+        _require_text(options)
+        return asyncio.run(acted())
+    except (PegboardError, OSError, BaseExceptionGroup) as error:
+        return report(error, printer)
+
+
+def _require_text(options: Options) -> None:
+    for name, value in (("--agent", options.agent), ("--session", options.session), ("--principal", options.principal)):
+        if value is not None and not value.strip():
+            raise UsageError(f"{name} is empty.", hint="Name one, or leave the option out.")
+
+
+def report(error: BaseException, printer: Printer) -> int:
+    """Say what went wrong and return the exit code; what is no mistake of the user is raised again."""
+    cause = _only(error)
+    if isinstance(cause, BrokenPipeError):
+        raise cause
+    if isinstance(cause, KeyboardInterrupt):
+        return 130
+    if not isinstance(cause, PegboardError | OSError):
+        raise error
+    told = cause if isinstance(cause, PegboardError) else _told(cause)
+    if printer.as_json:
+        printer.document({"error": _error_json(told)})
+    else:
+        printer.note(f"pegboard: {told}")
+    return USAGE if isinstance(told, UsageError) and told.code not in _NOT_VALID else REFUSED
+
+
+def _only(error: BaseException) -> BaseException:
+    """Return what a task group wraps, where it is one thing."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return _only(group.exceptions[0]) if len(group.exceptions) == 1 else group
+    return error
+
+
+def _told(error: OSError) -> PegboardError:
+    where = f"{error.filename}: " if error.filename else ""
+    return PegboardError(f"{where}{error.strerror or error}.", code="system_error")
+
+
+def _error_json(error: PegboardError) -> dict[str, Any]:
+    """Return an error as scripts read it; that of a configuration has its problems, the first one's place."""
+    problems = error.problems if isinstance(error, ConfigError) else ()
+    errors = (problem.place for problem in problems if problem.severity == "error")
+    place = error.location or next(errors, None)
+    found: dict[str, Any] = {
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+    }
+    if problems:
+        found["problems"] = [problem_json(problem) for problem in problems]
+    return found
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """Return a problem of a configuration as scripts read it."""
+    place = problem.place
+    return {
+        "severity": problem.severity,
+        "code": problem.code,
+        "message": problem.message,
+        "hint": problem.hint,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "path": place.path if place else "",
+    }
+
+
+def chosen_agent(board: Pegboard, name: str | None) -> str:
+    """Return the agent that is meant; raises ``UsageError`` where none is named and none is the default."""
+    agent = name or board.world.default_agent()
+    if agent is None:
+        names = ", ".join(board.world.agents)
+        hint = f"Choose one with --agent: {names}." if names else "Define one under 'agents:'."
+        raise UsageError("No agent is named and there is no default.", hint=hint, code="agent_required")
+    return agent
+
+
+async def open_session(board: Pegboard, options: Options) -> Session:
+    """Return the session that the options name."""
+    return await board.session(
+        agent=chosen_agent(board, options.agent), session_id=options.session, principal=options.principal
+    )
+
+
+async def bring_in(board: Pegboard, printer: Printer, access: Access | None = None) -> None:
+    """Ask servers and modules for their tools that nobody has asked before; go on without the slow ones.
+
+    With ``access`` only those that are granted.
+    """
+    unseen = [p for p in board.world.catalog.plugins.values() if p.kind in _ASKED and not _seen(p)]
+    names = [plugin.name for plugin in unseen if access is None or access.grants_unseen(plugin)]
+    if not names:
+        return
+    slow = any(board.world.catalog.plugins[name].kind == "server" for name in names)
+    with printer.working(f"Asking {', '.join(names)} for tools", lasting=slow):
+        try:
+            await asyncio.wait_for(board.ready(*names), LONGEST_WAIT)
+        except TimeoutError:
+            late = [name for name in names if not _seen(board.world.catalog.plugins[name])]
+            printer.note(f"pegboard: {', '.join(late)} did not answer within {LONGEST_WAIT:.0f} s; going on without.")
+
+
+_ASKED = frozenset({"server", "python", "entry_point"})
+"""Kinds of plugins that may be asked at any time; others contact services when they are constructed."""
+
+
+def _seen(plugin: Plugin) -> bool:
+    return any(variant.known or variant.unavailable for variant in plugin.variants.values())

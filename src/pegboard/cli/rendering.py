@@ -1,0 +1,166 @@
+"""Text for people and JSON for scripts; the only place that writes to the terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
+
+from pegboard.core.masking import Masker
+from pegboard.core.naming import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+UNBOUNDED = 1000
+"""How many columns a table may take off a terminal."""
+LONGEST_CELL = 200
+NARROWEST = 20
+GAP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Describe a column of a table; ``flexible`` ones give way where the terminal is narrow."""
+
+    title: str
+    align: Literal["left", "right"] = "left"
+    flexible: bool = False
+
+
+class Printer:
+    """Write answers to standard output and everything else to standard error, without secrets (X5).
+
+    With ``as_json`` exactly one document goes to standard output. ``masker`` is replaced as soon as
+    the secrets of the configuration are known.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.masker = Masker()
+
+    def document(self, value: Any) -> None:
+        """Write the one JSON document."""
+        text = json.dumps(plain(value, self.masker), indent=2, allow_nan=False)
+        _write(sys.stdout, text)
+
+    def say(self, text: str = "") -> None:
+        """Write text for people."""
+        _write(sys.stdout, clean(self.masker.text(text)))
+
+    def note(self, text: str) -> None:
+        """Write what is not part of the answer: progress, warnings, errors."""
+        _write(sys.stderr, clean(self.masker.text(text)))
+
+    def heading(self, text: str) -> None:
+        """Write the title of what follows."""
+        from rich.text import Text
+
+        self._print(Text(clean(self.masker.text(text)), style="bold"))
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+        """Write a table as wide as it needs to be, and no wider than the terminal."""
+        from rich import box
+        from rich.cells import cell_len
+        from rich.table import Table
+        from rich.text import Text
+
+        cells = [[one_line(self.masker.text(str(cell)), limit=LONGEST_CELL) for cell in row] for row in rows]
+        taken = [max(map(cell_len, (c.title, *texts))) for c, *texts in zip(columns, *cells, strict=True)]
+        fixed = sum(width for column, width in zip(columns, taken, strict=True) if not column.flexible)
+        rest = _console().width - fixed - GAP * (len(columns) - 1)
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+        for column in columns:
+            table.add_column(
+                column.title,
+                justify=column.align,
+                overflow="ellipsis" if column.flexible else "fold",
+                no_wrap=column.flexible,
+                max_width=max(rest, NARROWEST) if column.flexible else None,
+            )
+        for row in cells:
+            table.add_row(*map(Text, row))
+        self._print(table)
+
+    @contextmanager
+    def working(self, text: str, *, lasting: bool = False) -> Generator[None]:
+        """Show on standard error what is being done; off a terminal only where it is ``lasting``."""
+        text = one_line(self.masker.text(text))
+        if not sys.stderr.isatty():
+            if lasting:
+                self.note(text)
+            yield
+            return
+        from rich.console import Console
+        from rich.text import Text
+
+        with Console(file=sys.stderr).status(Text(text)):
+            yield
+
+    def _print(self, what: RenderableType) -> None:
+        """Write what rich renders; off a terminal without padding at the end of lines."""
+        console = _console()
+        if sys.stdout.isatty():
+            console.print(what)
+            return
+        with console.capture() as drawn:
+            console.print(what)
+        _write(sys.stdout, "\n".join(line.rstrip() for line in drawn.get().splitlines()))
+
+
+def _console() -> Console:
+    """Return where people read: as wide as their terminal, or off a terminal as wide as it takes."""
+    from rich.console import Console
+
+    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(file=sys.stdout, width=UNBOUNDED if piped else None, highlight=False, emoji=False)
+
+
+def clean(text: str) -> str:
+    r"""Return text without what would steer a terminal; lines and indents stay.
+
+    >>> clean("a\x1b[2Jb\n\tc")
+    'a [2Jb\n\tc'
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)
+
+
+def plain(value: Any, masker: Masker) -> Any:
+    """Return a value as JSON takes it, without secrets in its texts; keys are names and stay.
+
+    >>> plain({"tokens": (1, float("nan")), "text": "hunter22"}, Masker(["hunter22"]))
+    {'tokens': [1, None], 'text': '***'}
+    """
+    match value:
+        case str():
+            return masker.value(str(value))
+        case bool() | int() | None:
+            return value
+        case float():
+            return value if math.isfinite(value) else None
+        case Mapping():
+            pairs = cast("Mapping[object, Any]", value)
+            return {str(key): plain(inner, masker) for key, inner in pairs.items()}
+        case list() | tuple() | set() | frozenset():
+            return [plain(inner, masker) for inner in cast("Iterable[Any]", value)]
+        case _:
+            return masker.value(str(value))
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> plural(1, "tool"), plural(2, "tool"), plural(0, "agent")
+    ('1 tool', '2 tools', '0 agents')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(f"{text}\n")
+    stream.flush()

@@ -1,0 +1,20 @@
+"""`pegboard schema`: the JSON Schema of a configuration, for editors."""
+
+from __future__ import annotations
+
+from pegboard.cli.common import DONE, JsonOption, Options, guarded
+from pegboard.cli.rendering import Printer
+
+EXAMPLE = "pegboard schema > pegboard.schema.json"
+
+
+def schema(as_json: JsonOption = False) -> int:  # noqa: ARG001
+    """Print the JSON Schema of pegboard.yaml, for editors."""
+    return guarded(Options(), _schema)
+
+
+async def _schema(printer: Printer) -> int:
+    from pegboard.config.jsonschema import schema as json_schema
+
+    printer.document(json_schema())
+    return DONE

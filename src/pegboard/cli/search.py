@@ -1,0 +1,91 @@
+"""`pegboard search`: what an agent would find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pegboard.cli.common import (
+    DONE,
+    AgentOption,
+    ConfigOption,
+    JsonOption,
+    Options,
+    PrincipalOption,
+    SessionOption,
+    bring_in,
+    open_session,
+    run,
+)
+from pegboard.cli.rendering import Column, Printer
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+    from pegboard.dialects.names import FoundTool
+
+EXAMPLE = "pegboard search 'read a file' 'commit changes' --limit 3"
+
+COLUMNS = (
+    Column("name"),
+    Column("plugin"),
+    Column("score", "right"),
+    Column("loaded"),
+    Column("description", flexible=True),
+)
+
+
+def search(
+    words: Annotated[
+        list[str], typer.Argument(metavar="QUERY...", help="What is needed; put quotes around each of several things.")
+    ],
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many results.")] = 5,
+    config: ConfigOption = None,
+    agent: AgentOption = None,
+    session: SessionOption = "default",
+    principal: PrincipalOption = "local",
+    as_json: JsonOption = False,
+) -> int:
+    """Search the tools that the agent may use."""
+    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
+
+    async def searched(board: Pegboard, printer: Printer) -> int:
+        on = await open_session(board, options)
+        await bring_in(board, printer, await on.access())
+        found = await on.search(*queries_of(words), limit=limit)
+        if printer.as_json:
+            results = [
+                {
+                    "name": one.name,
+                    "plugin": one.plugin,
+                    "description": one.description,
+                    "score": one.score,
+                    "loaded": one.loaded,
+                }
+                for one in found.results
+            ]
+            printer.document({"query": "; ".join(found.query), "results": results, "hint": found.hint})
+            return DONE
+        if found.results:
+            printer.table(COLUMNS, [_row(one) for one in found.results])
+        else:
+            printer.say("Nothing fits.")
+        if found.hint:
+            printer.say(f"\n{found.hint}")
+        return DONE
+
+    return run(options, searched)
+
+
+def queries_of(words: Sequence[str]) -> tuple[str, ...]:
+    """Return one query per quoted text; plain words are one query together.
+
+    >>> queries_of(["read", "a", "file"]), queries_of(["read a file", "commit"])
+    (('read a file',), ('read a file', 'commit'))
+    """
+    return tuple(words) if any(" " in word.strip() for word in words) else (" ".join(words),)
+
+
+def _row(one: FoundTool) -> tuple[str, ...]:
+    return one.name, one.plugin, f"{one.score:.2f}", "yes" if one.loaded else "", one.description

@@ -1,0 +1,59 @@
+"""`pegboard serve`: the MCP gateway."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pegboard.cli.common import DONE, ConfigOption, Options, run
+from pegboard.cli.rendering import Printer
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+
+EXAMPLE = "pegboard serve --agent assistant --port 8321"
+
+
+def serve(
+    stdio: Annotated[bool, typer.Option("--stdio", help="Serve the client that started this process.")] = False,
+    host: Annotated[
+        str, typer.Option("--host", help="Where to listen; off loopback tokens are demanded.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port; 0 takes a free one.")] = 8321,
+    config: ConfigOption = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent at /mcp.")] = None,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="The session of clients that name none.")
+    ] = None,
+) -> int:
+    """Serve the tools to MCP clients, over HTTP or stdio.
+
+    Edits of the configuration are picked up while it runs.
+    """
+
+    async def served(board: Pegboard, printer: Printer) -> int:
+        from pegboard.gateway import announce, run_http, run_stdio
+
+        def taken(_: object) -> None:
+            printer.masker = board.masker
+            printer.note(f"pegboard: the edited {board.configuration.path.name} is in use now.")
+
+        off = board.on("configuration_changed", taken)
+        try:
+            if stdio:
+                await run_stdio(board, agent=agent, session=session)
+            else:
+                await run_http(
+                    board,
+                    host=host,
+                    port=port,
+                    agent=agent,
+                    session=session,
+                    ready=lambda url: printer.note(announce(board, url, agent=agent, session=session)),
+                )
+        finally:
+            off()
+        return DONE
+
+    return run(Options(config=config, agent=agent), served, watch=True)

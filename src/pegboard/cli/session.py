@@ -1,0 +1,293 @@
+"""`pegboard session …`: load, unload and look at what a session has out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from pegboard.cli.common import (
+    DONE,
+    REFUSED,
+    AgentOption,
+    ConfigOption,
+    JsonOption,
+    Options,
+    PrincipalOption,
+    SessionOption,
+    bring_in,
+    open_session,
+    run,
+)
+from pegboard.cli.rendering import Column, Printer, plural
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+    from pegboard.board import Session
+    from pegboard.core.commands import Outcome
+    from pegboard.core.leases import Lease
+
+NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Toolkits, plugins or tools.")]
+
+
+def load(
+    names: NamesArgument,
+    keep: Annotated[
+        Literal["turn", "idle", "session"] | None, typer.Option("--keep", help="How long. [default: as the agent says]")
+    ] = None,
+    config: ConfigOption = None,
+    agent: AgentOption = None,
+    session: SessionOption = "default",
+    principal: PrincipalOption = "local",
+    as_json: JsonOption = False,
+) -> int:
+    """Take tools out."""
+    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
+    return _change(options, lambda on: on.load(*names, keep=keep), f"Loading {', '.join(names)}")
+
+
+def unload(
+    names: NamesArgument,
+    config: ConfigOption = None,
+    agent: AgentOption = None,
+    session: SessionOption = "default",
+    principal: PrincipalOption = "local",
+    as_json: JsonOption = False,
+) -> int:
+    """Hang tools back."""
+    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
+    return _change(options, lambda on: on.unload(*names))
+
+
+def fallback(
+    config: ConfigOption = None,
+    agent: AgentOption = None,
+    session: SessionOption = "default",
+    principal: PrincipalOption = "local",
+    as_json: JsonOption = False,
+) -> int:
+    """Take out everything permitted, for this turn.
+
+    Where a budget is set, as much as fits, what was used last first.
+    """
+    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
+    return _change(options, lambda on: on.fallback(), "Loading everything permitted")
+
+
+def end_turn(
+    config: ConfigOption = None,
+    agent: AgentOption = None,
+    session: SessionOption = "default",
+    principal: PrincipalOption = "local",
+    as_json: JsonOption = False,
+) -> int:
+    """End the turn; what lapses with it is hung back."""
+    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
+    return _change(options, lambda on: on.end_turn())
+
+
+def show(
+    config: ConfigOption = None,
+    agent: AgentOption = None,
+    session: SessionOption = "default",
+    principal: PrincipalOption = "local",
+    as_json: JsonOption = False,
+) -> int:
+    """Show the turn and what has been taken out."""
+    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
+
+    async def shown(board: Pegboard, printer: Printer) -> int:
+        on = await open_session(board, options)
+        state = await on.state()
+        if printer.as_json:
+            surface = await on.surface()
+            printer.document(
+                {
+                    **_outcome_json("ok", loaded=surface.names),
+                    **_key_json(on),
+                    "turn": state.turn,
+                    "label": state.label,
+                    "loadout": state.loadout,
+                    "leases": [_lease_json(lease) for lease in state.leases],
+                }
+            )
+            return DONE
+        label = f" ({state.label})" if state.label else ""
+        narrowed = f", loadout '{state.loadout}'" if state.loadout else ""
+        printer.heading(f"{_name(on)}: turn {state.turn}{label}{narrowed}")
+        if not state.leases:
+            printer.say("Nothing has been loaded; `pegboard surface` shows what is out from the start.")
+            return DONE
+        columns = [
+            Column("lease on"),
+            Column("until"),
+            Column("because"),
+            Column("loaded"),
+            Column("used"),
+            Column("without"),
+        ]
+        printer.table(columns, [_lease_row(lease) for lease in state.leases])
+        return DONE
+
+    return run(options, shown)
+
+
+def list_(
+    config: ConfigOption = None,
+    agent: AgentOption = None,
+    principal: Annotated[str | None, typer.Option("--principal", metavar="NAME", help="Only this principal's.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List the sessions that differ from a new one."""
+    options = Options(config=config, agent=agent, principal=principal or "local", as_json=as_json)
+
+    async def listed(board: Pegboard, printer: Printer) -> int:
+        from pegboard.core.sessions import from_text
+
+        records: list[dict[str, Any]] = []
+        for key, stored in await board.store.sessions(principal=principal, agent=agent):
+            try:
+                state = from_text(stored.text)
+            except ValueError:
+                state = None
+            records.append(
+                {
+                    "session": key.session,
+                    "agent": key.agent,
+                    "principal": key.principal,
+                    "turn": state.turn if state is not None else None,
+                    "leases": [str(lease.subject) for lease in state.leases] if state is not None else [],
+                    "updated_at": datetime.fromtimestamp(stored.updated_at, UTC).isoformat(timespec="seconds"),
+                }
+            )
+        if printer.as_json:
+            printer.document(records)
+        elif not records:
+            printer.say("No session has changed anything yet.")
+        else:
+            columns = [Column(c) for c in ("session", "agent", "principal", "turn", "leases", "changed")]
+            rows = [[*list(r.values())[:4], ", ".join(r["leases"]), r["updated_at"]] for r in records]
+            printer.table(columns, rows)
+        return DONE
+
+    return run(options, listed)
+
+
+def delete(
+    session: Annotated[str, typer.Option("--session", metavar="ID", help="The session.")],
+    config: ConfigOption = None,
+    agent: AgentOption = None,
+    principal: PrincipalOption = "local",
+    as_json: JsonOption = False,
+) -> int:
+    """Forget a session; the next use of its name begins anew."""
+    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
+
+    async def deleted(board: Pegboard, printer: Printer) -> int:
+        on = await open_session(board, options)
+        gone = await _forget(board, on)
+        message = f"{_name(on)} {'is deleted.' if gone else 'has no stored state.'}"
+        if printer.as_json:
+            item = {"name": session, "status": "unloaded" if gone else "not_found", "message": message}
+            loaded = (await on.surface()).names
+            printer.document(_outcome_json("ok" if gone else "refused", items=[item], loaded=loaded))
+        else:
+            (printer.say if gone else printer.note)(message)
+        return DONE if gone else REFUSED
+
+    return run(options, deleted)
+
+
+async def _forget(board: Pegboard, on: Session) -> bool:
+    """Remove a session's state; another writer's change in between is removed as well."""
+    while (stored := await board.store.load(on.key)) is not None:
+        if await board.store.save(on.key, None, expected=stored.version) is not None:
+            await board.recorder.decided(
+                on.key,
+                0,
+                "unloaded",
+                kind="unload",
+                subject="session",
+                decision="allowed",
+                reason="The session was deleted.",
+                outcome="unloaded",
+            )
+            return True
+    return False
+
+
+def _change(options: Options, change: Callable[[Session], Awaitable[Outcome]], doing: str = "") -> int:
+    """Run a command on a session and show its outcome; a partial one is not done."""
+
+    async def changed(board: Pegboard, printer: Printer) -> int:
+        on = await open_session(board, options)
+        await on.surface()  # brings in what is out, so that `loaded` names all of it
+        if doing:
+            await bring_in(board, printer, await on.access())
+            with printer.working(doing):
+                outcome = await change(on)
+        else:
+            outcome = await change(on)
+        if printer.as_json:
+            items = [{"name": i.name, "status": i.status, "message": i.message} for i in outcome.items]
+            printer.document(
+                _outcome_json(outcome.status, items=items, takes_effect=outcome.takes_effect, loaded=outcome.loaded)
+            )
+        else:
+            _show_outcome(outcome, printer)
+        return DONE if outcome.status == "ok" else REFUSED
+
+    return run(options, changed)
+
+
+def _show_outcome(outcome: Outcome, printer: Printer) -> None:
+    if outcome.items:
+        rows = [(item.name, item.status, item.message) for item in outcome.items]
+        printer.table([Column("name"), Column("status"), Column("message")], rows)
+        printer.say()
+    printer.say(
+        f"Turn {outcome.turn}; {plural(len(outcome.loaded), 'tool')} out: {', '.join(outcome.loaded) or 'none'}."
+    )
+
+
+def _outcome_json(
+    status: str, *, items: list[dict[str, str]] | None = None, takes_effect: str | None = None, loaded: tuple[str, ...]
+) -> dict[str, Any]:
+    return {"status": status, "items": items or [], "takes_effect": takes_effect, "loaded": loaded}
+
+
+def _key_json(on: Session) -> dict[str, str]:
+    return {"principal": on.key.principal, "agent": on.key.agent, "session": on.key.session}
+
+
+def _name(on: Session) -> str:
+    return f"Session '{on.key.session}' of agent '{on.key.agent}' for '{on.key.principal}'"
+
+
+def _lease_json(lease: Lease) -> dict[str, Any]:
+    return {
+        "subject": str(lease.subject),
+        "until": str(lease.until),
+        "because": lease.because.value,
+        "loaded_turn": lease.loaded_turn,
+        "used_turn": lease.used_turn,
+        "without": sorted(lease.minus),
+    }
+
+
+def _lease_row(lease: Lease) -> tuple[str, ...]:
+    turns = f"turn {lease.loaded_turn}", f"turn {lease.used_turn}"
+    return str(lease.subject), str(lease.until), lease.because.value, *turns, ", ".join(sorted(lease.minus))
+
+
+COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
+    "load": (load, "pegboard session load devops git__git_log --agent assistant"),
+    "unload": (unload, "pegboard session unload devops --agent assistant"),
+    "fallback": (fallback, "pegboard session fallback --session thread-42"),
+    "end-turn": (end_turn, "pegboard session end-turn --session thread-42"),
+    "show": (show, "pegboard session show --session thread-42 --principal ada"),
+    "list": (list_, "pegboard session list --json"),
+    "delete": (delete, "pegboard session delete --session thread-42 --principal ada"),
+}

@@ -1,0 +1,111 @@
+"""`pegboard surface`: what goes to the model now, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pegboard.cli.common import (
+    DONE,
+    AgentOption,
+    ConfigOption,
+    JsonOption,
+    Options,
+    PrincipalOption,
+    SessionOption,
+    bring_in,
+    open_session,
+    run,
+)
+from pegboard.cli.rendering import Column, Printer, plural
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+    from pegboard.core.surfaces import Out, Surface
+
+EXAMPLE = "pegboard surface --agent assistant --session thread-42"
+COLUMNS = (Column("name"), Column("plugin"), Column("lease"), Column("reason"), Column("tokens", "right"))
+
+
+def surface(
+    message: Annotated[str | None, typer.Option("--message", help="The user's message, for focus rules.")] = None,
+    config: ConfigOption = None,
+    agent: AgentOption = None,
+    session: SessionOption = "default",
+    principal: PrincipalOption = "local",
+    as_json: JsonOption = False,
+) -> int:
+    """Show what goes to the model now, and what it costs.
+
+    Tools in order, hints, suffix, policy and focus.
+    """
+    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
+
+    async def shown(board: Pegboard, printer: Printer) -> int:
+        on = await open_session(board, options)
+        await bring_in(board, printer, await on.access())
+        found = await on.surface(message=message)
+        rows = [_row(board, out) for out in found.tools]
+        if printer.as_json:
+            printer.document(_surface_json(found, rows))
+        else:
+            _show(found, rows, printer)
+        return DONE
+
+    return run(options, shown)
+
+
+def _row(board: Pegboard, out: Out) -> dict[str, Any]:
+    return {
+        "name": out.tool.wire,
+        "plugin": out.tool.plugin,
+        "lease": str(out.until),
+        "reason": out.because[0].value,
+        "tokens": board.price([out.tool]),
+    }
+
+
+def _surface_json(found: Surface, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "agent": found.agent,
+        "session": found.session,
+        "turn": found.turn,
+        "tools": rows,
+        "hints": found.hints,
+        "suffix": found.suffix,
+        "policy": found.policy,
+        "focus": found.focus,
+        "tokens": asdict(found.tokens),
+    }
+
+
+def _show(found: Surface, rows: list[dict[str, Any]], printer: Printer) -> None:
+    printer.heading(f"Agent '{found.agent}', session '{found.session}', turn {found.turn}")
+    if rows:
+        printer.table(COLUMNS, [list(row.values()) for row in rows])
+    else:
+        printer.say("No tool is out.")
+    for title, text in (("Hints", "\n".join(found.hints)), ("Suffix", found.suffix), ("Policy", found.policy)):
+        if text:
+            printer.say()
+            printer.heading(title)
+            printer.say(text)
+    if found.focus is not None:
+        printer.say()
+        printer.heading("Focus")
+        printer.say(", ".join(f"{key}: {value}" for key, value in found.focus.items()))
+    printer.say(f"\n{totals(found)}")
+
+
+def totals(found: Surface) -> str:
+    """Return one sentence on what the surface costs, and what it saves."""
+    costs = found.tokens
+    said = f"{plural(len(found.tools), 'tool')}, {costs.total} tokens (tools {costs.tools}, text {costs.text})."
+    if costs.saved > 0:
+        share = round(100 * costs.saved / costs.catalog) if costs.catalog else 0
+        return f"{said} The whole catalog would cost {costs.catalog}: saved {costs.saved} ({share}%)."
+    if costs.saved < 0:
+        return f"{said} The whole catalog would cost {costs.catalog}: loading all of it is cheaper."
+    return said

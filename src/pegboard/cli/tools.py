@@ -1,0 +1,104 @@
+"""`pegboard tools`: every tool there is, or every tool that an agent may use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pegboard.cli.common import DONE, ConfigOption, JsonOption, Options, bring_in, run
+from pegboard.cli.rendering import Column, Printer, plural
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+    from pegboard.core.permissions import Access
+    from pegboard.core.tools import Plugin, Tool
+
+EXAMPLE = "pegboard tools --agent assistant"
+COLUMNS = (
+    Column("name"),
+    Column("plugin"),
+    Column("category"),
+    Column("tokens", "right"),
+    Column("available"),
+    Column("description", flexible=True),
+)
+
+
+def tools(
+    config: ConfigOption = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only what this agent may use.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List every tool, or all that an agent may use.
+
+    With each: whether it can run now, and how many tokens its schema takes.
+    """
+
+    async def listed(board: Pegboard, printer: Printer) -> int:
+        session = await board.session(agent=agent) if agent is not None else None
+        await bring_in(board, printer, await session.access() if session is not None else None)
+        access = await session.access() if session is not None else None
+        rows = [row for plugin in board.world.catalog.plugins.values() for row in _rows(board, plugin, access)]
+        if printer.as_json:
+            printer.document(rows)
+        elif not rows:
+            printer.say("There are no tools." if agent is None else f"Agent '{agent}' may use no tool.")
+        else:
+            printer.table(COLUMNS, [_cells(row) for row in rows])
+            total = sum(row["tokens"] for row in rows)
+            printer.say(f"\n{plural(sum(row['tokens'] > 0 for row in rows), 'tool')}, {total} tokens.")
+        return DONE
+
+    return run(Options(config=config, agent=agent, as_json=as_json), listed)
+
+
+def _rows(board: Pegboard, plugin: Plugin, access: Access | None) -> list[dict[str, Any]]:
+    """Return one row per tool; a plugin without known tools has one of its own, by which it can be loaded."""
+    if not plugin.tools:
+        if access is not None and not access.grants_unseen(plugin):
+            return []
+        return [_row(plugin, plugin.name, plugin.description, 0, _fault(plugin) or _unseen(plugin))]
+    return [
+        _row(plugin, tool.wire, tool.description, board.price([tool]), _why_not(plugin, tool))
+        for tool in plugin.tools
+        if access is None or access.permits(tool)
+    ]
+
+
+def _row(plugin: Plugin, name: str, description: str, tokens: int, reason: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "plugin": plugin.name,
+        "category": plugin.category,
+        "description": description,
+        "tokens": tokens,
+        "available": not reason,
+        "reason": reason,
+    }
+
+
+def _why_not(plugin: Plugin, tool: Tool) -> str:
+    """Return why a tool cannot run: its own reason, or that of every variant in which it stands."""
+    if tool.unavailable:
+        return tool.unavailable
+    holding = [
+        variant for variant in plugin.variants.values() if variant.tools is not None and tool.name in variant.tools
+    ]
+    return _fault(plugin) if holding and all(variant.unavailable for variant in holding) else ""
+
+
+def _fault(plugin: Plugin) -> str:
+    return next((variant.unavailable for variant in plugin.variants.values() if variant.unavailable), "")
+
+
+def _unseen(plugin: Plugin) -> str:
+    if any(variant.known for variant in plugin.variants.values()):
+        return "It offers no tools."
+    return f"Its tools are not known before it is loaded: pegboard session load {plugin.name}"
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    available = "yes" if row["available"] else "no"
+    said = row["description"] if row["available"] else row["reason"]
+    return row["name"], row["plugin"], row["category"] or "", str(row["tokens"]), available, said

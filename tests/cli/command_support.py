@@ -1,0 +1,59 @@
+"""Run the command in this process, and compare what it prints with a shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Return the one document on standard output."""
+        return json.loads(self.out)
+
+
+Run = Callable[..., Ran]
+
+OUTCOME = {
+    "status": str,
+    "items": [{"name": str, "status": str, "message": str}],
+    "takes_effect": (str, type(None)),
+    "loaded": [str],
+}
+ERROR = {
+    "error": {
+        "code": str,
+        "message": str,
+        "hint": str,
+        "file": (str, type(None)),
+        "line": (int, type(None)),
+        "column": (int, type(None)),
+    }
+}
+
+
+def misfits(value: Any, shape: Any, path: str = "$") -> list[str]:
+    """Return where a JSON value differs from a shape: types, [shape of each], {key: shape}, exactly these keys."""
+    match shape:
+        case dict() if not isinstance(value, dict):
+            return [f"{path}: not an object: {value!r}"]
+        case dict() if list(value) != list(shape):
+            return [f"{path}: keys {list(value)}, expected {list(shape)}"]
+        case dict():
+            return [fault for key in shape for fault in misfits(value[key], shape[key], f"{path}.{key}")]
+        case [each]:
+            if not isinstance(value, list):
+                return [f"{path}: not an array: {value!r}"]
+            return [fault for n, item in enumerate(value) for fault in misfits(item, each, f"{path}[{n}]")]
+        case _ if isinstance(value, bool) and shape is not bool:
+            return [f"{path}: {value!r} is a boolean"]
+        case _:
+            return [] if isinstance(value, shape) else [f"{path}: {value!r} is no {shape}"]

@@ -1,0 +1,107 @@
+"""`pegboard check`, without and with `--strict` and `--probe`."""
+
+import json
+import sys
+from pathlib import Path
+
+from command_support import Run, misfits
+
+SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
+SHAPE = {
+    "ok": bool,
+    "problems": [
+        {
+            "severity": str, "code": str, "message": str, "hint": str, "file": (str, type(None)),
+            "line": (int, type(None)), "column": (int, type(None)), "path": str,
+        }
+    ],
+}  # fmt: skip
+
+
+def test_a_good_configuration_is_ok_with_what_is_in_it(run: Run, project: Path) -> None:
+    ran = run("check")
+    assert (ran.code, ran.out) == (0, "pegboard.yaml: ok. 2 agents, 1 toolkit, 2 plugins.\n")
+    assert run("check", "--json").json == {"ok": True, "problems": []}
+    assert not (project / "state").exists()
+
+
+def test_each_problem_stands_on_a_line_of_its_own_with_place_and_hint(run: Run, project: Path) -> None:
+    config = project / "pegboard.yaml"
+    config.write_text(config.read_text().replace("[writing]", "[writting]").replace("discoverable:", "discoverabel:"))
+    ran = run("check")
+    assert ran.code == 1
+    first, second, last = ran.out.splitlines()
+    assert first.startswith("pegboard.yaml:12:24: agents.assistant.allowed_toolkits: ")
+    assert "Did you mean 'writing'?" in first
+    assert second.startswith("pegboard.yaml:15:5: ")
+    assert last == "pegboard.yaml: not ok. 2 errors."
+    told = run("check", "--json")
+    assert (told.code, misfits(told.json, SHAPE), told.json["ok"]) == (1, [], False)
+    assert [(p["line"], p["column"]) for p in told.json["problems"]] == [(12, 24), (15, 5)]
+
+
+def test_warnings_fail_only_where_they_are_taken_for_errors(run: Run, project: Path) -> None:
+    config = project / "pegboard.yaml"
+    config.write_text(config.read_text().replace("broken: false", "broken: maybe"))
+    lenient, strict = run("check"), run("check", "--strict")
+    assert (lenient.code, strict.code) == (0, 1)
+    assert lenient.out.splitlines()[0].endswith("(warning)")
+    assert "ok. 1 warning." in lenient.out
+    assert "not ok. 1 warning." in strict.out
+    assert run("check", "--strict", "--json").json["ok"] is False
+
+
+def test_a_missing_file_is_a_problem_like_any_other(run: Run, folder: Path) -> None:
+    ran = run("check", "--config", "nowhere.yaml", "--json")
+    assert (ran.code, misfits(ran.json, SHAPE)) == (1, [])
+    assert ran.json["problems"][0]["code"] == "file_missing"
+
+
+def test_p6_only_a_probe_reports_what_does_not_start(run: Run, folder: Path) -> None:
+    servers = {
+        "plain": {"command": sys.executable, "args": [str(SERVER)]},
+        "gone": {"command": "no-such-program-anywhere"},
+    }
+    plugins = {"lost": {"python": "no_such_module_anywhere"}}
+    (folder / "pegboard.yaml").write_text(json.dumps({"servers": servers, "plugins": plugins}))
+    quiet, probed = run("check", "--json"), run("check", "--probe", "--json")
+    assert (quiet.code, quiet.json) == (0, {"ok": True, "problems": []})
+    assert (probed.code, misfits(probed.json, SHAPE), probed.json["ok"]) == (0, [], True)
+    found = {(p["severity"], p["code"], p["path"]) for p in probed.json["problems"]}
+    assert found == {("warning", "unavailable", "servers.gone"), ("warning", "unavailable", "plugins.lost")}
+    assert "plain" in probed.err
+    assert run("check", "--probe", "--strict").code == 1
+    listed = run("tools", "--json").json
+    assert "plain__echo" in [tool["name"] for tool in listed if tool["available"]]
+
+
+def test_s9_a_start_over_the_budget_is_a_warning(run: Run, project: Path) -> None:
+    config = project / "pegboard.yaml"
+    config.write_text(config.read_text().replace("    tools: [notes]", "    tools: [notes]\n    budget: {tools: 2}"))
+    ran = run("check", "--json")
+    assert ran.code == 0
+    (problem,) = ran.json["problems"]
+    assert (problem["severity"], problem["code"]) == ("warning", "over_budget")
+    assert "tools of 2" in problem["message"]
+
+
+def test_g10_a_probe_reports_two_tools_of_one_name(run: Run, project: Path) -> None:
+    (project / "pads.py").write_text('def add_note() -> str:\n    """Another."""\n    return ""\n')
+    ran = run("check", "--probe", "--json")
+    assert ran.code == 1
+    (problem,) = [p for p in ran.json["problems"] if p["code"] == "name_clash"]
+    assert "notes/add_note" in problem["message"]
+    assert "pads/add_note" in problem["message"]
+
+
+def test_p7_a_server_that_an_agent_may_not_have_is_not_started_for_it(run: Run, folder: Path) -> None:
+    log = folder / "server.log"
+    server = {"command": sys.executable, "args": [str(SERVER), "--log", str(log)]}
+    agents = {"with": {"discoverable": ["plain"]}, "without": {}}
+    (folder / "pegboard.yaml").write_text(json.dumps({"servers": {"plain": server}, "agents": agents}))
+    assert run("tools", "--agent", "without", "--json").json == []
+    assert run("search", "echo", "--agent", "without", "--json").json["results"] == []
+    assert not log.exists()
+    found = run("search", "echo", "--agent", "with", "--json").json["results"]
+    assert found[0]["name"] == "plain__echo"
+    assert log.exists()
