@@ -1,0 +1,144 @@
+"""Serve the gateway over HTTP until told to stop (G1)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import signal
+import socket
+from collections.abc import AsyncGenerator, Callable, Generator
+
+import uvicorn
+
+from pegboard.errors import PegboardError, UsageError
+from pegboard.gateway.access import chosen_agent, require_tokens
+from pegboard.gateway.app import build_app
+from pegboard.gateway.logs import quiet
+from pegboard.gateway.served import Served
+from pegboard.gateway.server import Gateway
+
+HOST = "127.0.0.1"
+PORT = 8321
+GRACE = 2
+"""How long requests may go on after the gateway was told to stop, in seconds."""
+
+
+class _Uvicorn(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave signals to whoever runs the gateway."""
+        yield
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    board: Served, *, host: str = HOST, port: int = PORT, agent: str | None = None, session: str | None = None
+) -> AsyncGenerator[str]:
+    """Serve while the context lasts; yields the URL of the default agent. ``port`` 0 takes a free one.
+
+    Raises ``UsageError`` where other machines would come in without a token, ``UnknownAgentError``,
+    and ``PegboardError`` (``port_in_use``, ``address_unavailable``).
+    """
+    require_tokens(board, host)
+    chosen_agent(board, agent)
+    listening = bind(host, port)
+    gateway = Gateway(board)
+    app = build_app(gateway, host=host, agent=agent, session=session)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
+        server_header=False,
+    )  # fmt: skip
+    server = _Uvicorn(config)
+    task = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        while not server.started:
+            if task.done():
+                await task
+                raise PegboardError("The HTTP server did not start.", code="server_failed")
+            await asyncio.sleep(0.005)
+        yield url_of(host, listening.getsockname()[1])
+    finally:
+        server.should_exit = True
+        await asyncio.shield(_stopped(gateway, task))
+        listening.close()
+
+
+async def _stopped(gateway: Gateway, task: asyncio.Task[None]) -> None:
+    await gateway.close(grace=GRACE)
+    await task
+
+
+async def run_http(
+    board: Served,
+    *,
+    host: str = HOST,
+    port: int = PORT,
+    agent: str | None = None,
+    session: str | None = None,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM; ``ready`` is called with the URL once requests are taken."""
+    quiet(board.masker)
+    async with serving(board, host=host, port=port, agent=agent, session=session) as url:
+        with stopping() as stop:
+            if ready is not None:
+                ready(url)
+            await stop.wait()
+
+
+@contextlib.contextmanager
+def stopping() -> Generator[asyncio.Event, None, None]:
+    """Yield an event that SIGINT and SIGTERM set."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    handled: list[signal.Signals] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Only the main thread takes signals, and not on every platform.
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stop.set)
+            handled.append(number)
+    try:
+        yield stop
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; raises ``PegboardError`` with what to do where it cannot."""
+    if not 0 <= port <= 65535:
+        raise UsageError(f"{port} is not a port.", hint="Choose one from 1 to 65535, or 0 for any that is free.")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(128)
+            listening.setblocking(False)
+        except OSError:
+            listening.close()
+            raise
+    except (OSError, UnicodeError) as error:
+        raise _unbound(host, port, error) from None
+    return listening
+
+
+def _unbound(host: str, port: int, error: OSError | UnicodeError) -> PegboardError:
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return PegboardError(
+            f"Port {port} on {host} is in use.", code="port_in_use", hint="Choose another with --port; 0 takes any."
+        )
+    why = error.strerror or str(error) if isinstance(error, OSError) else "it is not a name"
+    return PegboardError(
+        f"Cannot listen on {host}, port {port}: {why}.", code="address_unavailable", hint="Check --host and --port."
+    )
+
+
+def url_of(host: str, port: int) -> str:
+    """Return where a client reaches the default agent.
+
+    >>> url_of("::1", 8321)
+    'http://[::1]:8321/mcp'
+    """
+    return f"http://[{host}]:{port}/mcp" if ":" in host else f"http://{host}:{port}/mcp"

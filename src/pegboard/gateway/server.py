@@ -1,0 +1,220 @@
+"""The MCP server in front of a board, for both protocol eras (G4, G5)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp.server.caching import CacheHint
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+)
+from pydantic import ValidationError
+
+from pegboard.core.delivery import GATEWAY, GATEWAY_HANDSHAKE
+from pegboard.errors import PegboardError
+from pegboard.gateway import wire
+from pegboard.gateway.changes import CALLING, Changes
+from pegboard.gateway.identity import DEFAULT_SESSION, Request, request_of
+from pegboard.gateway.served import CALLER, Caller, Served
+from pegboard.gateway.turns import Turns
+
+if TYPE_CHECKING:
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from mcp.server.models import InitializationOptions
+
+    from pegboard.board import Session
+
+TTL_MS: Final = 2_000
+"""For how long a client may take a list as fresh; whoever subscribes is told of changes at once."""
+
+_logger = logging.getLogger("mcp.pegboard")
+_RAW: ContextVar[dict[str, Any]] = ContextVar("pegboard_raw")
+"""What a handler answers, past the models of the SDK: they drop keys that they do not know."""
+
+
+class _Server(Server[Any]):
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """Return the options of the handshake era, in which lists change (G5)."""
+        options = notification_options or NotificationOptions(tools_changed=True)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+
+class Gateway:
+    """Answer the requests of every client of one board."""
+
+    def __init__(self, board: Served) -> None:
+        self.board = board
+        self.turns = Turns()
+        self.closing = asyncio.Event()
+        self.changes = Changes(board, self._digest)
+        scope = "private" if board.configuration.tokens else "public"
+        hint = CacheHint(ttl_ms=TTL_MS, scope=scope)
+        self.server: Server[Any] = _Server(
+            "pegboard",
+            version=_version(),
+            title="Pegboard",
+            cache_hints={"tools/list": hint, "server/discover": hint},
+            get_tool_input_schema=self._schema_of,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_subscriptions_listen=self.changes.listen,
+        )
+        self.server.middleware.append(self._around)
+
+    async def close(self, *, grace: float = 0) -> None:
+        """End every stream; calls that are in flight may go on for ``grace`` seconds."""
+        self.changes.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self.turns.idle.wait()
+        self.closing.set()
+
+    # -- around every request ----------------------------------------------------------------------
+
+    async def _around(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Put instructions and raw answers in, and let no other error out than one for the client."""
+        raw: dict[str, Any] = {}
+        token = _RAW.set(raw)
+        try:
+            result = await call_next(ctx)
+            if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
+                return {**result, "instructions": await self._instructions(ctx)}
+            if not raw or not isinstance(result, dict):
+                return result
+            meta = {**result.get("_meta", {}), **raw.get("_meta", {})}
+            return {**result, **raw, **({"_meta": meta} if meta else {})}
+        except (MCPError, ValidationError):
+            raise
+        except PegboardError as error:
+            message = self.board.masker.text(str(error))
+            raise MCPError(INTERNAL_ERROR, message, {"code": error.code}) from None
+        except Exception as error:
+            _logger.exception("%s failed", ctx.method)
+            raise MCPError(INTERNAL_ERROR, f"Pegboard failed here: {type(error).__name__}.") from None
+        finally:
+            _RAW.reset(token)
+
+    async def _instructions(self, ctx: ServerRequestContext[Any, Any]) -> str:
+        caller = CALLER.get()
+        session = await self.session(caller, caller.session or DEFAULT_SESSION, modern=ctx.method != "initialize")
+        return await session.instructions()
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    async def _list_tools(
+        self, ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        if params is not None and params.cursor is not None:
+            raise MCPError(INVALID_PARAMS, "There is no such cursor: the list has one page.")
+        request = request_of(CALLER.get(), ctx.protocol_version, ctx.params)
+        session = await self.session(request.caller, request.session, modern=request.modern)
+        await self.turns.begin(session, request.turn)
+        tools = await self._listed(session, modern=request.modern)
+        if not request.modern:
+            joined = self.changes.join(ctx.session, request.caller, session.key)
+            joined.digest = wire.digest(tools)
+        _RAW.get()["tools"] = tools
+        return ListToolsResult(tools=[])
+
+    async def _call_tool(self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
+        request = request_of(CALLER.get(), ctx.protocol_version, ctx.params)
+        session = await self.session(request.caller, request.session, modern=request.modern)
+        await self.turns.begin(session, request.turn)
+        async with self.turns.call(session):
+            if request.modern:
+                raw = await self._run(ctx, session, params, request)
+            else:
+                raw = await self._run_joined(ctx, session, params, request)
+        _RAW.get().update(raw)
+        return CallToolResult(content=[])
+
+    async def _run_joined(
+        self,
+        ctx: ServerRequestContext[Any, Any],
+        session: Session,
+        params: CallToolRequestParams,
+        request: Request,
+    ) -> dict[str, Any]:
+        joined = self.changes.join(ctx.session, request.caller, session.key)
+        token = CALLING.set(joined)
+        try:
+            return await self._run(ctx, session, params, request)
+        finally:
+            CALLING.reset(token)
+            await self.changes.settle(joined, ctx)
+
+    async def _run(
+        self,
+        ctx: ServerRequestContext[Any, Any],
+        session: Session,
+        params: CallToolRequestParams,
+        request: Request,
+    ) -> dict[str, Any]:
+        wanted = "progress_token" in (ctx.meta or {})
+        answer = await session.call(
+            params.name,
+            params.arguments or {},
+            progress=ctx.session.report_progress if wanted else None,
+            request_meta=dict(request.meta),
+        )
+        if answer.status == "not_found" and session.schema_of(params.name) is None:
+            raise MCPError(INVALID_PARAMS, self.board.masker.text(answer.message))
+        return wire.result_of(answer.result, modern=request.modern)
+
+    # -- sessions and lists ------------------------------------------------------------------------
+
+    async def session(self, caller: Caller, session_id: str, *, modern: bool) -> Session:
+        """Return the session that a request belongs to, on a host of its era."""
+        return await self.board.session(
+            agent=caller.agent,
+            session_id=session_id,
+            principal=caller.principal,
+            host=GATEWAY if modern else GATEWAY_HANDSHAKE,
+        )
+
+    @staticmethod
+    async def _listed(session: Session, *, modern: bool) -> list[dict[str, Any]]:
+        """Return what is listed: what is fixed (G4), or also what is loaded (G5)."""
+        return wire.tools_of(await session.surface(loaded=not modern), modern=modern)
+
+    async def _digest(self, caller: Caller, session_id: str | None) -> str:
+        modern = session_id is None
+        session = await self.session(caller, session_id or DEFAULT_SESSION, modern=modern)
+        return wire.digest(await self._listed(session, modern=modern))
+
+    def _schema_of(self, name: str) -> Mapping[str, Any] | None:
+        """Return the schema against which the SDK checks ``Mcp-Param-*`` headers before a call."""
+        session = SCHEMAS.get(None)
+        return session.schema_of(name) if session is not None else None
+
+    async def prepare(self, caller: Caller) -> None:
+        """Set what the SDK asks for without a way to wait; call it in the context of the request."""
+        CALLER.set(caller)
+        SCHEMAS.set(await self.session(caller, caller.session or DEFAULT_SESSION, modern=True))
+
+
+SCHEMAS: ContextVar[Session | None] = ContextVar("pegboard_schemas")
+"""A session of the caller, for the lookup of schemas."""
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("pegboard")

@@ -1,0 +1,28 @@
+"""What several tests need: the other two installations that `make pytest` puts beside `.venv`."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def installed(variable: str, usual: str) -> Path:
+    path = Path(os.environ.get(variable) or ROOT / usual)
+    if not path.exists():
+        pytest.fail(f"{path} is missing: run `make pytest` once, or set {variable}", pytrace=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def plain_python() -> Path:
+    """Return the interpreter that has nothing but the built wheel and the pinned runtime requirements."""
+    return installed("PEGBOARD_PLAIN_PYTHON", ".venv-plain/bin/python")
+
+
+@pytest.fixture(scope="session")
+def inspector() -> list[str]:
+    """Return the command of the MCP Inspector's command line, to be followed by its options."""
+    script = ".node/node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js"
+    return [str(installed("PEGBOARD_NODE", ".node/node")), str(installed("PEGBOARD_INSPECTOR", script))]

@@ -1,0 +1,63 @@
+"""A configuration to serve."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from .clients import ADA, BOB, UPSTREAM
+
+MODULE = '''
+"""Notes of a user."""
+
+from pegboard.marks import tool
+
+
+@tool(read_only=True)
+def note_list() -> list[str]:
+    """List the notes."""
+    return ["milk"]
+
+
+def note_add(text: str) -> str:
+    """Add a note."""
+    print("to standard output")
+    return f"added {text}"
+'''
+ECHO = '''
+def echo(text: str) -> str:
+    """Say it again."""
+    return text
+'''
+CONFIG = """
+store: sqlite:///state.db
+servers:
+  up: {{command: "{python}", args: ["{upstream}", stdio]}}
+plugins:
+  talk: {{python: talk_tools}}
+  notes: {{python: notes_tools}}
+agents:
+  default: {{tools: [talk], discoverable: ["*"]}}
+  other: {{tools: [talk], discoverable: [notes], turn_gap: 150ms}}
+"""
+TOKENS = f"""
+tokens:
+  ada: {{token: {ADA}, agents: [default]}}
+  bob: {{token: {BOB}, agents: ["*"]}}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Return a configuration with two plugins, a server and two agents."""
+    (tmp_path / "notes_tools.py").write_text(MODULE)
+    (tmp_path / "talk_tools.py").write_text(ECHO)
+    path = tmp_path / "pegboard.yaml"
+    path.write_text(CONFIG.format(python=sys.executable, upstream=UPSTREAM))
+    return path
+
+
+@pytest.fixture
+def config_with_tokens(config: Path) -> Path:
+    config.write_text(config.read_text() + TOKENS)
+    return config

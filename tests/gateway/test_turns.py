@@ -1,0 +1,75 @@
+"""When a turn ends for clients that the gateway does not see the messages of."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from .clients import ADA, ERAS, Connected, connected, gateway, until
+
+
+async def is_out(pegboard: Connected, meta: dict[str, Any] | None = None) -> bool:
+    return not (await pegboard.call("call_tool", meta, name="note_add", arguments={"text": "x"})).is_error
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_new_turn_label_ends_the_turn(config: Path, era: str) -> None:
+    """G3: the first label is only noted, the same one changes nothing, another one ends the turn."""
+    async with gateway(config) as running, connected(running.url, era) as pegboard:
+        one, two = {"pegboard/turn": "one"}, {"pegboard/turn": "two"}
+        await pegboard.load("notes", keep="turn")
+        assert await is_out(pegboard, one)
+        assert await is_out(pegboard, one)
+        assert not await is_out(pegboard, two)
+
+
+async def test_the_turn_ends_on_request(config_with_tokens: Path) -> None:
+    """G3, G2: under the same token, for the named agent and session."""
+    async with (
+        gateway(config_with_tokens) as running,
+        connected(f"{running.url}?session=a/b", ERAS[0], token=ADA) as pegboard,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {ADA}"}) as http,
+    ):
+        await pegboard.load("notes", keep="turn")
+        assert await is_out(pegboard)
+        url = f"{running.base}/sessions/a%2Fb/end-turn"
+        assert (await http.post(url, headers={"Authorization": "Bearer wrong"})).status_code == 401
+        assert (await http.post(url, params={"agent": "other"})).status_code == 404
+        assert (await http.get(url)).status_code == 405
+        assert await is_out(pegboard)
+        ended = (await http.post(url, params={"agent": "default"})).json()
+        assert (ended["status"], ended["turn"], ended["session"]) == ("ok", 2, "a/b")
+        assert not await is_out(pegboard)
+
+
+async def test_the_turn_ends_after_a_pause(config: Path) -> None:
+    """G3: `turn_gap` without a call, noticed at the next request."""
+    async with gateway(config) as running, connected(f"{running.url}/other", ERAS[1]) as pegboard:
+        await pegboard.load("notes", keep="turn")
+
+        async def gone() -> bool:
+            return "note_add" not in await pegboard.names()
+
+        await until(gone)
+
+
+async def test_a_call_in_flight_keeps_the_turn(config: Path) -> None:
+    """G3: the pause begins when the last call has ended."""
+    from pegboard.assembly import Pegboard
+    from pegboard.gateway.turns import Turns
+
+    now = 0.0
+    async with Pegboard.open(config) as board:
+        session = await board.session(agent="other", session_id="s")
+        turns = Turns(clock=lambda: now)
+        async with turns.call(session):
+            now = 100.0
+            await turns.begin(session, None)
+            assert (await session.state()).turn == 1
+        await turns.begin(session, None)
+        assert (await session.state()).turn == 1
+        now = 100.2
+        await turns.begin(session, None)
+        await turns.begin(session, None)
+        assert (await session.state()).turn == 2
