@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from pegboard.core.commands import Outcome as Outcome
     from pegboard.core.delivery import Cache as Cache
     from pegboard.core.delivery import Host as Host
+    from pegboard.core.loadouts import Loadout as Loadout
     from pegboard.core.surfaces import Costs as Costs
     from pegboard.core.surfaces import Explanation as Explanation
     from pegboard.core.surfaces import Surface as Surface
+    from pegboard.core.toolbelts import LoadoutBuilder as LoadoutBuilder
+    from pegboard.core.toolbelts import LoadoutRegistry as LoadoutRegistry
     from pegboard.core.tools import CallResult as CallResult
     from pegboard.core.tools import Plugin as Plugin
     from pegboard.core.tools import Tool as Tool
@@ -41,6 +44,9 @@ _HOMES = {
     "Explanation": "core.surfaces",
     "Host": "core.delivery",
     "Item": "core.commands",
+    "Loadout": "core.loadouts",
+    "LoadoutBuilder": "core.toolbelts",
+    "LoadoutRegistry": "core.toolbelts",
     "Outcome": "core.commands",
     "Pegboard": "assembly",
     "PegboardError": "errors",

@@ -19,6 +19,8 @@ from pegboard.core.catalog import Catalog
 from pegboard.core.masking import Masker
 from pegboard.core.specs import RegisteredSpec, ServerSpec
 from pegboard.core.tools import Problem
+from pegboard.dialects.discovery import DiscoveryDialect
+from pegboard.dialects.invokeother import InvokeOtherDialect
 from pegboard.dialects.names import Dialect
 from pegboard.dialects.pegboard import PegboardDialect
 from pegboard.dialects.toolkits import ToolkitsDialect
@@ -47,7 +49,7 @@ def registered() -> Mapping[str, RegisteredSpec]:
 
 def dialects() -> Mapping[str, Dialect]:
     """Return every dialect by its name."""
-    known: tuple[Dialect, ...] = (PegboardDialect(), ToolkitsDialect())
+    known: tuple[Dialect, ...] = (PegboardDialect(), ToolkitsDialect(), InvokeOtherDialect(), DiscoveryDialect())
     return {dialect.name: dialect for dialect in known}
 
 

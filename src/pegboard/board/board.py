@@ -67,8 +67,8 @@ class Board:
     def on(self, event: str, callback: Callable[[Mapping[str, Any]], object]) -> Callable[[], None]:
         """Call back at every such event; returns the function that ends it.
 
-        Events: loaded, unloaded, evicted, denied, called, turn_ended, catalog_changed,
-        configuration_changed, permissions_changed.
+        Events: loaded, unloaded, evicted, loadout_changed, denied, called, turn_ended,
+        catalog_changed, configuration_changed, permissions_changed.
         """
         return self.events.on(event, callback)
 
@@ -118,21 +118,20 @@ class Board:
 
     # -- what sessions need ----------------------------------------------------------------------
 
-    async def access(self, agent: str, circumstances: Circumstances) -> Access:
-        """Return the compiled permissions of an agent as they are now (P3, P4)."""
+    async def refresh(self) -> None:
+        """Take up the switches that any process has stored since the last look (P4)."""
         revision = await self.store.revision()
         if revision != self._revision:
             self._switches = await self.store.all_switches()
             self._revision = revision
             self._accesses.clear()
-        return self.access_now(agent, circumstances)
 
     def access_now(self, agent: str, circumstances: Circumstances) -> Access:
         """Return the compiled permissions as of the last look at the stored switches."""
-        parent = circumstances.parent
-        key = (agent, circumstances.sub_app, circumstances.worker_scope, id(parent))
+        held = circumstances
+        key = (agent, held.sub_app, held.worker_scope, held.narrowed, held.parent)
         known = self._accesses.get(key)
-        if known is None or known.circumstances.parent is not parent:
+        if known is None:
             stored = self._switches.get(agent, {})
             known = Access(self.world, self.agent(agent), replace(circumstances, stored=stored))
             self._accesses[key] = known

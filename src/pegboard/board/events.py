@@ -22,6 +22,7 @@ EVENTS = (
     "loaded",
     "unloaded",
     "evicted",
+    "loadout_changed",
     "denied",
     "called",
     "turn_ended",

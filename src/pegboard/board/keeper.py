@@ -191,12 +191,18 @@ class Keeper:
             return
         text = f"{error.message} {error.hint}".strip()
         plugin = self.catalog.plugins[want.plugin]
-        self._replace(plugin.with_fault(want.key[1], self.masker.text(text)))
+        shown = self.masker.text(text)
+        if isinstance(spec, ServerSpec) and plugin.variant(want.key[1]).known:
+            log.warning("the tools of %s could not be read again: %s", want.plugin, shown)
+            return  # what it had stays listed: the next call starts it again (G8)
+        self._replace(plugin.with_fault(want.key[1], shown))
 
     def _replace(self, plugin: Plugin) -> None:
-        before = len(self.catalog.clashes)
+        before = set(self.catalog.clashes)
         self.catalog = self.catalog.with_plugins([plugin])
-        for clash in self.catalog.clashes[before:]:
+        for clash in self.catalog.clashes:
+            if clash in before:
+                continue
             log.warning(
                 "tools %s and %s are both called %s: the later one is not listed",
                 clash.first,

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from pegboard.board import running
 from pegboard.core.calls import CallAnswer, answer
-from pegboard.core.hints import plugin_lines
+from pegboard.core.hints import hints, plugin_lines
 from pegboard.core.permissions import Access
 from pegboard.core.resolving import loadable
-from pegboard.core.sessions import Failure, State, to_text
+from pegboard.core.sessions import Failure, State
+from pegboard.core.suffix import suffix
 from pegboard.core.tools import CallResult, JsonObject, Plugin, Tool
 from pegboard.dialects.names import Done, Payload, Search, Step, View, schema_of
 from pegboard.dialects.through import CALL, CALL_READ_ONLY, call_through_tools
@@ -37,9 +38,11 @@ def view(session: Session, access: Access, state: State) -> View:
 def _gateway_lines(session: Session, access: Access) -> tuple[str, ...]:
     known: tuple[str, ...] | None = access.__dict__.get("_gateway_lines")
     if known is None:
-        budget = min(GATEWAY_HINT_TOKENS, access.agent.hint_tokens)
         count = session.board.parts.counter.count
-        known = plugin_lines(access, count, budget=budget)
+        if session.dialect.hints == "tools":
+            known = hints(access, count, budget=access.agent.hint_tokens)
+        else:
+            known = plugin_lines(access, count, budget=min(GATEWAY_HINT_TOKENS, access.agent.hint_tokens))
         access.__dict__["_gateway_lines"] = known
     return known
 
@@ -89,6 +92,9 @@ async def call(
     if session.host.calls_through and payload.schemas and not payload.inline:
         schemas = [schema_of(schema) for schema in payload.schemas]
         blocks.append(json.dumps({"tools": schemas}, ensure_ascii=False))
+    if session.host.calls_through:
+        line = suffix(await session.access(), await session.state())
+        blocks += [line] if line else []
     result = CallResult(
         content=tuple({"type": "text", "text": block} for block in blocks),
         is_error=payload.is_error,
@@ -173,7 +179,7 @@ async def _counted(session: Session, tool: Tool, arguments: JsonObject, done: Ca
         after = replace(state, failure=_failure(state, tool, arguments, failed=done.is_error))
         if after == state:
             return done
-        saved = await session.board.store.save(session.key, to_text(after), expected=version)
+        saved = await session.board.store.save(session.key, session.text_of(after), expected=version)
         if saved is not None:
             return done
 

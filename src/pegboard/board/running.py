@@ -67,10 +67,10 @@ async def _reachable(session: Session, name: str) -> Access:
     if find_called(access, name) is None:
         owner = session.owner_of(access, name)
         if owner is not None:
-            await session.board.keeper.ready([Want(plugin=owner)])
+            await session.board.keeper.ready([Want(plugin=owner)], retry=True)
         else:
             wants = session.out_wants(access, await session.state())
-            await session.board.keeper.ready(wants, wait=LOOK_WAIT)
+            await session.board.look(access, wants, wait=LOOK_WAIT)
         access = await session.access()
     return access
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pegboard.board import explaining, meta, running
+from pegboard.board import children, explaining, meta, running, searching
 from pegboard.board.keeper import LOOK_WAIT, Want
 from pegboard.core.agents import Agent
 from pegboard.core.calls import CallAnswer, find_called
@@ -19,27 +19,28 @@ from pegboard.core.commands import (
     Load,
     MarkTurn,
     Outcome,
+    SetLoadout,
     Terms,
     Unload,
     Use,
 )
 from pegboard.core.delivery import Host, choose, takes_effect
-from pegboard.core.hints import hints, plugin_lines
+from pegboard.core.hints import hints
 from pegboard.core.leases import Lease
 from pegboard.core.lookup import lookup
+from pegboard.core.narrowing import may_bring
 from pegboard.core.permissions import Access, Circumstances
-from pegboard.core.resolving import loadable, outs_of, resolve
+from pegboard.core.resolving import loadable, resolve
 from pegboard.core.sessions import DEFAULT, State, from_text, heal, lease_entries, to_text
+from pegboard.core.shrinking import settle
+from pegboard.core.suffix import suffix
 from pegboard.core.surfaces import Costs, Explanation, Surface
 from pegboard.core.tools import JsonObject
 from pegboard.core.transitions import apply
-from pegboard.dialects.names import Dialect, Found, FoundTool, Search, View
+from pegboard.dialects.names import Dialect, Found, Search, View
 from pegboard.dialects.pegboard import KEEP
-from pegboard.errors import (
-    StoreError,
-    UsageError,
-)
-from pegboard.ports import CallContext, Progress, RankContext, SessionKey
+from pegboard.errors import StoreError, UsageError
+from pegboard.ports import CallContext, Progress, SessionKey
 
 if TYPE_CHECKING:
     from pegboard.board.board import Board
@@ -56,12 +57,16 @@ class Session:
         stable: bool,
         host: Host,
         circumstances: Circumstances,
+        parent: Session | None = None,
+        start: State = DEFAULT,
     ) -> None:
         self.board = board
         self.key = key
         self.stable = stable
         self.host = host
         self.circumstances = circumstances
+        self.parent = parent
+        self.start = self.seen = start
 
     @property
     def agent(self) -> Agent:
@@ -72,17 +77,14 @@ class Session:
 
     async def access(self) -> Access:
         """Return what this session may, as of now."""
-        return await self.board.access(self.key.agent, self.circumstances)
+        return await children.access(self)
 
     async def stored(self) -> tuple[State, int]:
-        """Return the state as it is stored, and its version."""
-        if not self.stable:
-            return DEFAULT, 0
-        stored = await self.board.store.load(self.key)
-        if stored is None:
-            return DEFAULT, 0
+        """Return the state as it is stored, and its version; that of a new session where nothing is."""
+        stored = await self.board.store.load(self.key) if self.stable else None
         try:
-            return from_text(stored.text), stored.version
+            self.seen = from_text(stored.text) if stored is not None else self.start
+            return self.seen, stored.version if stored is not None else 0
         except ValueError as error:
             raise StoreError(
                 f"The stored state of session '{self.key.session[:60]}' cannot be read: {error}",
@@ -91,9 +93,17 @@ class Session:
             ) from error
 
     async def state(self) -> State:
-        """Return the state, healed (S3)."""
+        """Return the state, healed, and within its budget where that can be (S3, S9)."""
         state, _ = await self.stored()
-        return heal(await self.access(), state)
+        return self._settled(await self.access(), state)
+
+    def _settled(self, access: Access, state: State) -> State:
+        healed = heal(access, state)
+        return settle(access, healed, self.terms(access)) if access.agent.budget.shrink else healed
+
+    def text_of(self, state: State) -> str | None:
+        """Return the state as it is stored; None where it is that of a new session (S4)."""
+        return to_text(state, start=self.start)
 
     async def change(self, command: Command) -> tuple[View, Outcome]:
         """Carry a command out: decide on the newest state, store it if nobody else did (S2)."""
@@ -103,7 +113,7 @@ class Session:
             after, outcome = apply(access, state, command, self.terms(access))
             if after == state or not self.stable:
                 break
-            saved = await self.board.store.save(self.key, to_text(after), expected=version)
+            saved = await self.board.store.save(self.key, self.text_of(after), expected=version)
             if saved is not None:
                 break
         await self._record(command, outcome)
@@ -136,6 +146,8 @@ class Session:
                 kind, event = "load", "loaded"
             case Unload():
                 kind, event = "unload", "unloaded"
+            case SetLoadout():
+                kind, event = "loadout", "loadout_changed"
             case EndTurn() | MarkTurn():
                 kind, event = "evict", "evicted"
             case Use():
@@ -161,17 +173,19 @@ class Session:
         ``message`` is the newest user message, for focus rules. Without ``loaded`` it is the part
         that no load changes, fixed for an agent and principal (G4).
         """
-        state = await self.state() if loaded else DEFAULT
+        state = await self.state() if loaded else self.start
         access = await self._looked(state)
+        state = self._settled(access, state)
         view = meta.view(self, access, state)
         surface = resolve(
             access,
-            heal(access, state),
+            state,
             session=self.key.session if self.stable else None,
             meta=meta.tools(self, view),
         )
-        lines = hints(access, self.board.parts.counter.count, budget=access.agent.hint_tokens)
-        said = replace(surface, hints=lines, suffix=_suffix(access, state) if loaded else "")
+        count = self.board.parts.counter.count
+        lines = hints(access, count, budget=access.agent.hint_tokens, state=state)
+        said = replace(surface, hints=lines, suffix=suffix(access, state) if loaded else "")
         return replace(said, count=lambda: self._costs(access, said))
 
     async def _looked(self, state: State) -> Access:
@@ -189,13 +203,15 @@ class Session:
         leased = (entry for lease in state.leases for entry in lease_entries(access, lease))
         for entry in (*(e for group in groups for e in group), *leased):
             plugin = access.world.catalog.plugins[entry.plugin]
-            if entry.tools or access.grants_unseen(plugin):
+            if may_bring(access, state, plugin) and (entry.tools or access.grants_unseen(plugin)):
                 yield Want(plugin=entry.plugin, overrides=entry.overrides)
         for plugin in access.world.catalog.plugins.values():
             merged = access.loadout
-            switched = access.effective.get(plugin.name) is True
+            switch = access.switches.plugins.get(plugin.name)
+            switched = switch is not None and switch.on
             active = merged is not None and merged.includes(plugin.name, plugin.category)
-            if not plugin.tools and (switched or active) and access.grants_unseen(plugin):
+            wanted = not plugin.tools and (switched or active) and may_bring(access, state, plugin)
+            if wanted and access.grants_unseen(plugin):
                 yield Want(plugin=plugin.name)
 
     def _costs(self, access: Access, surface: Surface) -> Costs:
@@ -273,6 +289,18 @@ class Session:
         """Take out everything permitted for this turn, within the budget (S8)."""
         return (await self.carry_out(Fallback()))[1]
 
+    async def use_loadout(self, name: str | None) -> Outcome:
+        """Narrow the session to a loadout at once, essentials and meta-tools apart; None narrows nothing (L7)."""
+        return (await self.change(SetLoadout(loadout=name)))[1]
+
+    async def child(self, kind: str, *, agent: str | None = None) -> Session:
+        """Return a session for a subagent: explore, task, plan, review, general (L8).
+
+        It has at most what this one may, now and later, and cannot change it (P8). ``agent`` is the
+        profile that it works with, by default this one's. Raises ``UsageError`` below three levels.
+        """
+        return children.begin(self, kind, agent)
+
     async def end_turn(self) -> Outcome:
         """End the turn: the counter grows, leases that lapse go (S6, S7)."""
         return await self._ended(EndTurn())
@@ -301,35 +329,7 @@ class Session:
         access = await self.access()
         await self.board.look(access, self.board.look_later(access), wait=LOOK_WAIT)
         access, state = await self.access(), await self.state()
-        return self.find(access, state, Search(queries=queries, limit=limit))
-
-    def find(self, access: Access, state: State, search: Search) -> Found:
-        """Rank what is permitted; say what is out already, and how to go on when nothing fits."""
-        context = RankContext(used=state.recent)
-        ranked = self.board.parts.ranker.rank(search.queries, access.permitted, context, limit=search.limit)
-        outs = outs_of(access, state)
-        results = tuple(
-            FoundTool(
-                name=hit.tool.wire,
-                plugin=hit.tool.plugin,
-                description=hit.tool.description,
-                score=hit.score,
-                loaded=hit.tool.id in outs,
-            )
-            for hit in ranked
-        )
-        return Found(query=search.queries, results=results, hint=self._search_hint(access, results))
-
-    def _search_hint(self, access: Access, results: tuple[FoundTool, ...]) -> str:
-        out = [result.name for result in results if result.loaded]
-        if out:
-            verb = "is" if len(out) == 1 else "are"
-            return f"{', '.join(out)} {verb} loaded already: call by name."
-        if results:
-            return ""
-        lines = plugin_lines(access, self.board.parts.counter.count, budget=150)
-        known = f" There are: {'; '.join(lines)}." if lines else ""
-        return f"Nothing fits these words. Try other words, one need per query.{known}"
+        return searching.find(self, access, state, Search(queries=queries, limit=limit))
 
     async def explain(self, name: str) -> Explanation:
         """Return the four predicates for a tool or plugin, and the chain of reasons (F5)."""
@@ -343,7 +343,7 @@ class Session:
 
     def schema_of(self, wire: str) -> JsonObject | None:
         """Return the input schema of a permitted tool or meta-tool, without waiting (P9)."""
-        access = self.board.access_now(self.key.agent, self.circumstances)
+        access = children.access_now(self)
         for tool in meta.tools(self, meta.view(self, access, DEFAULT)):
             if tool.wire == wire:
                 return tool.input_schema
@@ -384,13 +384,3 @@ def _decision(item: Item) -> str:
             return "unchanged"
         case _:
             return "refused"
-
-
-def _suffix(access: Access, state: State) -> str:
-    """Return the line that says what is loaded now; it follows the history, never the prefix (F2)."""
-    healed = heal(access, state)
-    names = dict.fromkeys(
-        lease.subject.name.rpartition("/")[2] if lease.subject.kind == "tool" else lease.subject.name
-        for lease in healed.leases
-    )
-    return f"Loaded now: {', '.join(names)}." if names else ""

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 
 from pegboard.core.agents import UnloadedCall
+from pegboard.core.narrowing import left_out, why_left_out
 from pegboard.core.permissions import Access, Reason
 from pegboard.core.resolving import outs_of, unavailable
 from pegboard.core.sessions import State, heal
@@ -49,7 +50,7 @@ def plan_call(access: Access, state: State, name: str) -> Plan:
     outs = outs_of(access, heal(access, state))
     out = outs.get(tool.id)
     if out is None:
-        return _not_loaded(access, tool)
+        return _not_loaded(access, state, tool)
     fault = unavailable(access, out)
     if fault:
         message = f"'{tool.wire}' is not available now: {fault}"
@@ -59,11 +60,17 @@ def plan_call(access: Access, state: State, name: str) -> Plan:
 
 
 def find_called(access: Access, name: str) -> Tool | None:
-    """Return the permitted tool of this wire name or id, or the only one that differs in case."""
+    """Return the permitted tool of this wire name or id, or the only one that differs in case.
+
+    What is denied is passed over, as if there were no such name (P9).
+    """
     catalog = access.world.catalog
-    tool = catalog.find_tool(name)
-    if tool is not None:
-        return tool if access.permits(tool) else None
+    for exact in (catalog.by_wire(name), catalog.by_id(name)):
+        if exact is not None and access.permits(exact):
+            return exact
+    same = [tool for tool in catalog.named(name) if access.permits(tool)]
+    if same:
+        return same[0] if len(same) == 1 else None
     near = {
         found.id: found
         for alias in catalog.find_folded(name)
@@ -82,7 +89,11 @@ def _unknown(access: Access, name: str) -> Refuse:
     return Refuse(status="not_found", message=f"Tool '{shown}' was not found.", reason=reason)
 
 
-def _not_loaded(access: Access, tool: Tool) -> Plan:
+def _not_loaded(access: Access, state: State, tool: Tool) -> Plan:
+    why = why_left_out(access, state, tool) if left_out(access, state, tool) else None
+    if why is not None:
+        message = f"'{tool.wire}' cannot be called. {why.text}"
+        return Refuse(status="not_loaded", message=message, reason=why, tool=tool)
     then = access.agent.unloaded_call
     if then == "reject":
         message = f"'{tool.wire}' is not loaded. Load it first."

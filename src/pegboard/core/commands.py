@@ -52,6 +52,13 @@ class Fallback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetLoadout:
+    """Narrow the session to a loadout; None narrows nothing (L7)."""
+
+    loadout: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndTurn:
     """End the turn: the counter grows, leases that lapse go (S6, S7)."""
 
@@ -70,7 +77,7 @@ class MarkTurn:
     label: str
 
 
-Command = Load | Unload | Fallback | EndTurn | MarkTurn | Use
+Command = Load | Unload | Fallback | SetLoadout | EndTurn | MarkTurn | Use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,14 +125,15 @@ class Outcome:
     turn: int = 1
 
 
-def label(ref: Ref) -> str:
+def label(access: Access, ref: Ref) -> str:
     """Return a subject as it stands at the beginning of a sentence."""
-    return f"{ref.kind.capitalize()} '{bare(ref)}'"
+    return f"{ref.kind.capitalize()} '{shown(access, ref)}'"
 
 
-def bare(ref: Ref) -> str:
-    """Return the name of a subject without its kind, a tool's without its plugin."""
-    return ref.name.partition("/")[2] if ref.kind == "tool" else ref.name
+def shown(access: Access, ref: Ref) -> str:
+    """Return the name by which a model knows a subject: a tool's wire name."""
+    tool = access.world.catalog.by_id(ref.name) if ref.kind == "tool" else None
+    return tool.wire if tool is not None else ref.name
 
 
 def not_found(access: Access, name: str) -> Item:

@@ -24,16 +24,19 @@ class Conflict:
 
 
 def conflict_of(access: Access, outs: Mapping[str, Out], entries: tuple[Entry, ...], masker: Masker) -> Conflict | None:
-    """Return the first conflict between what is out and what would be loaded."""
+    """Return the first conflict between what is out and what would be loaded, or within the latter."""
     catalog = access.world.catalog
     by_plugin: dict[str, list[Out]] = {}
     for out in outs.values():
         by_plugin.setdefault(out.tool.plugin, []).append(out)
-    for entry in entries:
+    for position, entry in enumerate(entries):
         plugin = catalog.plugins[entry.plugin]
+        for other in entries[:position]:
+            if other.ids & entry.ids and not equal(plugin, other.overrides, entry.overrides):
+                return _overrides_differ(plugin, other.overrides, entry.overrides, masker, _WITHIN)
         for out in by_plugin.get(entry.plugin, ()):
             if out.tool.id in entry.ids and not equal(plugin, out.overrides, entry.overrides):
-                return _overrides_differ(plugin, out.overrides, entry.overrides, masker)
+                return _overrides_differ(plugin, out.overrides, entry.overrides, masker, _WITH_WHAT_IS_OUT)
         for clash in catalog.clashes:
             if clash.second.partition("/")[0] == entry.plugin and _stands(plugin, entry, clash.second):
                 return Conflict(
@@ -55,15 +58,18 @@ def _stands(plugin: Plugin, entry: Entry, tool_id: str) -> bool:
     return entry.whole and (variant.tools is None or name in variant.tools)
 
 
-def _overrides_differ(plugin: Plugin, existing: JsonObject, candidate: JsonObject, masker: Masker) -> Conflict:
+_WITH_WHAT_IS_OUT = "is out already with other settings. Unload it first, or write the same settings in both places."
+_WITHIN = "stands in it twice, with different settings. Write the same settings in both places."
+
+
+def _overrides_differ(
+    plugin: Plugin, existing: JsonObject, candidate: JsonObject, masker: Masker, how: str
+) -> Conflict:
     return Conflict(
         tool=plugin.name,
         existing=masked(existing, masker, plugin.secrets),
         candidate=masked(candidate, masker, plugin.secrets),
-        message=(
-            f"conflicts: '{plugin.name}' is out already with other settings. Unload it first, or "
-            "write the same settings in both places."
-        ),
+        message=f"conflicts: '{plugin.name}' {how}",
     )
 
 

@@ -7,35 +7,38 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
 from pegboard.core.naming import one_line
+from pegboard.core.narrowing import may_bring, reachable
 from pegboard.core.permissions import Access
 from pegboard.core.resolving import base
+from pegboard.core.sessions import DEFAULT, State
 from pegboard.core.tools import Tool
 
 Count = Callable[[str], int]
 _SENTENCE = re.compile(r"(?<=[.!?。])\s")
 
 
-def hints(access: Access, count: Count, *, budget: int) -> tuple[str, ...]:
+def hints(access: Access, count: Count, *, budget: int, state: State = DEFAULT) -> tuple[str, ...]:
     """Return the hints for everything permitted that is not out from the start.
 
     The richest tier that fits ``budget`` tokens: full descriptions, first sentences, names by
-    plugin, plugin names. They depend on the agent alone and so stay the same while a session loads
-    and unloads.
+    plugin, plugin names. They depend on the agent and the active loadout alone and so stay the same
+    while a session loads and unloads.
     """
     if budget <= 0:
         return ()
     start = base(access)
     out = start.head.keys() | start.tail.keys()
-    tools = [t for t in access.permitted if t.id not in out and not t.unavailable]
-    if not tools and not unseen(access):
+    tools = [t for t in reachable(access, state) if t.id not in out and not t.unavailable]
+    later = tuple(_unseen_lines(access, state))
+    if not tools and not later:
         return ()
     for tier in (_full, _brief, _names):
         if len(tools) * _LEAST[tier] > budget:
             continue
-        lines = _fitting((*tier(tools), *_unseen_lines(access)), count, budget)
+        lines = _fitting((*tier(tools), *later), count, budget)
         if lines is not None:
             return lines
-    return plugin_lines(access, count, budget=budget)
+    return plugin_lines(access, count, budget=budget, state=state)
 
 
 def _full(tools: Iterable[Tool]) -> Iterator[str]:
@@ -51,25 +54,35 @@ def _names(tools: Iterable[Tool]) -> Iterator[str]:
         yield _line(plugin, ", ".join(tool.wire for tool in held))
 
 
+_LEAST_LINE = 2
 _LEAST = {_full: 4, _brief: 4, _names: 2}
 """Tokens that a tool takes at the very least in a tier: what cannot fit is not even tried."""
 
 
-def plugin_lines(access: Access, count: Count, *, budget: int) -> tuple[str, ...]:
-    """Return as many plugins as fit, one line each, and how many more there are."""
-    names = [
-        _line(plugin.name, first_sentence(plugin.description))
+def plugin_lines(access: Access, count: Count, *, budget: int, state: State = DEFAULT) -> tuple[str, ...]:
+    """Return the plugins with what they are for, else as many names as fit and how many more there are."""
+    plugins = [
+        plugin
         for plugin in access.world.catalog.plugins.values()
-        if access.may_hold(plugin) and not _all_out(access, plugin.tools)
+        if access.may_hold(plugin) and may_bring(access, state, plugin) and not _all_out(access, plugin.tools)
     ]
-    spent, taken = 0, list[str]()
-    for position, line in enumerate(names):
-        more = f"and {len(names) - position} more: search"
-        if spent + count(line) + count(more) + 2 > budget and position < len(names):
-            return (*taken, more)
-        spent += count(line) + 1
-        taken.append(line)
-    return tuple(taken)
+    lines = (_line(plugin.name, first_sentence(plugin.description)) for plugin in plugins)
+    told = _fitting(lines, count, budget) if len(plugins) * _LEAST_LINE <= budget else None
+    return told if told is not None else _as_many(tuple(one_line(p.name) for p in plugins), count, budget)
+
+
+def _as_many(names: tuple[str, ...], count: Count, budget: int) -> tuple[str, ...]:
+    """Return as many names as fit beside the line that says how many more there are."""
+    best: tuple[str, ...] = ()
+    spent = 0
+    for position in range(len(names) + 1):
+        more = (f"and {len(names) - position} more: search",) if position < len(names) else ()
+        if spent + sum(count(line) + 1 for line in more) <= budget:
+            best = (*names[:position], *more)
+        spent += count(names[position]) + 1 if more else 0
+        if spent > budget:
+            break
+    return best
 
 
 def unseen(access: Access) -> tuple[str, ...]:
@@ -80,9 +93,10 @@ def unseen(access: Access) -> tuple[str, ...]:
     )
 
 
-def _unseen_lines(access: Access) -> Iterator[str]:
+def _unseen_lines(access: Access, state: State) -> Iterator[str]:
     plugins = access.world.catalog.plugins
-    return (_line(name, first_sentence(plugins[name].description)) for name in unseen(access))
+    names = (name for name in unseen(access) if may_bring(access, state, plugins[name]))
+    return (_line(name, first_sentence(plugins[name].description)) for name in names)
 
 
 def _all_out(access: Access, tools: tuple[Tool, ...]) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import total_ordering
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from pegboard.core.catalog import Ref
 
 UntilKind = Literal["turn", "idle", "unload", "always"]
-_RANK: Final = {"turn": 0, "idle": 1, "unload": 2, "always": 3}
+KINDS: Final[tuple[UntilKind, ...]] = get_args(UntilKind)
+_RANK: Final = {kind: rank for rank, kind in enumerate(KINDS)}
 IDLE_TURNS: Final = 5
 
 
@@ -75,13 +76,15 @@ class Lease:
     minus: frozenset[str] = frozenset()
 
     def upgraded(self, other: Lease) -> Lease:
-        """Return this lease strengthened by a later one of the same subject, never weakened."""
+        """Return this lease strengthened by a later one of the same subject, never weakened.
+
+        What was hung back out of it stays so: a later lease puts it behind everything else (F1).
+        """
         return replace(
             self,
             until=max(self.until, other.until),
             because=self.because if self.until >= other.until else other.because,
             used_turn=max(self.used_turn, other.used_turn),
-            minus=self.minus & other.minus,
         )
 
     def lapses(self, turn: int) -> bool:

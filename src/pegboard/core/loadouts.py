@@ -26,6 +26,8 @@ CATEGORIES: Final = (
 )
 """The categories of seed 003, in its order (L4)."""
 
+_KNOWN: Final = frozenset(category.casefold() for category in CATEGORIES)
+
 PLUGIN_CATEGORIES: Final[Mapping[str, str]] = Frozen(
     {
         **dict.fromkeys(("file", "batchedit", "diff", "notebook", "migration"), "Filesystem"),
@@ -57,7 +59,10 @@ def category_of(plugin: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loadout:
-    """Hold what a kind of agent has: active, discoverable and disabled plugins (L1)."""
+    """Hold what a kind of agent has: active, discoverable and disabled plugins (L1).
+
+    ``others`` also takes the plugins that have none of the 13 categories.
+    """
 
     name: str
     parent: str | None = None
@@ -65,6 +70,7 @@ class Loadout:
     categories: tuple[str, ...] = ()
     discoverable: tuple[str, ...] = ()
     disabled: tuple[str, ...] = ()
+    others: bool = False
     place: Place | None = None
 
 
@@ -81,6 +87,7 @@ def _built_in(
         plugins=plugins,
         categories=categories,
         discoverable=discoverable,
+        others=name == "full",
     )
 
 
@@ -117,6 +124,7 @@ class MergedLoadout:
     categories: Mapping[str, str] = Frozen()
     discoverable: tuple[str, ...] = ()
     disabled: Mapping[str, str] = Frozen()
+    others: str | None = None
 
     def disables(self, plugin: str) -> str | None:
         """Return the loadout of the chain that disables the plugin."""
@@ -126,8 +134,9 @@ class MergedLoadout:
         """Return the loadout of the chain that makes the plugin active, if nothing disables it."""
         if plugin.casefold() in self.disabled:
             return None
-        named = self.plugins.get(plugin.casefold())
-        return named or (self.categories.get(category.casefold()) if category else None)
+        fold = (category or "").casefold()
+        named = self.plugins.get(plugin.casefold()) or self.categories.get(fold)
+        return named or (None if fold in _KNOWN else self.others)
 
     def discovers(self, plugin: str, category: str | None) -> str | None:
         """Return the pattern that makes the plugin discoverable: not active, not disabled (L2)."""
@@ -163,4 +172,5 @@ def merge(name: str, loadouts: Mapping[str, Loadout]) -> MergedLoadout:
         categories=Frozen({c.casefold(): link.name for link in links for c in link.categories}),
         discoverable=tuple(patterns),
         disabled=Frozen({p.casefold(): link.name for link in links for p in link.disabled}),
+        others=next((link.name for link in reversed(links) if link.others), None),
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pegboard.core.catalog import Ref, split_kind
 from pegboard.core.naming import did_you_mean
 from pegboard.core.permissions import Access
-from pegboard.core.selectors import find
+from pegboard.core.tools import Tool
 
 
 def lookup(access: Access, name: str) -> Ref | None:
     """Return what a name means among what the agent may have: toolkit, then plugin, then tool.
 
-    What is denied looks exactly like what does not exist.
+    What is denied looks exactly like what does not exist: it stands in the way of nothing.
     """
     found = _exact(access, name)
     if found is not None:
@@ -27,19 +27,27 @@ def lookup(access: Access, name: str) -> Ref | None:
 
 def _exact(access: Access, name: str) -> Ref | None:
     kind, bare = split_kind(name)
+    catalog = access.world.catalog
     if kind in (None, "toolkit") and access.may_load_toolkit(bare):
         return Ref("toolkit", bare)
-    ref = find(name, access.world.catalog) if kind != "category" else None
-    return ref if ref is not None and _reachable(access, ref) else None
+    plugin = catalog.plugins.get(bare) if kind in (None, "plugin") else None
+    if plugin is not None and (access.may_hold(plugin) or access.scope_only(plugin)):
+        return Ref("plugin", bare)
+    return _tool(access, bare) if kind in (None, "tool") else None
 
 
-def _reachable(access: Access, ref: Ref) -> bool:
+def _tool(access: Access, name: str) -> Ref | None:
+    """Return the tool of this wire name, this id or, if the agent may have only one such, this own name."""
     catalog = access.world.catalog
-    if ref.kind == "plugin":
-        plugin = catalog.plugins[ref.name]
-        return access.may_hold(plugin) or access.scope_only(plugin)
-    tool = catalog.by_id(ref.name)
-    return tool is not None and (access.permits(tool) or access.scope_only(catalog.plugins[tool.plugin]))
+    for tool in (catalog.by_wire(name), catalog.by_id(name)):
+        if tool is not None and _reachable(access, tool):
+            return Ref("tool", tool.id)
+    same = [tool for tool in catalog.named(name) if _reachable(access, tool)]
+    return Ref("tool", same[0].id) if len(same) == 1 else None
+
+
+def _reachable(access: Access, tool: Tool) -> bool:
+    return access.permits(tool) or access.scope_alone(tool)
 
 
 def suggestion(access: Access, name: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -12,9 +13,12 @@ from pegboard.core.tools import JsonObject
 MASK = "***"
 _SHORTEST = 4
 _SECRET_KEY = re.compile(
-    r"(?i)(^|[_-])(password|passwd|secret|token|api_?key|access_?key|private_?key|credentials?|authorization|dsn)s?$"
+    r"(?i)(?:^|[_-]|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
+    r"(password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|credential"
+    r"|authorization|dsn)s?$"
 )
-_USERINFO = re.compile(r"(?<=://)[^/\s@'\"]+(?=@)")
+_COUNT_KEY = re.compile(r"(?i)tokens$")
+_USERINFO = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
 
 
 class Masker:
@@ -28,7 +32,7 @@ class Masker:
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self.values: frozenset[str] = frozenset(v for v in values if v)
-        forms = {form for v in self.values if len(v) >= _SHORTEST for form in (v, quote(v, safe=""))}
+        forms = {form for v in self.values if len(v) >= _SHORTEST for form in _forms(v)}
         ordered = sorted(forms, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
 
@@ -59,8 +63,21 @@ class Masker:
                 return value
 
     def _item(self, key: Any, value: Any, secret_keys: frozenset[str]) -> Any:
-        secret = key in secret_keys or _SECRET_KEY.search(str(key)) is not None
+        secret = key in secret_keys or (_SECRET_KEY.search(str(key)) is not None and not _counts(key, value))
         return MASK if secret else self.value(value, secret_keys=secret_keys)
+
+
+def _counts(key: Any, value: Any) -> bool:
+    """Return whether a value is a number of tokens (``max_tokens``)."""
+    return isinstance(value, int | float) and _COUNT_KEY.search(str(key)) is not None
+
+
+def _forms(value: str) -> Iterator[str]:
+    """Yield the ways in which a secret is written in text: as it is, in a URL, in JSON."""
+    yield value
+    yield quote(value, safe="")
+    yield json.dumps(value)[1:-1]
+    yield json.dumps(value, ensure_ascii=False)[1:-1]
 
 
 def masked(overrides: JsonObject, masker: Masker, secret_keys: frozenset[str]) -> JsonObject:

@@ -8,6 +8,9 @@ import re
 from collections.abc import Iterable
 
 LIMIT = 64
+_AS_GOOD = 0.1
+"""How much worse than the best a suggestion may be."""
+_VALID = re.compile(rf"[A-Za-z0-9_-]{{1,{LIMIT}}}")
 _INVALID = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -26,9 +29,9 @@ def wire_name(plugin: str, tool: str, *, prefix: str | None = None) -> str:
     """
     lead = plugin if prefix is None else prefix
     full = f"{lead}__{tool}" if lead else tool
-    safe = _INVALID.sub("_", full)
-    if safe == full and 0 < len(full) <= LIMIT:
+    if _VALID.fullmatch(full):
         return full
+    safe = _INVALID.sub("_", full)
     digest = hashlib.sha256(f"{plugin}/{tool}\0{full}".encode(errors="surrogatepass")).hexdigest()[:8]
     return f"{safe[: LIMIT - 9]}_{digest}"
 
@@ -46,7 +49,9 @@ def nearest(name: str, candidates: Iterable[str], *, limit: int = 3) -> tuple[st
     if len(by_fold) > 2000:  # difflib is quadratic: keep what shares a beginning or contains it
         by_fold = {f: c for f, c in by_fold.items() if f[:2] == wanted[:2] or wanted in f}
     found = difflib.get_close_matches(wanted, list(by_fold)[:2000], n=limit, cutoff=0.6)
-    return tuple(by_fold[fold] for fold in found)
+    ratios = {fold: difflib.SequenceMatcher(None, fold, wanted).ratio() for fold in found}
+    best = max(ratios.values(), default=0.0)
+    return tuple(by_fold[fold] for fold in found if ratios[fold] > best - _AS_GOOD)
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:

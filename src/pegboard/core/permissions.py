@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from pegboard.core.agents import Agent, WorkerScope, World
-from pegboard.core.catalog import Ref, split_kind
 from pegboard.core.loadouts import MergedLoadout, merge
 from pegboard.core.patterns import matches_any
 from pegboard.core.selectors import Entry, Member, entries, entry_of, find
+from pegboard.core.switches import Switch, Switches
 from pegboard.core.toolkits import ISOLATING_SCOPES, Toolkit
 from pegboard.core.tools import EMPTY, Place, Plugin, Tool
 
@@ -45,27 +46,14 @@ class Circumstances:
     """Hold what a session adds to its agent's profile.
 
     ``stored`` are the switches set at run time; ``parent`` is the access of the session that this
-    one is a child of (P8).
+    one is a child of (P8), in which ``narrowed`` is that session's active loadout.
     """
 
     stored: Mapping[str, bool] = field(default=EMPTY)
     sub_app: str | None = None
     worker_scope: WorkerScope | None = None
+    narrowed: str | None = None
     parent: Access | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Switches:
-    """Hold effective booleans by what they name (P2)."""
-
-    toolkits: Mapping[str, bool]
-    plugins: Mapping[str, bool]
-    tools: Mapping[str, bool]
-
-    def own(self, tool: Tool) -> bool | None:
-        """Return the tool's own boolean, or that of its plugin."""
-        value = self.tools.get(tool.id)
-        return self.plugins.get(tool.plugin) if value is None else value
 
 
 class Access:
@@ -79,7 +67,8 @@ class Access:
         self.world = world
         self.agent = agent
         self.circumstances = circumstances or Circumstances()
-        self._decisions: dict[str, Decision] = {}
+        self._decisions: dict[Hashable, Decision] = {}
+        self._plain_entries: dict[str, Entry] = {}
 
     # -- what the agent names ------------------------------------------------------------------
 
@@ -97,7 +86,7 @@ class Access:
     @cached_property
     def toolkits(self) -> Mapping[str, tuple[Entry, ...]]:
         """Return the entries of every toolkit that the agent may load, in its order."""
-        names = dict.fromkeys((*self.agent.allowed_toolkits, *self.switched_on_toolkits))
+        names = dict.fromkeys((*self.agent.allowed_toolkits, *self.switches.toolkits_on))
         return {
             name: self.world.toolkits[name].entries(self.world.catalog) for name in names if name in self.world.toolkits
         }
@@ -107,6 +96,16 @@ class Access:
         """Return the agent's loadout with what it inherits."""
         name = self.agent.loadout
         return merge(name, self.world.loadouts) if name is not None else None
+
+    @cached_property
+    def _narrowed(self) -> MergedLoadout | None:
+        name = self.circumstances.narrowed
+        return merge(name, self.world.loadouts) if name is not None else None
+
+    def _stays(self, tool: Tool, plugin: Plugin, narrowed: MergedLoadout) -> bool:
+        """Return whether an active loadout leaves a tool to the session's children: active or essential (L7)."""
+        held = (e for e in self.essential if e.plugin == plugin.name and (tool.id in e.ids or not tool.name))
+        return narrowed.includes(plugin.name, plugin.category) is not None or any(True for _ in held)
 
     @property
     def isolating(self) -> bool:
@@ -128,43 +127,14 @@ class Access:
     # -- switches ------------------------------------------------------------------------------
 
     @cached_property
-    def effective(self) -> Mapping[str, bool]:
-        """Return every switch in force by its written name; a stored one replaces the file's."""
-        return {**self.agent.switches, **self.circumstances.stored}
-
-    @cached_property
-    def _switches(self) -> _Switches:
-        kinds: dict[str, dict[str, bool]] = {"toolkit": {}, "plugin": {}, "tool": {}}
-        for name, value in self.effective.items():
-            ref = self._switch_ref(name)
-            if ref is not None and ref.kind in kinds:
-                kinds[ref.kind][ref.name] = value
-        return _Switches(toolkits=kinds["toolkit"], plugins=kinds["plugin"], tools=kinds["tool"])
-
-    def _switch_ref(self, name: str) -> Ref | None:
-        kind, bare = split_kind(name)
-        if kind in (None, "toolkit") and bare in self.world.toolkits:
-            return Ref("toolkit", bare)
-        return find(name, self.world.catalog)
+    def switches(self) -> Switches:
+        """Return the switches in force; a stored one replaces the file's."""
+        return Switches(self.world, self.agent, self.circumstances.stored)
 
     @property
-    def switched_on_toolkits(self) -> tuple[str, ...]:
-        """Return the toolkits whose switch is true."""
-        return tuple(name for name, on in self._switches.toolkits.items() if on)
-
-    @cached_property
-    def _switched_members(self) -> Mapping[str, tuple[tuple[str, bool], ...]]:
-        """Return for every tool id the switched toolkits that contain it."""
-        found: dict[str, list[tuple[str, bool]]] = {}
-        for name, value in self._switches.toolkits.items():
-            for entry in self.world.toolkits[name].entries(self.world.catalog):
-                for tool_id in entry.ids:
-                    found.setdefault(tool_id, []).append((name, value))
-        return {tool_id: tuple(pairs) for tool_id, pairs in found.items()}
-
-    def switch_place(self, name: str) -> Place | None:
-        """Return where a switch stands, unless it was set at run time."""
-        return None if name in self.circumstances.stored else self.agent.switch_places.get(name)
+    def effective(self) -> Mapping[str, bool]:
+        """Return every switch in force by its written name."""
+        return self.switches.effective
 
     # -- the fold ------------------------------------------------------------------------------
 
@@ -174,29 +144,39 @@ class Access:
 
     def decide(self, tool: Tool) -> Decision:
         """Return whether the agent may use the tool, and why (P1)."""
-        alike = tool.default_on and tool.plugin not in self._singular
-        key = tool.plugin if alike else tool.id
+        key = self._likeness(tool)
         known = self._decisions.get(key)
         if known is None:
             known = self._decisions[key] = self._fold(tool)
         return known
 
+    def _likeness(self, tool: Tool) -> Hashable:
+        """Return a key that is equal only for tools which are decided alike, for the same reasons."""
+        own: Hashable = (tool.plugin, tool.default_on)
+        if tool.plugin in self._singular:
+            tool_id = tool.id
+            naming = self._naming.get(tool.plugin, ())
+            stands = tuple((tool_id in entry.names, tool_id in entry.ids) for entry in naming) if naming else ()
+            own = tool_id if tool_id in self.switches.tools else (own, stands)
+        parent = self.circumstances.parent
+        return own if parent is None else (own, parent._likeness(tool))  # noqa: SLF001 - the same class
+
     @cached_property
     def _singular(self) -> frozenset[str]:
         """Return the plugins whose tools need not all be decided alike."""
         catalog = self.world.catalog
-        if self.circumstances.parent is not None:
-            return frozenset(catalog.plugins)
-        by_id = (catalog.by_id(i) for i in (*self._switches.tools, *self._switched_members))
+        by_id = (catalog.by_id(i) for i in (*self.switches.tools, *self.switches.members))
         partly = (
             plugin
-            for plugin, held in self._all_entries.items()
+            for plugin, held in self._naming.items()
             if any(len(entry.ids) != len(catalog.plugins[plugin].tools) for entry in held)
         )
         return frozenset((*partly, *(tool.plugin for tool in by_id if tool is not None)))
 
     def _fold(self, tool: Tool) -> Decision:
-        plugin = self.world.catalog.plugins[tool.plugin]
+        plugin = self.world.catalog.plugins.get(tool.plugin)
+        if plugin is None:
+            return Decision(permitted=False, reasons=(Reason(code="unknown", text="It is not in the catalog."),))
         grants = tuple(self._grants(tool, plugin))
         denials = tuple(self._denials(tool, plugin))
         if not grants:
@@ -244,13 +224,9 @@ class Access:
             yield Reason(code="granted_discoverable", text=text, where=self.agent.place)
 
     def _switched_on(self, tool: Tool) -> Reason | None:
-        for toolkit, on in self._switched_members.get(tool.id, ()):
-            if on:
-                return self._switch_reason("granted_switch", toolkit, "toolkit", value=True)
-        if self._switches.own(tool):
-            kind = "tool" if self._switches.tools.get(tool.id) else "plugin"
-            return self._switch_reason("granted_switch", self._own_name(tool), kind, value=True)
-        return None
+        own = self.switches.own(tool)
+        on = next((switch for switch in (*self.switches.bundles(tool), own) if switch is not None and switch.on), None)
+        return None if on is None else self._switch_reason("granted_switch", on)
 
     def _denials(self, tool: Tool, plugin: Plugin) -> Iterator[Reason]:
         yield from self._switched_off(tool)
@@ -258,25 +234,25 @@ class Access:
         if link is not None:
             text = f"Loadout '{link}' disables plugin '{plugin.name}'."
             yield Reason(code="denied_loadout", text=text, where=self._loadout_place(link))
+        if self._narrowed is not None and not self._stays(tool, plugin, self._narrowed):
+            text = f"Loadout '{self._narrowed.name}' is active and leaves plugin '{plugin.name}' out."
+            yield Reason(code="narrowed_loadout", text=text)
         if plugin.shared_only and self.isolating:
             text = f"Plugin '{plugin.name}' works only where it is shared, not with {self.scope_label}."
             yield Reason(code="denied_scope", text=text, where=self.agent.place)
-        filtering = [e for e in self._entries_naming(tool) if tool.id not in e.ids]
-        if filtering and len(filtering) == sum(1 for _ in self._entries_naming(tool)):
+        naming = [entry for entry in self._naming.get(tool.plugin, ()) if tool.id in entry.names]
+        if naming and not any(tool.id in entry.ids for entry in naming):
             text = "Every entry that names its plugin leaves it out (include_tools, exclude_tools)."
-            yield Reason(code="denied_filter", text=text, where=filtering[0].member.place)
+            yield Reason(code="denied_filter", text=text, where=naming[0].member.place)
 
     def _switched_off(self, tool: Tool) -> Iterator[Reason]:
-        bundles = self._switched_members.get(tool.id, ())
-        off = [toolkit for toolkit, on in bundles if not on]
-        own = self._switches.own(tool)
-        for toolkit in off:
-            yield self._switch_reason("denied_switch", toolkit, "toolkit", value=False)
+        bundles = self.switches.bundles(tool)
+        off = [switch for switch in bundles if not switch.on]
+        own = self.switches.own(tool)
         if off:
-            return
-        if own is False:
-            kind = "tool" if tool.id in self._switches.tools else "plugin"
-            yield self._switch_reason("denied_switch", self._own_name(tool), kind, value=False)
+            yield from (self._switch_reason("denied_switch", switch) for switch in off)
+        elif own is not None and not own.on:
+            yield self._switch_reason("denied_switch", own)
         elif own is None and not bundles and not self._default_on(tool):
             yield Reason(code="denied_default", text="It is off until it is switched on (default_on).")
 
@@ -285,20 +261,22 @@ class Access:
 
     # -- where a tool stands -------------------------------------------------------------------
 
-    def _entries_naming(self, tool: Tool) -> Iterator[Entry]:
-        for entry in self._all_entries.get(tool.plugin, ()):
-            if tool.id in entry.names:
-                yield entry
-
     @cached_property
     def _all_entries(self) -> Mapping[str, tuple[Entry, ...]]:
         """Return by plugin every entry of the agent, the ones that count first in front."""
-        found: dict[str, list[Entry]] = {}
-        groups = (self.essential, self.static, *self.toolkits.values())
-        for group in groups:
-            for entry in group:
-                found.setdefault(entry.plugin, []).append(entry)
-        return {plugin: tuple(items) for plugin, items in found.items()}
+        loadable = (held for name, held in self.toolkits.items() if self.may_load_toolkit(name))
+        return _by_plugin((self.essential, self.static, *loadable))
+
+    @cached_property
+    def _naming(self) -> Mapping[str, tuple[Entry, ...]]:
+        """Return by plugin every entry that says which of its functions there are.
+
+        A toolkit that is switched off is among them: switching it off must not undo its filters.
+        """
+        world = self.world
+        off = (name for name in self.switches.toolkits if name not in self.toolkits)
+        others = (world.toolkits[name].entries(world.catalog) for name in off)
+        return _by_plugin((self.essential, self.static, *self.toolkits.values(), *others))
 
     @staticmethod
     def _holding(group: tuple[Entry, ...], tool: Tool) -> Iterator[Entry]:
@@ -316,15 +294,17 @@ class Access:
         for entry in self._all_entries.get(plugin, ()):
             if entry.whole:
                 return entry
-        return entry_of(self.world.catalog.plugins[plugin], Member(name=plugin))
+        known = self._plain_entries.get(plugin)
+        if known is None:
+            known = entry_of(self.world.catalog.plugins[plugin], Member(name=plugin))
+            self._plain_entries[plugin] = known
+        return known
 
     def may_load_toolkit(self, name: str) -> bool:
         """Return whether the toolkit is allowed or switched on, and not switched off."""
-        if self._switches.toolkits.get(name) is False:
-            return False
-        return name in self.world.toolkits and (
-            name in self.agent.allowed_toolkits or self._switches.toolkits.get(name) is True
-        )
+        switch = self.switches.toolkits.get(name)
+        allowed = name in self.agent.allowed_toolkits if switch is None else switch.on
+        return allowed and name in self.world.toolkits
 
     def toolkit(self, name: str) -> Toolkit:
         """Return the toolkit as it is defined."""
@@ -332,16 +312,7 @@ class Access:
 
     def switched_on(self) -> Iterator[Tool]:
         """Yield every tool that a switch set to true names, toolkits first."""
-        catalog = self.world.catalog
-        for name in self.switched_on_toolkits:
-            for entry in self.world.toolkits[name].entries(catalog):
-                yield from entry.tools
-        for plugin, on in self._switches.plugins.items():
-            yield from catalog.plugins[plugin].tools if on else ()
-        for tool_id, on in self._switches.tools.items():
-            tool = catalog.by_id(tool_id) if on else None
-            if tool is not None:
-                yield tool
+        return self.switches.named_on()
 
     @cached_property
     def plugins_out(self) -> frozenset[str]:
@@ -357,21 +328,43 @@ class Access:
         return not plugin.tools and self.grants_unseen(plugin)
 
     def scope_only(self, plugin: Plugin) -> bool:
-        """Return whether only the scope stands between the agent and a plugin (P5)."""
+        """Return whether only the scope stands between the agent and some of a plugin (P5)."""
         if not (plugin.shared_only and self.isolating):
             return False
-        probe = plugin.tools[0] if plugin.tools else Tool(plugin=plugin.name, name="")
-        denials = [reason.code for reason in self._denials(probe, plugin)]
-        granted = plugin.name in self._all_entries or any(True for _ in self._plugin_grants(plugin))
-        return denials == ["denied_scope"] and granted
+        if plugin.tools:
+            return any(self.scope_alone(tool) for tool in plugin.tools)
+        probe = Tool(plugin=plugin.name, name="")
+        return [r.code for r in self._denials(probe, plugin)] == ["denied_scope"] and self._names_whole(plugin)
+
+    def scope_alone(self, tool: Tool) -> bool:
+        """Return whether only the scope stands between the agent and a tool (P5)."""
+        decision = self.decide(tool)
+        denials = [r.code for r in decision.reasons if not r.code.startswith("granted_")]
+        parent = self.circumstances.parent
+        return denials == ["denied_scope"] and (parent is None or parent.permits(tool) or parent.scope_alone(tool))
 
     def grants_unseen(self, plugin: Plugin) -> bool:
         """Return whether a plugin whose tools are not known yet would be granted and not denied."""
-        probe = Tool(plugin=plugin.name, name="")
-        if any(True for _ in self._denials(probe, plugin)):
+        parent = self.circumstances.parent
+        if parent is not None and not parent.grants_unseen(plugin):
             return False
-        named = plugin.name in self._all_entries or self._switches.plugins.get(plugin.name) is True
+        probe = Tool(plugin=plugin.name, name="")
+        return self._names_whole(plugin) and not any(True for _ in self._denials(probe, plugin))
+
+    def _names_whole(self, plugin: Plugin) -> bool:
+        """Return whether something names the plugin, seen or not, or a pattern matches it."""
+        switch = self.switches.plugins.get(plugin.name)
+        named = plugin.name in self._all_entries or (switch is not None and switch.on)
         return named or any(True for _ in self._plugin_grants(plugin))
+
+    @cached_property
+    def unresolved(self) -> bool:
+        """Return whether the agent names something unknown: a tool of a plugin that was not asked yet, perhaps."""
+        catalog = self.world.catalog
+        sub_app = self.world.sub_apps.get(self.circumstances.sub_app or "", ())
+        held = (self.world.toolkits[name].members for name in self.toolkits if self.may_load_toolkit(name))
+        members = chain(self.agent.essential, self.agent.static, sub_app, *held)
+        return self.switches.unresolved or any(find(item.name, catalog) is None for item in members)
 
     @cached_property
     def permitted(self) -> tuple[Tool, ...]:
@@ -382,16 +375,19 @@ class Access:
         found = self.world.loadouts.get(link.casefold())
         return found.place if found is not None else None
 
-    def _own_name(self, tool: Tool) -> str:
-        """Return the written name of the switch that is the tool's own, or its plugin's."""
-        wanted = Ref("tool", tool.id) if tool.id in self._switches.tools else Ref("plugin", tool.plugin)
-        return next((n for n in self.effective if self._switch_ref(n) == wanted), tool.plugin)
+    def _switch_reason(self, code: str, switch: Switch) -> Reason:
+        state = "on" if switch.on else "off"
+        how = " at run time" if switch.at_run_time else ""
+        text = f"The {switch.subject.kind} '{switch.name}' is switched {state}{how} for agent '{self.agent.name}'."
+        return Reason(code=code, text=text, where=switch.place)
 
-    def _switch_reason(self, code: str, name: str, kind: str, *, value: bool) -> Reason:
-        state = "on" if value else "off"
-        how = " at run time" if name in self.circumstances.stored else ""
-        text = f"The {kind} '{name}' is switched {state}{how} for agent '{self.agent.name}'."
-        return Reason(code=code, text=text, where=self.switch_place(name))
+
+def _by_plugin(groups: Iterable[tuple[Entry, ...]]) -> Mapping[str, tuple[Entry, ...]]:
+    found: dict[str, list[Entry]] = {}
+    for group in groups:
+        for entry in group:
+            found.setdefault(entry.plugin, []).append(entry)
+    return {plugin: tuple(items) for plugin, items in found.items()}
 
 
 def _grant(code: str, text: str, entry: Entry) -> Reason:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from pegboard.core.catalog import Ref
 from pegboard.core.leases import ALWAYS, Because, Lease, Until
-from pegboard.core.loadouts import merge
+from pegboard.core.narrowing import Keep, narrowing, start_narrowing, why_left_out
 from pegboard.core.permissions import Access, Reason
 from pegboard.core.selectors import Entry
-from pegboard.core.sessions import State, leased_tools
+from pegboard.core.sessions import State, held, leased_tools
 from pegboard.core.surfaces import Explanation, Out, Surface
 from pegboard.core.tools import Tool
 
@@ -23,42 +25,51 @@ class Outs:
         self._access = access
         self.found: dict[str, Out] = dict(found or {})
 
-    def add(self, tool: Tool, entry: Entry, until: Until, because: Because) -> None:
-        """Add a tool and what it requires; one that is there gains a reason, at its place (S5)."""
-        held = self.found.get(tool.id)
-        if held is not None:
-            self.found[tool.id] = _joined(held, until, because)
-        else:
-            self.found[tool.id] = Out(
-                tool=tool,
-                until=until,
-                because=(because,),
-                overrides=entry.overrides,
-                key=entry.key,
-            )
-        if tool.requires:
-            self._require(tool, until)
+    def add(self, taken: Iterable[tuple[Tool, Entry]], until: Until, because: Because) -> None:
+        """Add tools, then what they require; one that is there gains a reason, at its place (S5)."""
+        self.require(self.place(taken, until, because), until)
 
-    def _require(self, tool: Tool, until: Until) -> None:
-        for needed_id in tool.requires:
-            needed = self._access.world.catalog.by_id(needed_id)
-            if needed is None or not self._access.permits(needed):
-                continue
-            held = self.found.get(needed.id)
-            if held is not None and tool.id in held.needed_by:
-                continue
-            entry = self._access.entry_for(needed)
-            if held is None:
-                self.add(needed, entry, until, Because.REQUIRED)
-            else:
-                self.found[needed.id] = _joined(held, until, Because.REQUIRED)
-            held = self.found[needed.id]
-            self.found[needed.id] = replace(held, needed_by=(*held.needed_by, tool.id))
+    def place(self, taken: Iterable[tuple[Tool, Entry]], until: Until, because: Because) -> tuple[Tool, ...]:
+        """Add tools without what they require; return those that require something."""
+        needing: list[Tool] = []
+        for tool, entry in taken:
+            self._put(tool, entry, until, because)
+            if tool.requires:
+                needing.append(tool)
+        return tuple(needing)
+
+    def _put(self, tool: Tool, entry: Entry, until: Until, because: Because) -> Out:
+        out = self.found.get(tool.id)
+        if out is None:
+            out = Out(tool=tool, until=until, because=(because,), overrides=entry.overrides, key=entry.key)
+        elif until > out.until or because not in out.because:
+            reasons = out.because if because in out.because else (*out.because, because)
+            out = replace(out, until=max(out.until, until), because=reasons)
+        self.found[tool.id] = out
+        return out
+
+    def require(self, tools: Iterable[Tool], until: Until) -> None:
+        """Add what tools require, and what that requires, for as long as the tools stand (T8)."""
+        pending = deque(tools)
+        while pending:
+            by = pending.popleft()
+            for needed in required(self._access, by):
+                out = self.found.get(needed.id)
+                if out is not None and by.id in out.needed_by and out.until >= until:
+                    continue
+                (entry,) = held(self._access, Ref("tool", needed.id)).entries
+                out = self._put(needed, entry, until, Because.REQUIRED)
+                if by.id not in out.needed_by:
+                    self.found[needed.id] = replace(out, needed_by=(*out.needed_by, by.id))
+                pending.append(needed)
 
 
-def _joined(held: Out, until: Until, because: Because) -> Out:
-    reasons = held.because if because in held.because else (*held.because, because)
-    return replace(held, until=max(held.until, until), because=reasons)
+def required(access: Access, tool: Tool) -> Iterator[Tool]:
+    """Yield the permitted tools that a tool names as required."""
+    for needed_id in tool.requires:
+        needed = access.world.catalog.by_id(needed_id)
+        if needed is not None and access.permits(needed):
+            yield needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,34 +93,44 @@ def base(access: Access) -> Base:
 
 def _base(access: Access) -> Base:
     outs = Outs(access)
-    _admit(outs, access, access.essential, Because.ESSENTIAL)
-    _admit(outs, access, access.static, Because.STATIC)
-    head = dict(outs.found)
-    for name in access.agent.initial_toolkits:
-        if access.may_load_toolkit(name):
-            _admit(outs, access, access.toolkits.get(name, ()), Because.INITIAL)
-    _admit_switched(outs, access)
+    needing = outs.place(_permitted(access, access.essential), ALWAYS, Because.ESSENTIAL)
+    needing += outs.place(_permitted(access, access.static), ALWAYS, Because.STATIC)
+    outs.require(needing, ALWAYS)
+    head = frozenset(outs.found)
+    kits = (access.toolkits.get(name, ()) for name in access.agent.initial_toolkits if access.may_load_toolkit(name))
+    needing = outs.place(_permitted(access, (entry for kit in kits for entry in kit)), ALWAYS, Because.INITIAL)
+    needing += outs.place(_switched(access), ALWAYS, Because.SWITCH)
     if access.loadout is not None:
         for plugin in sorted(access.world.catalog.plugins.values(), key=lambda p: p.name):
             if access.loadout.includes(plugin.name, plugin.category) is not None:
-                _admit(outs, access, (access.plugin_entry(plugin.name),), Because.LOADOUT)
-    tail = {key: out for key, out in outs.found.items() if key not in head}
-    return Base(head={key: outs.found[key] for key in head}, tail=tail)
+                entry = access.plugin_entry(plugin.name)
+                needing += outs.place(_permitted(access, (entry,)), ALWAYS, Because.LOADOUT)
+    outs.require(needing, ALWAYS)
+    return Base(
+        head={key: out for key, out in outs.found.items() if key in head},
+        tail={key: out for key, out in outs.found.items() if key not in head},
+    )
 
 
-def _admit(outs: Outs, access: Access, held: Iterable[Entry], because: Because) -> None:
-    for entry in held:
-        for tool in entry.tools:
-            if access.permits(tool):
-                outs.add(tool, entry, ALWAYS, because)
+def _permitted(access: Access, group: Iterable[Entry]) -> Iterator[tuple[Tool, Entry]]:
+    return ((tool, entry) for entry in group for tool in entry.tools if access.permits(tool))
 
 
-def _admit_switched(outs: Outs, access: Access) -> None:
-    """Add what only a switch grants: it is out from the start (P2)."""
+def _switched(access: Access) -> Iterator[tuple[Tool, Entry]]:
+    """Yield what only a switch grants: it is out from the start (P2)."""
     for tool in access.switched_on():
         reasons = access.decide(tool).reasons
         if all(reason.code == "granted_switch" for reason in reasons) and access.permits(tool):
-            outs.add(tool, access.entry_for(tool), ALWAYS, Because.SWITCH)
+            yield tool, access.entry_for(tool)
+
+
+def from_start(access: Access, toolkit: str) -> bool:
+    """Return whether a toolkit is out from the start: initial, or granted by nothing but a switch (P2)."""
+    agent, start = access.agent, base(access)
+    if toolkit in agent.initial_toolkits or toolkit in agent.allowed_toolkits:
+        return toolkit in agent.initial_toolkits
+    tools = [tool.id for tool, _ in held(access, Ref("toolkit", toolkit)).tools]
+    return bool(tools) and all(tool_id in start.head or tool_id in start.tail for tool_id in tools)
 
 
 def outs_of(access: Access, state: State) -> Mapping[str, Out]:
@@ -119,33 +140,24 @@ def outs_of(access: Access, state: State) -> Mapping[str, Out]:
         return start
     outs = Outs(access, start)
     for lease in state.leases:
-        for tool, entry in leased_tools(access, lease):
-            outs.add(tool, entry, lease.until, lease.because)
-    if state.loadout is not None:
-        keep = _kept_by_loadout(access, state.loadout)
-        return {k: o for k, o in outs.found.items() if keep(o)}
-    return outs.found
+        outs.add(leased_tools(access, lease), lease.until, lease.because)
+    return _kept(outs.found, narrowing(access, state))
 
 
 def _narrowed(access: Access, state: State) -> Mapping[str, Out]:
     known = base(access)
-    both = {**known.head, **known.tail}
-    if state.loadout is None:
-        return both
-    keep = _kept_by_loadout(access, state.loadout)
-    return {key: out for key, out in both.items() if keep(out)}
+    return _kept({**known.head, **known.tail}, start_narrowing(access, state))
 
 
-def _kept_by_loadout(access: Access, name: str):
-    """Return whether a session's active loadout keeps a tool: essentials always (L7)."""
-    merged = merge(name, access.world.loadouts)
-    plugins = access.world.catalog.plugins
-
-    def keep(out: Out) -> bool:
-        plugin = plugins[out.tool.plugin]
-        return Because.ESSENTIAL in out.because or merged.includes(plugin.name, plugin.category) is not None
-
-    return keep
+def _kept(outs: Mapping[str, Out], keep: Keep | None) -> Mapping[str, Out]:
+    """Return what a loadout keeps: essentials, what it makes active, and what those require (L7, T8)."""
+    if keep is None:
+        return outs
+    stay = {key for key, out in outs.items() if Because.ESSENTIAL in out.because or keep(out.tool)}
+    needed = [(key, out) for key, out in outs.items() if out.needed_by and key not in stay]
+    while fresh := {key for key, out in needed if key not in stay and not stay.isdisjoint(out.needed_by)}:
+        stay |= fresh
+    return {key: out for key, out in outs.items() if key in stay}
 
 
 def unavailable(access: Access, out: Out) -> str:
@@ -179,6 +191,8 @@ def resolve(access: Access, state: State, *, session: str | None = None, meta: I
         session=session,
         turn=state.turn,
         tools=order(access, outs, meta_outs(meta)),
+        loadout=state.loadout,
+        shrunk=state.shrunk,
     )
 
 
@@ -224,7 +238,8 @@ def explain(access: Access, state: State, tool: Tool, *, known_conflict: str = "
     if out is not None:
         reasons.extend(_lease_reason(access, state, out, because) for because in out.because)
     elif decision.permitted:
-        reasons.append(Reason(code="not_loaded", text="It is not loaded; it may be."))
+        why = why_left_out(access, state, tool)
+        reasons.append(why or Reason(code="not_loaded", text="It is not loaded; it may be."))
     if known_conflict:
         reasons.append(Reason(code="conflict", text=known_conflict))
     if fault and decision.permitted:

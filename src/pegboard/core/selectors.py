@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from pegboard.core.catalog import Catalog, Ref, RefKind, split_kind
-from pegboard.core.tools import EMPTY, Frozen, JsonObject, Place, Plugin, Tool, Variant, variant_key
+from pegboard.core.tools import EMPTY, Frozen, JsonObject, Place, Plugin, Tool, variant_key
 
 INCLUDE = "include_tools"
 EXCLUDE = "exclude_tools"
@@ -94,8 +94,11 @@ def find(name: str, catalog: Catalog, *, kind: RefKind | None = None) -> Ref | N
 def entry_of(plugin: Plugin, item: Member, *, only: frozenset[str] | None = None) -> Entry:
     """Return the entry for a plugin, or for some of its tools (``only``: ids)."""
     key = variant_key(item.overrides)
-    variant = plugin.variant(key)
-    stands = tuple(tool for tool in plugin.tools if (only is None or tool.id in only) and _has(variant, tool))
+    known = plugin.variant(key).tools
+    has = None if known is None else frozenset(known)
+    stands = tuple(
+        tool for tool in plugin.tools if (only is None or tool.id in only) and (has is None or tool.name in has)
+    )
     tools = tuple(tool for tool in stands if item.admits(tool)) if item.filtered else stands
     return Entry(
         member=item,
@@ -106,10 +109,6 @@ def entry_of(plugin: Plugin, item: Member, *, only: frozenset[str] | None = None
         ids=frozenset(tool.id for tool in tools),
         key=key,
     )
-
-
-def _has(variant: Variant, tool: Tool) -> bool:
-    return variant.tools is None or tool.name in variant.tools
 
 
 def entries(items: Iterable[Member], catalog: Catalog) -> Iterator[Entry]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pegboard.core.catalog import Ref
-from pegboard.core.leases import Because, Lease, Until
+from pegboard.core.leases import KINDS, Because, Lease, Until
 from pegboard.core.permissions import Access
-from pegboard.core.selectors import Entry, entry_of
-from pegboard.core.tools import Tool
+from pegboard.core.selectors import Entry, find
+from pegboard.core.tools import Plugin, Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,9 @@ class State:
 
     ``label`` is the last turn label that a client gave (G3). ``loadout`` is the session's active
     loadout (L7). ``recent`` are ids of tools that were loaded and used, the last used first (S8).
+    ``evicted`` are names of what went at the end of the last turn, to be told of once (S7).
+    ``shrunk`` is the loadout that narrows what is out from the start where the budget needs it
+    (S9); it follows from everything else and is never stored.
     """
 
     turn: int = 1
@@ -36,18 +39,39 @@ class State:
     loadout: str | None = None
     failure: Failure | None = None
     recent: tuple[str, ...] = ()
+    evicted: tuple[str, ...] = ()
+    shrunk: str | None = field(default=None, compare=False)
 
-    def lease(self, subject: Ref) -> Lease | None:
-        """Return the lease on this subject."""
-        return next((lease for lease in self.leases if lease.subject == subject), None)
+    def leases_on(self, subject: Ref) -> tuple[Lease, ...]:
+        """Return the leases on this subject: one, and one more for what was hung back and taken again."""
+        return tuple(lease for lease in self.leases if lease.subject == subject)
 
     def with_lease(self, lease: Lease) -> State:
-        """Return the state with the lease added behind the others, or upgraded where it stands."""
-        if self.lease(lease.subject) is None:
-            return replace(self, leases=(*self.leases, lease))
+        """Return the state with the lease added behind the others, or upgraded where it stands.
+
+        Where tools were hung back out of the one that stands, another one follows the others, so
+        that what comes back joins at the end and nothing moves (F1).
+        """
+        upgraded = (held.upgraded(lease) if held.subject == lease.subject else held for held in self.leases)
+        return self.with_leases((*upgraded, lease))
+
+    def with_leases(self, leases: Iterable[Lease]) -> State:
+        """Return the state with these leases in place of its own, without those that add nothing."""
+        kept: list[Lease] = []
+        lacking: dict[Ref, frozenset[str]] = {}
+        for lease in leases:
+            before = lacking.get(lease.subject)
+            if before is None or before - lease.minus:
+                kept.append(lease)
+                lacking[lease.subject] = lease.minus if before is None else before & lease.minus
+        return replace(self, leases=tuple(kept))
+
+    def used(self, leases: Iterable[Lease]) -> State:
+        """Return the state with these of its leases used in this turn (S7)."""
+        chosen = frozenset(leases)
         return replace(
             self,
-            leases=tuple(held.upgraded(lease) if held.subject == lease.subject else held for held in self.leases),
+            leases=tuple(replace(held, used_turn=self.turn) if held in chosen else held for held in self.leases),
         )
 
 
@@ -64,9 +88,32 @@ def turn_of_messages(count: int) -> int:
     return (count + 1) // 2
 
 
-def lease_entries(access: Access, lease: Lease) -> Iterator[Entry]:
-    """Yield the entries that a lease stands for, before any permission is asked."""
-    subject, catalog = lease.subject, access.world.catalog
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Hold what a subject stands for to an agent: its entries, and its permitted tools."""
+
+    entries: tuple[Entry, ...]
+    tools: tuple[tuple[Tool, Entry], ...]
+
+
+def held(access: Access, subject: Ref) -> Held:
+    """Return what a subject stands for; kept with the access, as it depends on nothing else."""
+    kept: dict[Ref, Held] = access.__dict__.setdefault("_held", {})
+    known = kept.get(subject)
+    if known is None:
+        entries = tuple(_entries(access, subject))
+        tools = tuple((tool, entry) for entry in entries for tool in entry.tools if access.permits(tool))
+        known = kept[subject] = Held(entries=entries, tools=tools)
+    return known
+
+
+def lease_entries(access: Access, lease: Lease) -> tuple[Entry, ...]:
+    """Return the entries that a lease stands for, before any permission is asked."""
+    return held(access, lease.subject).entries
+
+
+def _entries(access: Access, subject: Ref) -> Iterator[Entry]:
+    catalog = access.world.catalog
     match subject.kind:
         case "toolkit":
             if access.may_load_toolkit(subject.name):
@@ -79,35 +126,54 @@ def lease_entries(access: Access, lease: Lease) -> Iterator[Entry]:
             if tool is not None:
                 entry = access.entry_for(tool)
                 only = frozenset({tool.id})
-                yield entry_of(catalog.plugins[tool.plugin], entry.member, only=only)
+                tools = (tool,) if tool.id in entry.ids else ()
+                yield replace(entry, whole=False, tools=tools, names=only & entry.names, ids=only & entry.ids)
         case "category":
             return
 
 
 def leased_tools(access: Access, lease: Lease) -> Iterator[tuple[Tool, Entry]]:
     """Yield the permitted tools that a lease takes out, with the entries they stand in."""
-    for entry in lease_entries(access, lease):
-        for tool in entry.tools:
-            if tool.id not in lease.minus and access.permits(tool):
-                yield tool, entry
+    for tool, entry in held(access, lease.subject).tools:
+        if not lease.minus or tool.id not in lease.minus:
+            yield tool, entry
 
 
 def counts(access: Access, lease: Lease) -> bool:
     """Return whether a stored lease still stands for something (S3).
 
-    A plugin or server that is not known yet, or unavailable now, is not gone.
+    A plugin or server that is not known yet, or unavailable now, is not gone. A toolkit is out of
+    scope as a whole, as it is loaded (S10).
     """
+    if lease.subject.kind == "toolkit" and out_of_scope(access, lease_entries(access, lease)):
+        return False
     if any(True for _ in leased_tools(access, lease)):
         return True
     catalog = access.world.catalog
     if lease.subject.kind == "tool":
         plugin = catalog.plugins.get(lease.subject.name.partition("/")[0])
-        return plugin is not None and not plugin.tools and access.grants_unseen(plugin)
+        return plugin is not None and not plugin.tools and _may_bring(access, plugin)
+    if lease.subject.kind == "toolkit" and access.may_load_toolkit(lease.subject.name):
+        members = access.toolkit(lease.subject.name).members
+        if any(find(item.name, catalog) is None for item in members):
+            return True
     return any(
         not entry.tools and access.grants_unseen(catalog.plugins[entry.plugin])
         for entry in lease_entries(access, lease)
         if not catalog.plugins[entry.plugin].variant(entry.key).known
     )
+
+
+def out_of_scope(access: Access, entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Return the plugins among these that work only where they are shared, where they are not (P5)."""
+    if not access.isolating:
+        return ()
+    plugins = access.world.catalog.plugins
+    return tuple(dict.fromkeys(entry.plugin for entry in entries if plugins[entry.plugin].shared_only))
+
+
+def _may_bring(access: Access, plugin: Plugin) -> bool:
+    return access.grants_unseen(plugin) or access.unresolved
 
 
 def heal(access: Access, state: State) -> State:
@@ -116,16 +182,17 @@ def heal(access: Access, state: State) -> State:
     return state if len(kept) == len(state.leases) else replace(state, leases=kept)
 
 
-def to_text(state: State) -> str | None:
-    """Return the state as it is stored, or None where it equals the default (S4)."""
-    if state == DEFAULT:
+def to_text(state: State, *, start: State = DEFAULT) -> str | None:
+    """Return the state as it is stored, or None where it equals that of a new session (S4)."""
+    if state == start:
         return None
     document: dict[str, Any] = {"turn": state.turn, "leases": [_lease(le) for le in state.leases]}
     for name in ("label", "loadout"):
         if (value := getattr(state, name)) is not None:
             document[name] = value
-    if state.recent:
-        document["recent"] = state.recent
+    for name in ("recent", "evicted"):
+        if names := getattr(state, name):
+            document[name] = names
     if state.failure is not None:
         document["failure"] = [state.failure.call, state.failure.count]
     return json.dumps(document, separators=(",", ":"))
@@ -160,19 +227,23 @@ def from_text(text: str) -> State:
             turn=int(document["turn"]),
             label=document.get("label"),
             loadout=document.get("loadout"),
-            leases=tuple(
-                Lease(
-                    subject=Ref.parse(item["subject"]),
-                    until=Until(item["until"], item.get("turns", 0)),
-                    because=Because(item["because"]),
-                    loaded_turn=item["loaded"],
-                    used_turn=item["used"],
-                    minus=frozenset(item.get("minus", ())),
-                )
-                for item in document["leases"]
-            ),
+            leases=tuple(_lease_of(item) for item in document["leases"]),
             recent=tuple(document.get("recent", ())),
-            failure=Failure(call=failure[0], count=failure[1]) if failure else None,
+            evicted=tuple(document.get("evicted", ())),
+            failure=Failure(call=str(failure[0]), count=int(failure[1])) if failure else None,
         )
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError) as error:
         raise ValueError(f"not a session state: {error!r}") from error
+
+
+def _lease_of(item: dict[str, Any]) -> Lease:
+    if item["until"] not in KINDS:
+        raise ValueError(f"not a session state: until {item['until']!r}")
+    return Lease(
+        subject=Ref.parse(item["subject"]),
+        until=Until(item["until"], int(item.get("turns", 0))),
+        because=Because(item["because"]),
+        loaded_turn=int(item["loaded"]),
+        used_turn=int(item["used"]),
+        minus=frozenset(item.get("minus", ())),
+    )

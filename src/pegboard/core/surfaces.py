@@ -42,7 +42,11 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """Hold what goes to the model at one step (F1); ``tools`` includes the meta-tools, in order."""
+    """Hold what goes to the model at one step (F1); ``tools`` includes the meta-tools, in order.
+
+    ``loadout`` is the session's active loadout (L7), ``shrunk`` the one that narrows what is out
+    from the start to fit the budget (S9).
+    """
 
     agent: str
     session: str | None
@@ -52,6 +56,8 @@ class Surface:
     suffix: str = ""
     policy: str = ""
     focus: JsonObject | None = None
+    loadout: str | None = None
+    shrunk: str | None = None
     count: Callable[[], Costs] | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pegboard.core.agents import Activation
+from pegboard.core.catalog import Ref
 from pegboard.core.commands import Command, Outcome
-from pegboard.core.leases import Until
+from pegboard.core.leases import UNLOAD, Lease, Until
 from pegboard.core.permissions import Access
 from pegboard.core.sessions import State
 from pegboard.core.tools import JsonObject, Tool
@@ -117,6 +118,11 @@ class Dialect(Protocol):
         """Return how long loads stand by default."""
         ...
 
+    @property
+    def hints(self) -> Literal["plugins", "tools"]:
+        """Return whether a gateway hints plugins, one line each, or tools, in the richest tier that fits (F2)."""
+        ...
+
     def tools(self, view: View) -> tuple[Tool, ...]:
         """Return the definitions of the meta-tools."""
         ...
@@ -155,6 +161,11 @@ def schema_of(tool: Tool) -> JsonObject:
         "description": tool.description,
         "inputSchema": tool.input_schema,
     }
+
+
+def lease_on(subject: Ref) -> Lease:
+    """Return a lease that stands for everything of a subject, to ask what that is."""
+    return Lease(subject=subject, until=UNLOAD)
 
 
 def with_hints(text: str, hints: tuple[str, ...]) -> str:

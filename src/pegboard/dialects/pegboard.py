@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pegboard.core.agents import Activation
 from pegboard.core.commands import FINE, Item, Load, Outcome, Unload
 from pegboard.core.hints import first_sentence
-from pegboard.core.leases import IDLE_TURNS, TURN, UNLOAD, Lease, Until
+from pegboard.core.leases import IDLE_TURNS, TURN, UNLOAD, Until
 from pegboard.core.resolving import outs_of
 from pegboard.core.sessions import leased_tools
 from pegboard.core.tools import JsonObject, Tool
@@ -18,6 +18,7 @@ from pegboard.dialects.names import (
     Payload,
     Search,
     View,
+    lease_on,
     meta_tool,
     schema_of,
     with_hints,
@@ -35,6 +36,7 @@ class PegboardDialect:
     name = "pegboard"
     activation: Activation | None = None
     lease = UNLOAD
+    hints: Literal["plugins", "tools"] = "plugins"
 
     def tools(self, view: View) -> tuple[Tool, ...]:
         """Return the three definitions; hints stand in that of ``load_tools``."""
@@ -117,8 +119,7 @@ def _load_payload(view: View, outcome: Outcome | None) -> Payload:
     for item in _items(outcome):
         entry = _item(item)
         if item.status in FINE and item.subject is not None:
-            probe = Lease(subject=item.subject, until=UNLOAD)
-            fresh = [t for t, _ in leased_tools(view.access, probe) if t.id in outs]
+            fresh = [t for t, _ in leased_tools(view.access, lease_on(item.subject)) if t.id in outs]
             entry["tools"] = [schema_of(t) for t in fresh if t.id not in schemas]
             schemas.update((tool.id, tool) for tool in fresh)
         items.append(entry)

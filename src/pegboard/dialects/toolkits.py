@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pegboard.core.agents import Activation
-from pegboard.core.commands import Item, Load, Unload
+from pegboard.core.commands import Load, Outcome, Unload
 from pegboard.core.leases import UNLOAD
 from pegboard.core.naming import one_line
+from pegboard.core.resolving import from_start
 from pegboard.core.sessions import heal
 from pegboard.core.tools import JsonObject, Tool
 from pegboard.dialects.names import (
@@ -30,6 +31,7 @@ class ToolkitsDialect:
     name = "toolkits"
     activation: Activation | None = "next_request"
     lease = UNLOAD
+    hints: Literal["plugins", "tools"] = "plugins"
 
     def tools(self, view: View) -> tuple[Tool, ...]:
         """Return the three definitions; hints stand in that of ``load_tools``."""
@@ -64,8 +66,7 @@ class ToolkitsDialect:
             return refused
         subject = f"toolkit:{known}"
         done = yield Load(names=(subject,)) if name == "load_tools" else Unload(names=(subject,))
-        item = done.outcome.items[0] if done.outcome is not None else None
-        return _answer(done.view, str(known), item)
+        return _answer(done.view, str(known), done.outcome)
 
 
 def allowed(view: View) -> tuple[str, ...]:
@@ -77,8 +78,7 @@ def loaded(view: View) -> tuple[str, ...]:
     """Return the toolkits that are loaded, in the order in which they were allowed."""
     state = heal(view.access, view.state)
     held = {lease.subject.name for lease in state.leases if lease.subject.kind == "toolkit"}
-    held |= set(view.access.agent.initial_toolkits)
-    return tuple(name for name in allowed(view) if name in held)
+    return tuple(name for name in allowed(view) if name in held or from_start(view.access, name))
 
 
 def _listing(view: View) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _listing(view: View) -> dict[str, Any]:
                 "description": one_line(view.access.toolkit(name).description),
                 "tool_names": _tool_names(view, name),
                 "loaded": name in out,
-                "sticky": name in view.access.agent.initial_toolkits,
+                "sticky": from_start(view.access, name),
             }
             for name in allowed(view)
         ],
@@ -134,16 +134,17 @@ def _unreachable(view: View, asked: str, known: str | None) -> Payload | None:
     return _payload(view, asked, status, message, allowed_toolkits=list(names))
 
 
-def _answer(view: View, toolkit: str, item: Item | None) -> Payload:
-    if item is None:
+def _answer(view: View, toolkit: str, outcome: Outcome | None) -> Payload:
+    if outcome is None or not outcome.items:
         return _payload(view, toolkit, "error", "Nothing was done.")
+    item = outcome.items[0]
     if item.status == "not_found":
         names = allowed(view)
         message = f"Toolkit '{toolkit}' is not allowed for this agent."
         return _payload(view, toolkit, "not_allowed", message, allowed_toolkits=list(names))
     extra: dict[str, Any] = dict(item.details)
     if item.status in _TAKES_EFFECT:
-        extra["takes_effect"] = "next_request"
+        extra["takes_effect"] = outcome.takes_effect
     schemas: tuple[Tool, ...] = ()
     if item.status in ("loaded", "already_loaded"):
         entries = view.access.toolkits.get(toolkit, ())

@@ -170,7 +170,7 @@ def _beside(folder: str | None, module_name: str) -> Generator[None]:
             yield
             return
         mine = _loaded_beside.setdefault(folder, {})
-        hidden = {name: m for name, m in sys.modules.items() if _hides(name, m, folder, module_name, mine)}
+        hidden = {name: m for name, m in list(sys.modules.items()) if _hides(name, m, folder, module_name, mine)}
         for name in hidden:
             del sys.modules[name]
         sys.modules.update(mine)

@@ -1,0 +1,264 @@
+"""The dialect of seed 003: plugins are discovered, read about and activated, in text for people and models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pegboard.core.agents import Activation
+from pegboard.core.commands import Item, Load
+from pegboard.core.hints import first_sentence
+from pegboard.core.leases import UNLOAD
+from pegboard.core.loadouts import CATEGORIES, merge
+from pegboard.core.naming import did_you_mean, one_line
+from pegboard.core.narrowing import left_out, may_bring
+from pegboard.core.resolving import outs_of
+from pegboard.core.sessions import heal
+from pegboard.core.toolbelts import Names, active_of, discoverable_of
+from pegboard.core.tools import JsonObject, Plugin, Tool
+from pegboard.dialects.names import READ_ONLY, Conversation, Payload, View, meta_tool, with_hints
+
+PAGE = 10
+"""Plugins on a page."""
+FUNCTIONS = 5
+DESCRIPTION = 80
+OTHER = "Other"
+"""What plugins without a category are listed under."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """Hold a plugin of which the session can have something: what is out of it, and what is not."""
+
+    plugin: Plugin
+    out: tuple[Tool, ...]
+    rest: tuple[Tool, ...]
+
+    @property
+    def category(self) -> str:
+        """Return its category, or that of plugins without one."""
+        return self.plugin.category or OTHER
+
+    @property
+    def active(self) -> bool:
+        """Return whether all that the session can have of it is out."""
+        return bool(self.out) and not self.rest
+
+
+class DiscoveryDialect:
+    """Offer ``capability_list``, ``discover_tools``, ``activate_tool`` and lists of categories and loadouts."""
+
+    name = "discovery"
+    activation: Activation | None = None
+    lease = UNLOAD
+    hints: Literal["plugins", "tools"] = "plugins"
+
+    def tools(self, view: View) -> tuple[Tool, ...]:
+        """Return the five definitions; hints stand in that of ``activate_tool``."""
+        text = {"type": "string"}
+        return (
+            meta_tool("capability_list", "List the plugins that are active, and how many more there are.",
+                      annotations=READ_ONLY),
+            meta_tool(
+                "discover_tools",
+                f"List plugins that can be activated, {PAGE} a page. Look here before saying that something "
+                "cannot be done.",
+                {"category": text, "keyword": text, "page": {"type": "integer", "minimum": 1}},
+                annotations=READ_ONLY,
+            ),
+            meta_tool(
+                "activate_tool",
+                with_hints("Activate one plugin by its name." + (" Available:" if view.hints else ""), view.hints),
+                {"plugin": {**text, "description": "Name of the plugin."}},
+                required=("plugin",),
+            ),
+            meta_tool("list_tool_categories", "List the categories of plugins.", annotations=READ_ONLY),
+            meta_tool("list_toolbelts", "List the loadouts: which plugins each makes active or discoverable.",
+                      annotations=READ_ONLY),
+        )  # fmt: skip
+
+    def run(self, view: View, name: str, arguments: JsonObject) -> Conversation:
+        """Carry a call through."""
+        match name:
+            case "capability_list":
+                return Payload(value=_capabilities(view))
+            case "discover_tools":
+                return _discovered(view, arguments)
+            case "list_tool_categories":
+                return Payload(value=_categories(view))
+            case "list_toolbelts":
+                return Payload(value=_toolbelts(view))
+            case _:
+                asked = str(arguments["plugin"])
+                done = yield Load(names=(f"plugin:{asked}",))
+                items = done.outcome.items if done.outcome is not None else ()
+                return _activated(done.view, asked, items[0] if items else None)
+
+
+# -- what there is ---------------------------------------------------------------------------------
+
+
+def known(view: View) -> tuple[Known, ...]:
+    """Return every plugin of which the session can have something, by name (P9)."""
+    access, state = view.access, heal(view.access, view.state)
+    outs = outs_of(access, state)
+    found: list[Known] = []
+    for plugin in access.world.catalog.plugins.values():
+        if not may_bring(access, state, plugin) or not access.may_hold(plugin):
+            continue
+        tools = [tool for tool in plugin.tools if access.permits(tool) and not left_out(access, state, tool)]
+        out = tuple(tool for tool in tools if tool.id in outs)
+        if tools or not plugin.tools:
+            found.append(Known(plugin=plugin, out=out, rest=tuple(t for t in tools if t.id not in outs)))
+    return tuple(sorted(found, key=lambda one: (one.plugin.name.casefold(), one.plugin.name)))
+
+
+def _capabilities(view: View) -> str:
+    all_ = known(view)
+    active = [one for one in all_ if one.out]
+    more = sum(not one.active for one in all_)
+    lines = ["## Active plugins", *(_line(one, one.out) for one in active)] if active else ["No plugin is active."]
+    lines.append("")
+    lines.append(
+        f"{_count(more, 'plugin')} more can be activated: see discover_tools." if more else "Nothing else is available."
+    )
+    return "\n".join(lines)
+
+
+def _discovered(view: View, arguments: JsonObject) -> Payload:
+    """List what is not active, or say why there is nothing to list."""
+    waiting = [one for one in known(view) if not one.active]
+    category = one_line(str(arguments.get("category") or ""), limit=100)
+    keyword = one_line(str(arguments.get("keyword") or ""), limit=100)
+    page = int(arguments.get("page", 1))
+    if category and category.casefold() not in (name.casefold() for name in _names_of_categories(view)):
+        names = ", ".join(_names_of_categories(view))
+        hint = did_you_mean(category, _names_of_categories(view))
+        return Payload(value=f"There is no category '{category}'. {hint} Categories: {names}.", is_error=True)
+    if not waiting:
+        return Payload(value="Every plugin that is available is active already.")
+    found = [one for one in waiting if _fits(one, category, keyword)]
+    if not found:
+        return Payload(value=f"No plugin that is not active fits{_said(category, keyword)}. Try other words.")
+    pages = -(-len(found) // PAGE)
+    if page > pages:
+        return Payload(value=f"There is no page {page}: there are {_count(pages, 'page')}.", is_error=True)
+    shown = found[(page - 1) * PAGE : page * PAGE]
+    more = f" Go on with page {page + 1}." if page < pages else ""
+    lines = ["## Plugins that can be activated", *(line for one in shown for line in _entry(one))]
+    lines += ["", f"Page {page}/{pages}, {_count(len(found), 'plugin')}.{more} Activate one with activate_tool."]
+    return Payload(value="\n".join(lines))
+
+
+def _fits(one: Known, category: str, keyword: str) -> bool:
+    if category and one.category.casefold() != category.casefold():
+        return False
+    texts = [one.plugin.name, one.plugin.description]
+    texts += [text for tool in one.rest for text in (tool.name, tool.description)]
+    return all(word in " ".join(texts).casefold() for word in keyword.casefold().split())
+
+
+def _said(category: str, keyword: str) -> str:
+    return (f" category '{category}'" if category else "") + (f" keyword '{keyword}'" if keyword else "")
+
+
+def _entry(one: Known) -> Iterator[str]:
+    """Yield a plugin and the first of its tools that are not out."""
+    yield _line(one, one.rest)
+    for tool in one.rest[:FUNCTIONS]:
+        yield _function(tool)
+    if len(one.rest) > FUNCTIONS:
+        yield f"  - and {len(one.rest) - FUNCTIONS} more"
+
+
+def _line(one: Known, tools: Sequence[Tool]) -> str:
+    total = len(one.out) + len(one.rest)
+    if not total:
+        count = "tools not known yet"
+    elif len(tools) == total:
+        count = _count(total, "tool")
+    else:
+        count = f"{len(one.out)} of {total} tools active"
+    what = one_line(one.plugin.description, limit=DESCRIPTION)
+    fault = next((v.unavailable for v in one.plugin.variants.values() if v.unavailable), "")
+    away = f" (not available now: {one_line(fault, limit=DESCRIPTION)})" if fault else ""
+    return f"- **{one_line(one.plugin.name)}** ({one.category}, {count}){f': {what}' if what else ''}{away}"
+
+
+def _function(tool: Tool) -> str:
+    what = one_line(first_sentence(tool.description), limit=DESCRIPTION)
+    return f"  - `{tool.wire}`{f': {what}' if what else ''}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+# -- activation ------------------------------------------------------------------------------------
+
+
+def _activated(view: View, asked: str, item: Item | None) -> Payload:
+    name = item.subject.name if item is not None and item.subject is not None else one_line(asked, limit=100)
+    match item.status if item is not None else "error":
+        case "loaded" | "already_loaded":
+            outs = outs_of(view.access, heal(view.access, view.state))
+            plugin = view.access.world.catalog.plugins[name]
+            tools = tuple(tool for tool in plugin.tools if tool.id in outs)
+            if item is not None and item.status == "already_loaded":
+                return Payload(value=f"Plugin '{name}' is already loaded and available.", schemas=tools)
+            lines = (f"Activated plugin '{name}' with {_count(len(tools), 'tool')}:", *map(_function, tools))
+            return Payload(value="\n".join(lines), schemas=tools)
+        case "not_found" if item is None or item.subject is None:
+            return Payload(value=f"Plugin '{name}' was not found. See discover_tools for what there is.", is_error=True)
+        case _:
+            return Payload(value=item.message if item is not None else "Nothing was done.", is_error=True)
+
+
+# -- categories and loadouts -----------------------------------------------------------------------
+
+
+def _names_of_categories(view: View) -> tuple[str, ...]:
+    """Return the 13 categories, then those of authors, then that of plugins without one."""
+    own = sorted({one.category for one in known(view)} - {*CATEGORIES, OTHER})
+    return (*CATEGORIES, *own, OTHER)
+
+
+def _categories(view: View) -> str:
+    all_ = known(view)
+    lines = ["## Categories"]
+    for name in _names_of_categories(view):
+        held = [one for one in all_ if one.category.casefold() == name.casefold()]
+        if held or name in CATEGORIES:
+            active = sum(one.active for one in held)
+            names = f": {_listed(one.plugin.name for one in held)}" if held else ""
+            lines.append(f"- **{one_line(name)}** ({_count(len(held), 'plugin')}, {active} active){names}")
+    return "\n".join(lines)
+
+
+def _toolbelts(view: View) -> str:
+    """List the loadouts over the plugins that the agent may have; of others nothing is said (P9)."""
+    access = view.access
+    plugins = {p.name: p.category for p in access.world.catalog.plugins.values() if access.may_hold(p)}
+    listed = Names(plugins.items())
+    folds = {name.casefold(): name for name in plugins}
+    lines = ["## Loadouts"]
+    for loadout in access.world.loadouts.values():
+        merged = merge(loadout.name, access.world.loadouts)
+        active = active_of(merged, listed)
+        discoverable = discoverable_of(merged, listed)
+        disabled = [folds[fold] for fold in merged.disabled if fold in folds]
+        parent = f", extends {one_line(loadout.parent)}" if loadout.parent else ""
+        now = ", active now" if (view.state.loadout or "").casefold() == loadout.name.casefold() else ""
+        parts = (
+            f"{len(active)} active",
+            f"{len(discoverable)} discoverable",
+            f"categories: {_listed(loadout.categories)}" if loadout.categories else "",
+            f"disabled: {_listed(disabled)}" if disabled else "",
+        )
+        lines.append(f"- **{one_line(loadout.name)}**{parent}{now}: {'; '.join(filter(None, parts))}")
+    return "\n".join(lines)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(one_line(name) for name in names)

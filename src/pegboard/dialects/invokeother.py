@@ -1,0 +1,119 @@
+"""The dialect of seed 002: one meta-tool that loads, unloads and falls back to everything."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pegboard.core.agents import Activation
+from pegboard.core.commands import FINE, Fallback, Item, Load, Outcome, Unload
+from pegboard.core.leases import IDLE_TURNS, Until
+from pegboard.core.sessions import leased_tools
+from pegboard.core.tools import JsonObject, Tool
+from pegboard.dialects.names import Conversation, Payload, View, lease_on, meta_tool, with_hints
+
+NAME = "invokeother_tool"
+_DISABLED = frozenset({"denied_switch", "denied_default", "denied_loadout"})
+
+
+class InvokeOtherDialect:
+    """Offer ``invokeother_tool``: names are separated by commas, leases are idle ones."""
+
+    name = "invokeother"
+    activation: Activation | None = None
+    lease = Until("idle", IDLE_TURNS)
+    hints: Literal["plugins", "tools"] = "tools"
+
+    def tools(self, view: View) -> tuple[Tool, ...]:
+        """Return the definition; hints stand in it."""
+        text = (
+            "Manage tools on demand. load: take tools out by name, separated by commas; they go again after some "
+            "turns without use. unload: hang tools back. fallback: take out everything for this turn only."
+        )
+        properties = {"mode": {"enum": ["load", "unload", "fallback"]}, "query": {"type": "string"}}
+        described = with_hints(text + (" Not loaded:" if view.hints else ""), view.hints)
+        return (meta_tool(NAME, described, properties, required=("mode",)),)
+
+    def run(self, view: View, name: str, arguments: JsonObject) -> Conversation:  # noqa: ARG002
+        """Carry a call through."""
+        mode = str(arguments["mode"])
+        if mode == "fallback":
+            done = yield Fallback()
+            return _fallback(done.outcome)
+        names = tuple(part.strip() for part in str(arguments.get("query", "")).split(",") if part.strip())
+        if not names:
+            message = f"No tools specified to {mode}. Give their names, separated by commas."
+            return Payload(value={"success": False, "message": message}, is_error=True)
+        done = yield Load(names=names) if mode == "load" else Unload(names=names)
+        return _answer(done.view, done.outcome, mode)
+
+
+def _answer(view: View, outcome: Outcome | None, mode: str) -> Payload:
+    items = outcome.items if outcome is not None else ()
+    done = f"{mode}ed"
+    fine = [item for item in items if item.status in FINE]
+    changed = [item.name for item in fine if item.status != "not_loaded"]
+    errors = [_error(view, item) for item in items if item.status not in FINE]
+    value: dict[str, Any] = {"success": bool(fine), done: changed}
+    if errors:
+        value["errors"] = errors
+    value["message"] = _message(mode, changed, fine, errors)
+    return Payload(value=value, is_error=not fine, schemas=_schemas(view, fine) if mode == "load" else ())
+
+
+def _message(mode: str, changed: list[str], fine: list[Item], errors: list[str]) -> str:
+    if errors and not fine:
+        return f"Failed to {mode} any tools"
+    if errors:
+        return f"{mode.capitalize()}ed {len(changed)} tools with {len(errors)} errors"
+    if not changed:
+        return f"Not loaded: {', '.join(item.name for item in fine)}"
+    return f"Successfully {mode}ed: {', '.join(changed)}"
+
+
+def _error(view: View, item: Item) -> str:
+    match item.status:
+        case "not_found" if _switched_off(view, item.name):
+            return f"{item.name} is disabled in config (enabled=false)"
+        case "not_found":
+            return f"{item.name} not found"
+        case "sticky":
+            return f"{item.name} is essential and cannot be unloaded"
+        case _:
+            return f"{item.name}: {item.message}"
+
+
+def _switched_off(view: View, name: str) -> bool:
+    """Return whether the agent is granted what is off; of anything else it must not learn (P9)."""
+    catalog = view.access.world.catalog
+    plugin = catalog.plugins.get(name)
+    tool = catalog.find_tool(name) if plugin is None else next(iter(plugin.tools), None)
+    if tool is None:
+        return False
+    codes = {reason.code for reason in view.access.decide(tool).reasons}
+    return any(code.startswith("granted_") for code in codes) and bool(codes & _DISABLED)
+
+
+def _schemas(view: View, fine: list[Item]) -> tuple[Tool, ...]:
+    found = (
+        tool
+        for item in fine
+        if item.subject is not None
+        for tool, _ in leased_tools(view.access, lease_on(item.subject))
+    )
+    return tuple({tool.id: tool for tool in found}.values())
+
+
+def _fallback(outcome: Outcome | None) -> Payload:
+    if outcome is None or outcome.status == "refused":
+        message = outcome.message if outcome is not None else "Nothing was done."
+        return Payload(value={"success": False, "message": message}, is_error=True)
+    item = outcome.items[0]
+    value: dict[str, Any] = {
+        "success": True,
+        "loaded": [tool.wire for tool in outcome.added],
+        "total_active": item.details["out"],
+        "message": item.message,
+    }
+    if item.details["left_out"]:
+        value["left_out"] = item.details["left_out"]
+    return Payload(value=value, schemas=outcome.added)

@@ -1,0 +1,116 @@
+"""What a call by a model comes to, before anything runs."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from states import Desk, access_of, plugin, toolkit
+
+from pegboard.core.calls import LoadFirst, Refuse, Run, answer, find_called, plan_call
+from pegboard.core.leases import UNLOAD
+from pegboard.core.sessions import DEFAULT
+
+
+def desk_of(**changes: Any) -> Desk:
+    plugins = (plugin("file", "read"), plugin("git", "log", "Diff", kind="server"), plugin("off", "never"))
+    return Desk(access_of(*plugins, **{"static": ["file"], "discoverable": ("git",), **changes}))
+
+
+def test_a_tool_that_is_out_runs_under_the_overrides_of_its_entry() -> None:
+    """X1: by its wire name, its id, or its own name."""
+    desk = desk_of(static=[("file", {"root": "x"})])
+    for name in ("read", "file/read", "READ"):
+        plan = plan_call(desk.access, desk.state, name)
+        assert isinstance(plan, Run)
+        assert (plan.out.tool.id, plan.out.overrides) == ("file/read", {"root": "x"})
+
+
+@pytest.mark.parametrize("then", ["schema", "run"])
+@pytest.mark.parametrize("name", ["git__log", "git/log", "log", "GIT__LOG", "git__diff"])
+def test_a_permitted_tool_that_is_not_loaded_is_loaded_first(name: str, then: Any) -> None:
+    """X1, MI16: it alone; what follows is the agent's choice."""
+    desk = desk_of(unloaded_call=then)
+    plan = plan_call(desk.access, desk.state, name)
+    assert isinstance(plan, LoadFirst)
+    assert (plan.tool.plugin, plan.then) == ("git", then)
+    desk.load(f"tool:{plan.tool.id}")
+    assert desk.out == ["read", plan.tool.wire]
+    assert isinstance(plan_call(desk.access, desk.state, name), Run)
+
+
+def test_a_call_that_loads_leases_the_tool_and_not_its_toolkit() -> None:
+    """X1: the toolkit stays as it was."""
+    access = access_of(plugin("git", "log", "diff"), toolkits=[toolkit("review", "git")], allowed_toolkits=("review",))
+    plan = plan_call(access, DEFAULT, "log")
+    assert isinstance(plan, LoadFirst)
+    desk = Desk(access)
+    desk.load(f"tool:{plan.tool.id}")
+    assert desk.out == ["log"]
+
+
+def test_an_agent_may_refuse_calls_of_what_is_not_loaded() -> None:
+    """X1: reject."""
+    plan = plan_call(desk_of(unloaded_call="reject").access, DEFAULT, "log")
+    assert isinstance(plan, Refuse)
+    assert (plan.status, plan.message, plan.reason.code) == (
+        "not_loaded", "'git__log' is not loaded. Load it first.", "not_loaded",
+    )  # fmt: skip
+
+
+def test_a_denied_and_an_unknown_tool_look_the_same_and_the_reason_is_kept_for_the_audit() -> None:
+    """P3, P9: not_found; only the reason differs."""
+    access = desk_of(switches={"git": False}).access
+    plans = {name: plan_call(access, DEFAULT, name) for name in ("git__log", "never", "nothing")}
+    codes: list[str] = []
+    for name, plan in plans.items():
+        assert isinstance(plan, Refuse)
+        assert (plan.status, plan.message, plan.tool) == ("not_found", f"Tool '{name}' was not found.", None)
+        codes.append(plan.reason.code)
+    assert codes == ["denied_switch", "not_granted", "unknown"]
+
+
+def test_a_revoked_permission_binds_the_next_call() -> None:
+    """P4, P3: although the lease still stands in the state."""
+    desk = desk_of()
+    desk.load("git", until=UNLOAD)
+    plan = plan_call(desk_of(discoverable=()).access, desk.state, "git__log")
+    assert isinstance(plan, Refuse)
+
+
+def test_what_is_denied_hides_nothing_that_is_permitted() -> None:
+    """P9: a name is taken as if there were no denied tool of that name."""
+    twice = access_of(plugin("a", "log", prefix="a"), plugin("b", "log", prefix="b"), discoverable=("b",))
+    found = find_called(twice, "log")
+    assert found is not None
+    assert found.id == "b/log"
+    both = access_of(plugin("a", "log", prefix="a"), plugin("b", "log", prefix="b"), discoverable=("*",))
+    assert find_called(both, "log") is None
+    cased = access_of(plugin("a", "Log"), plugin("b", "log"), discoverable=("b",))
+    found = find_called(cased, "Log")
+    assert found is not None
+    assert found.id == "b/log"
+
+
+def test_a_tool_that_is_out_and_unavailable_says_what_to_do() -> None:
+    """P6: not as if it were unknown."""
+    access = access_of(plugin("git", "log").with_fault("", "Start the server."), static=["git"])
+    plan = plan_call(access, DEFAULT, "log")
+    assert isinstance(plan, Refuse)
+    assert (plan.status, plan.message) == ("tool_unavailable", "'log' is not available now: Start the server.")
+
+
+@given(name=st.text(max_size=300))
+def test_any_name_can_be_called(name: str) -> None:
+    """P9: whatever a model makes up is answered, and shortly."""
+    plan = plan_call(desk_of().access, DEFAULT, name)
+    assert not isinstance(plan, Refuse) or len(plan.message) < 130
+
+
+def test_an_answer_to_what_did_not_run_is_an_error_with_its_data_as_a_second_block() -> None:
+    """X1: is_error, so that a client does not validate it as a result."""
+    alone, more = answer("refused", "No."), answer("not_loaded", "Loaded now.", data={"name": "é"})
+    assert (alone.is_error, alone.status, alone.result.content) == (True, "refused", ({"type": "text", "text": "No."},))
+    assert more.is_error
+    assert json.loads(more.result.content[1]["text"]) == {"name": "é"}

@@ -1,0 +1,173 @@
+"""Every plugin and tool known."""
+
+import re
+from time import process_time
+
+import pytest
+from builders import plugin, tool
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pegboard.core.catalog import Catalog, Ref, split_kind
+from pegboard.core.tools import Manifest, Plugin
+
+NAMES = st.text(alphabet="abAB_-./ é", min_size=1, max_size=6)
+
+
+def wires(catalog: Catalog) -> list[str]:
+    return [held.wire for held in catalog]
+
+
+def test_tools_of_servers_carry_the_name_of_their_plugin_and_others_do_not() -> None:
+    """G10: `{plugin}__{tool}` for servers, the function's own name for other plugins."""
+    catalog = Catalog([plugin("git", "log", kind="server"), plugin("notes", "add"), plugin("x", "go", prefix="gh")])
+    assert wires(catalog) == ["git__log", "add", "gh__go"]
+
+
+def test_a_tool_is_found_by_its_wire_name_its_id_and_its_own_name() -> None:
+    catalog = Catalog([plugin("git", "log", kind="server")])
+    (log,) = catalog
+    assert catalog.by_wire("git__log") is log
+    assert catalog.by_id("git/log") is log
+    assert catalog.find_tool("log") is log
+    assert catalog.find_tool("git__log") is log
+    assert catalog.by_id("log") is catalog.by_id("git/none") is catalog.by_id("no/log") is None
+
+
+def test_an_own_name_that_two_tools_have_names_neither() -> None:
+    catalog = Catalog([plugin("git", "log", kind="server"), plugin("svn", "log", kind="server")])
+    assert catalog.find_tool("log") is None
+    assert [held.id for held in catalog.named("log")] == ["git/log", "svn/log"]
+
+
+def test_the_later_of_two_tools_with_one_wire_name_is_left_out_and_both_are_reported() -> None:
+    """G10: two equal wire names are an error that names both; the list goes on."""
+    catalog = Catalog([plugin("one", "read", "write"), plugin("two", "read", "list")])
+    assert wires(catalog) == ["read", "write", "list"]
+    ((clash),) = catalog.clashes
+    assert (clash.wire, clash.first, clash.second) == ("read", "one/read", "two/read")
+
+
+def test_a_clash_stays_reported_when_other_plugins_change() -> None:
+    """G10: a clash is not forgotten while it lasts."""
+    catalog = Catalog([plugin("one", "read"), plugin("two", "read"), plugin("three")])
+    for changed in (plugin("three", "list"), plugin("four", "write")):
+        catalog = catalog.with_plugins([changed])
+        assert [clash.second for clash in catalog.clashes] == ["two/read"]
+
+
+def test_a_tool_whose_fault_is_reported_keeps_its_clash() -> None:
+    """G10: what a manifest still lists is still in the way."""
+    two = plugin("two").with_manifest("", Manifest(tools=(tool("two/read"), tool("two/list"))))
+    catalog = Catalog([plugin("one", "read"), two])
+    catalog = catalog.with_plugins([catalog.plugins["two"].with_fault("", "down")])
+    assert [clash.second for clash in catalog.clashes] == ["two/read"]
+
+
+def test_a_tool_returns_when_the_one_that_had_its_name_goes() -> None:
+    """G10: left out is not lost."""
+    catalog = Catalog([plugin("one", "read", "write"), plugin("two", "read")])
+    catalog = catalog.with_plugins([plugin("one", "write")])
+    assert catalog.clashes == ()
+    assert {held.id for held in catalog} == {"one/write", "two/read"}
+
+
+def test_of_two_plugins_with_one_name_the_later_counts() -> None:
+    """Plugins of the configuration shadow registered ones, and leave nothing of them behind."""
+    catalog = Catalog([plugin("file", "read", "old"), plugin("file", "read", "new")])
+    assert wires(catalog) == ["read", "new"]
+    assert catalog.clashes == ()
+    assert catalog.by_wire("old") is None
+
+
+def test_slashes_in_names_never_make_two_tools_of_one_id() -> None:
+    """G10: an id names one tool, whatever the plugins are called."""
+    catalog = Catalog([plugin("a", "b/c", "d", kind="server"), plugin("a/b", "c", "d", kind="server")])
+    assert [(clash.first, clash.second) for clash in catalog.clashes] == [("a/b/c", "a/b/c")]
+    for held in catalog:
+        assert catalog.by_id(held.id) is held
+
+
+def test_a_changed_plugin_keeps_its_place() -> None:
+    """F1: what stands in front of a change does not move."""
+    catalog = Catalog([plugin("a", "x"), plugin("b", "y"), plugin("c", "z")])
+    changed = catalog.with_plugins([plugin("b", "y2"), plugin("d", "w")])
+    assert wires(changed) == ["x", "y2", "z", "w"]
+    assert wires(catalog) == ["x", "y", "z"]
+    assert len(changed) == 4
+
+
+def test_a_name_is_found_whatever_its_case() -> None:
+    catalog = Catalog([plugin("Git", "Git_Log", kind="server"), plugin("GIT")])
+    assert catalog.find_folded("git") == ("Git", "GIT")
+    assert set(catalog.find_folded("GIT__git_log")) == {"Git__Git_Log"}
+    assert catalog.find_folded("none") == ()
+
+
+def test_a_category_holds_its_plugins_whatever_its_case() -> None:
+    """L4: an author's own categories count like the thirteen."""
+    catalog = Catalog([plugin("a", category="Billing"), plugin("b", category="billing"), plugin("c")])
+    assert [held.name for held in catalog.category("BILLING")] == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", ["toolkit", "plugin", "tool", "category"])
+def test_a_reference_is_read_as_it_was_written(kind: str) -> None:
+    ref = Ref.parse(f"{kind}:a:b")
+    assert str(ref) == f"{kind}:a:b"
+    assert split_kind(str(ref)) == (kind, "a:b")
+
+
+@pytest.mark.parametrize("text", ["", "git", "server:git", "tool:", ":x"])
+def test_anything_else_is_no_reference(text: str) -> None:
+    with pytest.raises(ValueError, match="not a reference"):
+        Ref.parse(text)
+
+
+@st.composite
+def catalogs(draw: st.DrawFn) -> list[Plugin]:
+    names = draw(st.lists(NAMES, max_size=5))
+    return [
+        plugin(
+            name,
+            *draw(st.lists(NAMES, max_size=5)),
+            kind=draw(st.sampled_from(["server", "python"])),
+            prefix=draw(st.none() | st.sampled_from(["", "gh"])),
+        )
+        for name in names
+    ]
+
+
+@given(catalogs())
+def test_wire_names_are_valid_distinct_and_lead_back(plugins: list[Plugin]) -> None:
+    """G10: at most 64 characters, collision-free but for what is reported, reversible."""
+    catalog = Catalog(plugins)
+    names = wires(catalog)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names)
+    assert len(set(names)) == len(names) == len(catalog) == len({held.id for held in catalog})
+    given_ = sum(len(held.tools) for held in {held.name: held for held in plugins}.values())
+    assert len(catalog) + len(catalog.clashes) == given_
+    for held in catalog:
+        assert catalog.by_wire(held.wire) is held
+        assert catalog.by_id(held.id) is held
+
+
+@given(catalogs())
+def test_building_a_catalog_anew_changes_nothing(plugins: list[Plugin]) -> None:
+    """G10: stable."""
+    catalog = Catalog(plugins)
+    again = catalog.with_plugins([])
+    assert list(again) == list(catalog)
+    assert set(again.clashes) == set(catalog.clashes)
+
+
+def test_a_catalog_of_100_000_tools_is_built_in_less_than_a_second() -> None:
+    """§3: the cost of a large catalog is paid once."""
+    names = [f"tool_{n}" for n in range(100)]
+    plugins = [plugin(f"p{n}", *names, kind="server") for n in range(1000)]
+
+    def build() -> float:
+        start = process_time()
+        assert len(Catalog(plugins)) == 100_000
+        return process_time() - start
+
+    assert min(build() for _ in range(3)) < 1.0

@@ -1,0 +1,144 @@
+"""The same tool from two places, and two tools of one name."""
+
+from typing import Any
+
+import pytest
+from builders import access, plugin, toolkit, world
+
+from pegboard.core.conflicts import Conflict, conflict_of, equal, normalised
+from pegboard.core.masking import Masker
+from pegboard.core.permissions import Access
+from pegboard.core.resolving import outs_of
+from pegboard.core.sessions import State
+
+TYPES = {"port": "integer", "ratio": "number", "safe": "boolean", "host": "string", "tags": "array", "more": "object"}
+SQL = plugin("sql", "query", parameters=TYPES, secrets=frozenset({"db_url"}))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ({"port": 5}, {"port": "5"}),
+        ({"port": " 5 "}, {"port": 5}),
+        ({"ratio": 1}, {"ratio": "1.0"}),
+        ({"ratio": 0.5}, {"ratio": "0.50"}),
+        ({"safe": True}, {"safe": "TRUE"}),
+        ({"safe": False}, {"safe": "false"}),
+        ({"host": 5432}, {"host": "5432"}),
+        ({"port": 5, "host": "x"}, {"host": "x", "port": 5}),
+        ({"more": {"a": 1, "b": [2]}}, {"more": {"b": [2], "a": 1}}),
+        ({"unheard": 1}, {"unheard": 1}),
+        ({}, {}),
+    ],
+)
+def test_spellings_of_the_same_settings_are_equal(left: dict[str, Any], right: dict[str, Any]) -> None:
+    """T5, MR35, MR36: after normalisation: `5` and `"5"` for an int field, key order."""
+    assert equal(SQL, left, right)
+    assert equal(SQL, right, left)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ({"port": 5}, {"port": 6}),
+        ({"port": 5}, {"port": "five"}),
+        ({"port": 5}, {}),
+        ({"host": "a"}, {"host": "A"}),
+        ({"safe": True}, {"safe": "no"}),
+        ({"tags": ["a", "b"]}, {"tags": ["b", "a"]}),
+        ({"unheard": 5}, {"unheard": "5"}),
+    ],
+)
+def test_other_settings_are_not_equal(left: dict[str, Any], right: dict[str, Any]) -> None:
+    """T5: what differs after normalisation differs."""
+    assert not equal(SQL, left, right)
+    assert not equal(SQL, right, left)
+
+
+@pytest.mark.parametrize("value", ["", "x", "9" * 5000, "1e999", None, [], {}, True, float("inf")])
+@pytest.mark.parametrize("kind", [*TYPES, "unheard"])
+def test_normalising_never_raises(kind: str, value: object) -> None:
+    """T5: what cannot be read as the type stays as it is."""
+    assert equal(SQL, {kind: value}, {kind: value})
+    assert set(normalised(SQL, {kind: value})) == {kind}
+
+
+def static_and_toolkit(
+    static: dict[str, Any], candidate: dict[str, Any], masker: Masker | None = None
+) -> Conflict | None:
+    held = access(world(SQL, toolkits=[toolkit("data", ("sql", candidate))]), tools=[("sql", static)], allowed=["data"])
+    return found(held, "data", masker)
+
+
+def found(held: Access, name: str, masker: Masker | None = None) -> Conflict | None:
+    return conflict_of(held, outs_of(held, State()), held.toolkits[name], masker or Masker())
+
+
+def test_equal_settings_in_two_places_do_not_conflict() -> None:
+    """T5, MR33: one, the first kept."""
+    assert static_and_toolkit({"port": 5}, {"port": "5"}) is None
+    assert static_and_toolkit({}, {}) is None
+
+
+def test_different_settings_conflict_and_both_are_shown() -> None:
+    """T5, MR34: the tool and both overrides are named."""
+    conflict = static_and_toolkit({"port": 5}, {"port": 6})
+    assert conflict == Conflict(
+        tool="sql",
+        existing={"port": 5},
+        candidate={"port": 6},
+        message="conflicts: 'sql' is out already with other settings. Unload it first, or write the same settings "
+        "in both places.",
+    )
+
+
+def test_secrets_are_masked_in_a_conflict() -> None:
+    """T5, X5: declared secrets, values that came from the environment, and the userinfo of URLs."""
+    conflict = static_and_toolkit(
+        {"db_url": "postgres://ada:pw@db/x", "host": "hunter22", "port": 1},
+        {"db_url": "sqlite://", "host": "https://bob:pw@host/", "api_key": "k"},
+        Masker(["hunter22"]),
+    )
+    assert conflict is not None
+    assert conflict.existing == {"db_url": "***", "host": "***", "port": 1}
+    assert conflict.candidate == {"db_url": "***", "host": "https://***@host/", "api_key": "***"}
+
+
+def test_what_a_filter_leaves_out_does_not_conflict() -> None:
+    """T5: the same tool, not the same plugin."""
+    held = world(plugin("sql", "query", "drop"), toolkits=[toolkit("data", ("sql", {"port": 6}), "sql/drop")])
+    one = access(held, tools=[("sql", {"port": 5, "include_tools": ["query"]})], allowed=["data"])
+    other = world(
+        plugin("sql", "query", "drop"), toolkits=[toolkit("data", ("sql", {"port": 6, "include_tools": ["drop"]}))]
+    )
+    two = access(other, tools=[("sql", {"port": 5, "include_tools": ["query"]})], allowed=["data"])
+    assert found(one, "data") is not None
+    assert found(two, "data") is None
+
+
+def test_a_toolkit_that_wants_a_tool_twice_with_other_settings_conflicts_with_itself() -> None:
+    """T5: the same tool from two places of one toolkit."""
+    held = access(world(SQL, toolkits=[toolkit("data", ("sql", {"port": 5}), "tool:query")]), allowed=["data"])
+    conflict = found(held, "data")
+    assert conflict is not None
+    assert (conflict.tool, conflict.existing, conflict.candidate) == ("sql", {"port": 5}, {})
+    assert conflict.message.startswith("conflicts: 'sql' stands in it twice, with different settings.")
+
+
+def clashing(*, exclude: tuple[str, ...] = ()) -> Access:
+    one, two = plugin("one", "read"), plugin("two", "read", "list")
+    kit = toolkit("kit", ("two", {"exclude_tools": list(exclude)}))
+    return access(world(one, two, toolkits=[kit]), allowed=["kit"])
+
+
+def test_a_tool_whose_wire_name_is_taken_conflicts_at_load() -> None:
+    """G10: a clash found at load is `conflict`; the message says what to do."""
+    conflict = found(clashing(), "kit")
+    assert conflict is not None
+    assert conflict.tool == "read"
+    assert conflict.message == "conflicts with another tool that is called 'read': give plugin 'two' a prefix."
+
+
+def test_a_clash_that_a_filter_leaves_out_is_none() -> None:
+    """G10, P2: only what would come counts."""
+    assert found(clashing(exclude=("read",)), "kit") is None

@@ -1,0 +1,112 @@
+"""No secret in anything that is written."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pegboard.core.masking import MASK, Masker, masked
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("token is hunter22.", "token is ***."),
+        ("hunter22hunter22", "******"),
+        ("postgres://ada:pw@db/x", "postgres://***@db/x"),
+        ("postgres://ada:p@ss@db/x", "postgres://***@db/x"),
+        ("https://tok@host and http://u:p@other/", "https://***@host and http://***@other/"),
+        ("https://host/@user", "https://host/@user"),
+        ("mail ada@example.com", "mail ada@example.com"),
+        ("nothing here", "nothing here"),
+        ("", ""),
+    ],
+)
+def test_secrets_and_userinfo_are_masked_in_text(text: str, expected: str) -> None:
+    """X5: every value that came from `${…}`, and the userinfo of a URL."""
+    assert Masker(["hunter22"]).text(text) == expected
+
+
+@pytest.mark.parametrize("secret", ['p"a\\ss', "line\nbreak", "pä ss/wörd+", "a&b=c%d"])
+def test_a_secret_is_masked_however_it_is_written(secret: str) -> None:
+    """X5: as it is, quoted in a URL, or inside JSON text."""
+    masker = Masker([secret])
+    assert masker.text(f"<{secret}>") == "<***>"
+    assert masker.text(json.dumps({"x": secret})) == '{"x": "***"}'
+    assert masker.text(json.dumps({"x": secret}, ensure_ascii=False)) == '{"x": "***"}'
+
+
+def test_the_longer_of_two_secrets_is_masked_whole() -> None:
+    """X5: no rest of it is left."""
+    assert Masker(["hunter", "hunter22"]).text("hunter22") == MASK
+
+
+def test_a_short_secret_is_masked_where_it_stands_alone() -> None:
+    """X5: in running text it would hide half of it."""
+    masker = Masker(["ab", ""])
+    assert masker.text("about") == "about"
+    assert masker.value({"x": "ab", "y": ["ab", "about"]}) == {"x": MASK, "y": [MASK, "about"]}
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["password", "DB_PASSWORD", "api_key", "apiKey", "API-KEY", "accessToken", "clientSecret", "authorization",
+     "x-api-key", "credentials", "dsn", "tokens", "secret_key", "passphrase"],
+)  # fmt: skip
+def test_a_value_under_a_secret_key_is_masked(key: str) -> None:
+    """X5, T5: whatever the value is."""
+    assert Masker().value({key: "x"}) == {key: MASK}
+    assert Masker().value({"a": [{key: {"deep": 1}}]}) == {"a": [{key: MASK}]}
+
+
+@pytest.mark.parametrize("key", ["keyboard", "monkey", "tokenizer", "secretary", "author", "host", "primary_key"])
+def test_a_value_under_another_key_is_shown(key: str) -> None:
+    """X5: a mask that hides everything says nothing."""
+    assert Masker().value({key: "x"}) == {key: "x"}
+
+
+def test_a_number_of_tokens_is_no_secret() -> None:
+    """X5, T5: two budgets that differ can be told apart; a token is masked even as a number."""
+    assert Masker().value({"max_tokens": 100, "tokens": 5, "token": 5}) == {
+        "max_tokens": 100, "tokens": 5, "token": MASK,
+    }  # fmt: skip
+
+
+def test_numbers_that_are_secrets_are_masked() -> None:
+    """X5: a port that came from the environment is masked as a number too; true and null are not."""
+    assert Masker(["5432", "True", "1"]).value([5432, 54321, True, None]) == [MASK, 54321, True, None]
+
+
+def test_declared_secrets_are_masked_by_their_names() -> None:
+    """X5: a plugin says which of its overrides must not be shown."""
+    assert masked({"db_url": "sqlite://", "port": 1}, Masker(), frozenset({"db_url"})) == {"db_url": MASK, "port": 1}
+
+
+def test_masking_leaves_the_value_itself_alone() -> None:
+    """X5: what runs has the real value."""
+    overrides = {"a": {"password": "x"}}
+    masked(overrides, Masker(), frozenset())
+    assert overrides == {"a": {"password": "x"}}
+
+
+@given(
+    st.lists(st.text(min_size=4, max_size=20), min_size=1, max_size=4),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+        max_leaves=8,
+    ),
+    st.data(),
+)
+def test_no_secret_is_left_in_what_is_shown(secrets: list[str], value: object, data: st.DataObject) -> None:
+    """X5: wherever it stands in a value or a text, except a part of the mask itself."""
+    secrets = [secret for secret in secrets if set(secret) - {"*"}]
+    if not secrets:
+        return
+    masker = Masker(secrets)
+    secret = data.draw(st.sampled_from(secrets))
+    shown = masker.value({"a": value, "b": [secret], "c": {"d": f"<{secret}>"}})
+    assert shown["b"] == [MASK]
+    assert secret not in shown["c"]["d"] or "*" in secret
+    assert masker.text(secret) == MASK

@@ -1,0 +1,80 @@
+"""Play a dialect against the pure transitions, as a board does without its store."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pegboard.core.agents import Agent, World
+from pegboard.core.catalog import Catalog
+from pegboard.core.commands import Terms
+from pegboard.core.permissions import Access, Circumstances
+from pegboard.core.selectors import Member, member
+from pegboard.core.sessions import DEFAULT, State
+from pegboard.core.toolkits import Toolkit
+from pegboard.core.tools import Manifest, Plugin, Tool
+from pegboard.core.transitions import apply
+from pegboard.dialects.names import Dialect, Done, Found, FoundTool, Payload, Search, View
+
+Written = str | tuple[str, dict[str, Any]]
+
+
+def plugin(name: str, *tools: str, requires: str = "", **changes: Any) -> Plugin:
+    """Return a plugin whose tools are known; each of them requires the tool of that id."""
+    held = (
+        Tool(plugin=name, name=own, description=f"Does {own}. At once.", requires=(requires,) if requires else ())
+        for own in tools
+    )
+    return Plugin(name=name, **changes).with_manifest("", Manifest(tools=tuple(held)))
+
+
+def members(written: Iterable[Written]) -> tuple[Member, ...]:
+    return tuple(member(item) if isinstance(item, str) else member(*item) for item in written)
+
+
+def toolkit(name: str, *written: Written, description: str = "") -> Toolkit:
+    return Toolkit(name=name, description=description, members=members(written))
+
+
+def access_of(
+    *plugins: Plugin,
+    toolkits: Iterable[Toolkit] = (),
+    static: Iterable[Written] = (),
+    circumstances: Circumstances | None = None,
+    **profile: Any,
+) -> Access:
+    agent = Agent(name="assistant", static=members(static), **profile)
+    world = World(catalog=Catalog(plugins), toolkits={kit.name: kit for kit in toolkits})
+    return Access(world, agent, circumstances)
+
+
+@dataclass
+class Conversation:
+    """Carry calls of meta-tools through, one after the other; a search finds everything permitted."""
+
+    dialect: Dialect
+    access: Access
+    terms: Terms
+    state: State = DEFAULT
+
+    def view(self) -> View:
+        return View(access=self.access, state=self.state, stable=self.terms.stable)
+
+    def call(self, name: str, **arguments: Any) -> Payload:
+        talk = self.dialect.run(self.view(), name, arguments)
+        try:
+            step = next(talk)
+            while True:
+                if isinstance(step, Search):
+                    step = talk.send(Done(view=self.view(), found=self._found(step)))
+                else:
+                    self.state, outcome = apply(self.access, self.state, step, self.terms)
+                    step = talk.send(Done(view=self.view(), outcome=outcome))
+        except StopIteration as stop:
+            return stop.value
+
+    def _found(self, search: Search) -> Found:
+        results = tuple(
+            FoundTool(name=tool.wire, plugin=tool.plugin, description=tool.description, score=1.0, loaded=False)
+            for tool in self.access.permitted[: search.limit]
+        )
+        return Found(query=search.queries, results=results, hint="" if results else "Nothing fits.")
