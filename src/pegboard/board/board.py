@@ -163,6 +163,12 @@ class Board:
         ]
         await self.keeper.ready((*wants, *near), wait=wait)
 
+    async def look_everywhere(self, *, wait: float) -> None:
+        """Bring in whatever can be asked without being loaded; operators may see all of it (P9)."""
+        asked = (*IN_PROCESS, "server")
+        plugins = self.world.catalog.plugins.values()
+        await self.keeper.ready([Want(plugin=p.name) for p in plugins if p.kind in asked], wait=wait)
+
     def look_in_background(self, access: Access) -> None:
         """Start asking the servers that could be searched; nobody waits for them."""
         for want in self.look_later(access):

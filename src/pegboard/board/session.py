@@ -335,9 +335,8 @@ class Session:
         """Return the four predicates for a tool or plugin, and the chain of reasons (F5)."""
         state = await self.state()
         access = await self._looked(state)
-        owner = self.owner_of(access, name)
-        if owner is not None:
-            await self.board.keeper.ready([Want(plugin=owner)], wait=LOOK_WAIT)
+        if access.world.catalog.find_tool(name) is None:
+            await self.board.look_everywhere(wait=LOOK_WAIT)
             access = await self.access()
         return explaining.explained(self, access, state, name)
 

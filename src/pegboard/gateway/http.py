@@ -30,6 +30,11 @@ class _Uvicorn(uvicorn.Server):
         """Leave signals to whoever runs the gateway."""
         yield
 
+    async def run_on(self, listening: socket.socket) -> None:
+        """Serve until told to stop; a start that fails ends here instead of ending the process."""
+        with contextlib.suppress(SystemExit):
+            await self.serve(sockets=[listening])
+
 
 @contextlib.asynccontextmanager
 async def serving(
@@ -50,7 +55,7 @@ async def serving(
         server_header=False,
     )  # fmt: skip
     server = _Uvicorn(config)
-    task = asyncio.create_task(server.serve(sockets=[listening]))
+    task = asyncio.create_task(server.run_on(listening))
     try:
         while not server.started:
             if task.done():

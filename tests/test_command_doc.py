@@ -1,0 +1,41 @@
+"""Run the examples of docs/command.md one after the other, and compare what they print."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from pegboard.cli import main
+from pegboard.cli.app import app
+
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "command.md"
+CHANGING = re.compile(r'\d{4}-\d\d-\d\dT[\d:.]+\+00:00|(?<="duration": )[\d.]+|(?<="arguments": ")\w{16}')
+"""What differs from run to run: times, durations, keyed digests."""
+
+
+def steady(text: str) -> str:
+    return CHANGING.sub("…", "\n".join(line.rstrip() for line in text.rstrip().splitlines()))
+
+
+def test_every_example_prints_what_the_document_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("COLUMNS", "100")
+    (tmp_path / "notes.txt").write_text("milk\nbread and butter\n")
+    blocks = re.findall(r"```console\n(.+?)\n```", DOCUMENT.read_text("utf-8"), re.DOTALL)
+    examples = [part for block in blocks for part in re.split(r"^\$ pegboard ", block, flags=re.MULTILINE) if part]
+    assert len(examples) > 15
+    for example in examples:
+        line, _, told = example.partition("\n")
+        assert main(shlex.split(line)) in (0, 1), line
+        assert steady(capsys.readouterr().out) == steady(told), line
+
+
+def test_every_command_has_its_section() -> None:
+    headings = re.findall(r"^## (\w+)$", DOCUMENT.read_text("utf-8"), re.MULTILINE)
+    group = typer.main.get_command(app)
+    assert sorted(headings) == sorted(getattr(group, "commands"))  # noqa: B009 - what typer returns is any command

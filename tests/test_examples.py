@@ -1,0 +1,93 @@
+"""Run what stands in examples/, from there and with the built wheel alone."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegboard import Pegboard
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+CONFIGURATIONS = ("assistant.yaml", "data-agents.yaml", "pegboard.yaml", "ten-servers.mcp.json")
+WITHOUT_AGNO = "from importlib.util import find_spec; print(find_spec('agno') is None)"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the examples, so that no state is left beside them."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    return Path(
+        shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns(".pegboard", "__pycache__"))
+    )
+
+
+def run(folder: Path, python: Path | str, *arguments: str) -> str:
+    ran = subprocess.run([str(python), *arguments], cwd=folder, capture_output=True, text=True, timeout=90, check=False)
+    assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def checked(folder: Path, python: Path | str, name: str, *options: str) -> Any:
+    return json.loads(run(folder, python, "-m", "pegboard", "check", "--config", name, "--json", *options))
+
+
+def test_every_example_is_in_the_list_and_no_other() -> None:
+    files = {path.name for path in EXAMPLES.iterdir() if path.is_file()} - {"README.md"}
+    listed = re.findall(r"^\| `(.+?)` \|", (EXAMPLES / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(files)
+    assert {name for name in files if not name.endswith(".py")} == set(CONFIGURATIONS)
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_configuration_passes_check(folder: Path, name: str) -> None:
+    document = checked(folder, sys.executable, name)
+    assert [problem for problem in document["problems"] if problem["severity"] == "error"] == []
+    assert document["ok"]
+
+
+def test_the_full_example_has_no_warning_either(folder: Path) -> None:
+    assert checked(folder, sys.executable, "pegboard.yaml", "--strict") == {"ok": True, "problems": []}
+
+
+@pytest.mark.parametrize("name", ["assistant.yaml", "data-agents.yaml"])
+def test_names_of_plugins_are_known_without_the_packages_that_provide_them(
+    folder: Path, plain_python: Path, name: str
+) -> None:
+    "T3, P6: `check` passes with and without Agno; a load then says the exact install line."
+    assert run(folder, sys.executable, "-c", WITHOUT_AGNO) == "False\n"
+    assert run(folder, plain_python, "-c", WITHOUT_AGNO) == "True\n"
+    assert checked(folder, plain_python, name)["ok"]
+    call = ["-m", "pegboard", "session", "load", "devops", "--agent", "assistant", "--config", name, "--json"]
+    refused = subprocess.run([plain_python, *call], cwd=folder, capture_output=True, text=True, timeout=90, check=False)
+    item = json.loads(refused.stdout)["items"][0]
+    assert (refused.returncode, item["status"]) == (1, "tool_unavailable")
+    assert "pip install 'pegboard[agno]'" in item["message"]
+
+
+def test_the_library_example_runs(folder: Path) -> None:
+    said = run(folder, sys.executable, "library.py")
+    assert "The mean is 5." in said
+    assert "Three times that is 15." in said
+    assert said.endswith("numbers is loaded; 6 * 7 = 42\n")
+
+
+def test_the_library_example_runs_with_the_wheel_alone(folder: Path, plain_python: Path) -> None:
+    assert run(folder, plain_python, "library.py") == run(folder, sys.executable, "library.py")
+
+
+async def test_the_plugin_of_the_full_example_has_two_tools_and_a_guard(folder: Path) -> None:
+    "T10: the guard sees the principal and the arguments, and nothing has run where it refuses."
+    async with Pegboard.open(folder / "pegboard.yaml") as board:
+        session = await board.session(agent="helper", session_id="s", principal="ada")
+        refused = await session.call("add_note", {"text": "my password"})
+        assert (refused.status, refused.message) == (
+            "refused",
+            "add_note was refused by its guard: ada may not note passwords",
+        )
+        added = await session.call("add_note", {"text": "tea"})
+        assert added.result.content[0]["text"] == "There are 3 notes now."

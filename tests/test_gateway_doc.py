@@ -1,0 +1,40 @@
+"""Compare docs/gateway.md with the source: refusals, and entries for clients that Pegboard itself can read."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pegboard.assembly import registered
+from pegboard.config.loading import inspect
+
+ROOT = Path(__file__).resolve().parent.parent
+TEXT = (ROOT / "docs" / "gateway.md").read_text("utf-8")
+BLOCKS = re.findall(r"```json\n(.+?)```", TEXT, re.DOTALL)
+
+
+def test_every_refusal_over_http_is_in_the_document() -> None:
+    source = "".join((ROOT / "src/pegboard/gateway" / name).read_text("utf-8") for name in ("access.py", "app.py"))
+    refused = set(re.findall(r'Refusal\((\d+), f?"([^"]+)"', source))
+    rows = re.findall(r"^\| (\d+) \| (.+?) \|", TEXT, re.MULTILINE)
+    told = {(status, text) for status, cell in rows for text in re.findall(r"`([^`]+)`", cell)}
+    assert len(refused) >= 6
+    assert refused - told == set()
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_an_entry_for_a_client_is_one_that_is_understood(block: str, tmp_path: Path) -> None:
+    document = json.loads(block)
+    (entry,) = next(iter(document.values())).values()
+    path = tmp_path / "client.json"
+    path.write_text(json.dumps({"mcpServers": {"pegboard": {k: v for k, v in entry.items() if k != "source"}}}))
+    configuration, problems = inspect(path, registered=registered(), env={"PEGBOARD_TOKEN": "x", "HOME": str(tmp_path)})
+    assert configuration is not None
+    assert problems == []
+
+
+def test_the_entry_for_codex_is_toml() -> None:
+    (block,) = re.findall(r"```toml\n(.+?)```", TEXT, re.DOTALL)
+    assert tomllib.loads(block)["mcp_servers"]["pegboard"]["url"] == "http://127.0.0.1:8321/mcp"

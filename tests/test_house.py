@@ -1,0 +1,156 @@
+"""Hold the house rules that no linter knows."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pegboard
+import rules
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "pegboard"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+HEAVY = {"agno", "anyio", "mcp", "pydantic", "rich", "sqlite3", "starlette", "typer", "uvicorn", "yaml"}
+ADAPTERS = {f"pegboard.{name}" for name in ("cli", "config", "frameworks", "gateway", "search", "sources", "stores")}
+OUTSIDE_WORLD = {
+    "asyncio", "io", "logging", "os", "random", "secrets", "select", "shutil", "socket", "sqlite3", "subprocess",
+    "tempfile", "threading", "time", "urllib.request",
+}  # fmt: skip
+MACHINE_PATH = re.compile(r"(?<![\w.~$})])/(?:work|root|farm)/")
+REGISTRY_HOST = re.compile(r"(?:pypi|npmjs|pythonhosted|yarnpkg|debian|crates)[.](?:org|com|io)")
+
+
+def run_python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def imported_by(path: Path) -> Iterator[str]:
+    """Yield the absolute names of the modules that a file imports anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module
+            case ast.ImportFrom():
+                yield "pegboard.relative"
+            case _:
+                pass
+
+
+def files_of_the_project() -> list[Path]:
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    return [path for name in listing.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def under(module: str, packages: set[str]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def test_importing_pegboard_imports_no_adapter_and_nothing_heavy() -> None:
+    loaded = run_python("import sys; import pegboard; print(*sys.modules)").split()
+    assert [name for name in loaded if under(name, HEAVY | ADAPTERS)] == []
+
+
+def test_importing_pegboard_costs_less_than_80_ms() -> None:
+    code = "import time; start = time.perf_counter(); import pegboard; print(time.perf_counter() - start)"
+    assert min(float(run_python(code)) for _ in range(5)) < 0.080
+
+
+def test_pegboard_has_at_most_25_public_names_and_each_resolves() -> None:
+    assert len(pegboard.__all__) <= 25
+    assert [name for name in pegboard.__all__ if not hasattr(pegboard, name)] == []
+
+
+@pytest.mark.parametrize("package", ["core", "errors.py", "ports.py"])
+def test_the_inner_layers_import_only_the_standard_library_and_each_other(package: str) -> None:
+    path = SOURCE / package
+    known = sys.stdlib_module_names | {"pegboard"}
+    strangers = [
+        f"{file.relative_to(ROOT)}: {module}"
+        for file in ([path] if path.is_file() else path.rglob("*.py"))
+        for module in imported_by(file)
+        if module.split(".")[0] not in known
+    ]
+    assert strangers == []
+
+
+def test_the_core_touches_nothing_outside_and_awaits_nothing() -> None:
+    touching = [
+        f"{file.relative_to(ROOT)}: {module}"
+        for file in (SOURCE / "core").rglob("*.py")
+        for module in imported_by(file)
+        if under(module, OUTSIDE_WORLD)
+    ]
+    awaiting = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in (SOURCE / "core").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await)
+    ]
+    assert touching + awaiting == []
+
+
+def test_every_rule_of_the_design_has_exactly_one_row() -> None:
+    assert [row.rule for row in rules.read(rules.TABLE.read_text("utf-8"))] == list(rules.RULES)
+
+
+def test_the_table_of_rules_and_the_tests_name_each_other() -> None:
+    cited = rules.citations()
+    rows = {row.rule: row for row in rules.read(rules.TABLE.read_text("utf-8"))}
+    differing = {
+        rule: (row.tests, cited.get(rule, ())) for rule, row in rows.items() if row.tests != cited.get(rule, ())
+    }
+    assert differing == {}, "run `make rules`"
+
+
+def test_a_rule_is_built_only_where_a_test_holds_it() -> None:
+    rows = rules.read(rules.TABLE.read_text("utf-8"))
+    assert {row.status for row in rows} <= {"built", "next"}
+    assert [row.rule for row in rows if row.status == "built" and not row.tests] == []
+    assert [row.rule for row in rows if row.status == "next" and row.tests and row.rule not in rules.UNFINISHED] == []
+
+
+def test_a_test_cites_its_rules_in_its_docstring_or_its_name() -> None:
+    source = """
+def test_both_survive(): "S2, MR51: two concurrent loads both survive."
+def test_p3_and_p9_hidden(): "Nothing cited here: P1."
+def test_p3_p9_hidden(): pass
+"""
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    assert [rules.cited(function) for function in functions] == [{"S2"}, {"P3"}, {"P3", "P9"}]
+
+
+def test_no_file_names_a_path_of_a_machine_or_the_host_of_a_registry() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:120]}"
+        for path in files_of_the_project()
+        for number, line in enumerate(path.read_text("utf-8", errors="replace").splitlines(), start=1)
+        if MACHINE_PATH.search(line) or REGISTRY_HOST.search(line)
+    ]
+    assert found == []
+
+
+def test_no_module_is_longer_than_400_lines() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines()) for path in MODULES}
+    assert {path: length for path, length in lengths.items() if length > 400} == {}
+
+
+def test_no_function_is_longer_than_60_lines() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has {length} lines"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > 60
+    ]
+    assert long == []
