@@ -27,7 +27,10 @@ from pegboard.ports import ManifestStore, Source
 log = logging.getLogger("pegboard")
 
 LOOK_WAIT = 5.0
-"""Seconds that a surface or a search waits for plugins that have not been seen yet."""
+"""Seconds that a surface or a search waits for servers that have not been seen yet."""
+
+CONSTRUCT_WAIT = 60.0
+"""Seconds that it waits for a plugin of this process: a busy machine may take long to import one."""
 
 IN_PROCESS = frozenset({"python", "entry_point"})
 """Kinds whose plugins are brought in as soon as somebody looks; others when they are loaded."""
@@ -152,10 +155,20 @@ class Keeper:
         )
 
     async def ready(self, wants: Iterable[Want], *, retry: bool = False, wait: float | None = None) -> None:
-        """Ask sources for what is missing; give up waiting, not fetching, after ``wait`` seconds."""
-        tasks = [self.fetch(want) for want in wants if self.missing(want, retry=retry)]
-        if tasks:
-            await asyncio.wait(set(tasks), timeout=wait)
+        """Ask sources for what is missing; give up waiting, not fetching, after ``wait`` seconds.
+
+        Plugins of this process get the time that they need to be imported and constructed.
+        """
+        near: set[asyncio.Task[None]] = set()
+        far: set[asyncio.Task[None]] = set()
+        for want in wants:
+            if self.missing(want, retry=retry):
+                (far if isinstance(self.specs[want.plugin], ServerSpec) else near).add(self.fetch(want))
+        patience = None if wait is None else max(wait, CONSTRUCT_WAIT)
+        if far:
+            await asyncio.wait(far, timeout=wait)
+        if near:
+            await asyncio.wait(near, timeout=patience)
 
     def fetch(self, want: Want) -> asyncio.Task[None]:
         """Start asking for a plugin, once for everybody who wants it now."""
