@@ -98,16 +98,8 @@ class Pegboard(Board):
         masker = Masker(configuration.secrets)
         store = _store(configuration, quickstart=quickstart)
         sources, upstreams = _sources(masker)
-        parts = Parts(
-            store=store,
-            sources=sources,
-            ranker=LexicalRanker(),
-            counter=OfflineTokenCounter(),
-            validator=SchemaValidator(),
-            dialects=dialects(),
-        )
         await store.open()
-        board = cls(parts, masker=masker, env=variables)
+        board = cls(_parts(store, sources), masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env = quickstart, upstreams, variables
         watcher: asyncio.Task[None] | None = None
         try:
@@ -182,6 +174,24 @@ class Pegboard(Board):
     def upstream_states(self) -> list[dict[str, Any]]:
         """Return what is known of each connection to a server, for operators."""
         return self._upstreams.states()
+
+
+def _parts(store: Store, sources: tuple[Source, ...]) -> Parts:
+    return Parts(
+        store=store,
+        sources=sources,
+        ranker=LexicalRanker(),
+        counter=OfflineTokenCounter(),
+        validator=SchemaValidator(),
+        dialects=dialects(),
+    )
+
+
+def trial(upstreams: McpSource, masker: Masker) -> Board:
+    """Return a board over servers alone that keeps everything in memory and writes nothing."""
+    from pegboard.stores.memory import MemoryStore
+
+    return Board(_parts(MemoryStore(), (upstreams,)), masker=masker, env={})
 
 
 def _stamps(configuration: Configuration) -> tuple[tuple[str, int, int], ...]:

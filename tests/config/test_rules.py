@@ -122,7 +122,7 @@ RULES = {
         "unknown_tool",
         (
             "pegboard.yaml:1:20: defaults.tools: 'schedulr' is not a known plugin or tool. Did you mean "
-            "'scheduler' or 'shell'?"
+            "'scheduler'?"
         ),
     ),
     "T9: tools of a sub-app are known": (

@@ -13,6 +13,8 @@ from pegboard.cli import (
     check,
     explain,
     init,
+    loadouts,
+    measure,
     permissions,
     schema,
     search,
@@ -52,6 +54,7 @@ def _add(group: typer.Typer, name: str, command: Callable[..., int], example: st
     group.command(name, epilog=f"\b\nExample: {example}", context_settings=CONTEXT)(command)
 
 
+_add(app, "measure", measure.measure, measure.EXAMPLE)
 _add(app, "init", init.init, init.EXAMPLE)
 _add(app, "check", check.check, check.EXAMPLE)
 _add(app, "serve", serve.serve, serve.EXAMPLE)
@@ -59,6 +62,7 @@ _add(app, "tools", tools.tools, tools.EXAMPLE)
 _add(app, "search", search.search, search.EXAMPLE)
 _add(app, "surface", surface.surface, surface.EXAMPLE)
 _add(app, "explain", explain.explain, explain.EXAMPLE)
+_add(app, "loadouts", loadouts.loadouts, loadouts.EXAMPLE)
 _add(app, "call", call.call, call.EXAMPLE)
 
 _session = _group("Load, unload and look at what a session has out.")

@@ -144,19 +144,23 @@ def _clashes(board: Pegboard) -> Iterator[Problem]:
 
 async def _over_budget(board: Pegboard) -> Sequence[Problem]:
     """Return a warning for every agent whose start takes more than its budget (S9)."""
+    from pegboard.core.sessions import DEFAULT
+    from pegboard.core.shrinking import excess, fitting, settle
+
     found: list[Problem] = []
     for agent in board.world.agents.values():
-        budget = agent.budget
-        if not budget or budget.shrink:
+        if not agent.budget:
             continue
-        surface = await (await board.session(agent=agent.name, session_id="check")).surface(loaded=False)
-        over: list[str] = []
-        if budget.tools is not None and len(surface.tools) > budget.tools:
-            over.append(f"{len(surface.tools)} tools of {budget.tools}")
-        if budget.tokens is not None and (tokens := surface.tokens.tools) > budget.tokens:
-            over.append(f"{tokens} tokens of {budget.tokens}")
+        session = await board.session(agent=agent.name, session_id="check")
+        await session.surface(loaded=False)
+        access = await session.access()
+        terms = session.terms(access)
+        over = excess(access, settle(access, DEFAULT, terms), terms)
         if over:
-            message = f"what is out from the start exceeds the budget: {' and '.join(over)}."
+            message = f"what is out from the start exceeds the budget: {over}."
             hint = "Raise it, or have less out from the start."
+            smaller = fitting(access, DEFAULT, terms)
+            if smaller is not None:
+                hint += f" It would fit with loadout '{smaller}': write `shrink: true` in the budget to let it step in."
             found.append(Problem(severity="warning", code="over_budget", message=message, hint=hint, place=agent.place))
     return found

@@ -31,7 +31,7 @@ LONGEST_WAIT = 20.0
 DONE = 0
 REFUSED = 1
 USAGE = 2
-_NOT_VALID = frozenset({"unknown_name", "unknown_sub_app"})
+_NOT_VALID = frozenset({"unknown_name", "unknown_sub_app", "unknown_loadout"})
 """Codes of usage errors of the library that are names of the configuration here, not the form of the command."""
 
 ConfigOption = Annotated[

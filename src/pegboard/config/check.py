@@ -12,6 +12,7 @@ from pegboard.core.agents import Agent
 from pegboard.core.catalog import split_kind
 from pegboard.core.masking import Masker, masked
 from pegboard.core.naming import did_you_mean, one_line
+from pegboard.core.policy import LIMIT
 from pegboard.core.selectors import Member
 from pegboard.core.specs import PythonSpec, ServerSpec
 from pegboard.core.toolkits import RESERVED
@@ -39,6 +40,7 @@ def check(plan: Draft, names: Names, masker: Masker) -> Iterator[Problem]:
     yield from _known([Member(name=n, place=p) for (n, _), p in zip(defaults, places, strict=True)], names, "defaults")
     for agent in plan.agents.values():
         yield from _agent(agent, plan, names, masker)
+    yield from _policies(plan)
     yield from _tokens(plan)
     yield from _store(plan)
 
@@ -70,6 +72,20 @@ def _plugins(plan: Draft, names: Names) -> Iterator[Problem]:
                 at = [sheet.place("plugins", name, "requires", tool, i) for i in range(len(others))]
                 items = [Member(name=_beside(n, name, names), place=p) for n, p in zip(others, at, strict=True)]
                 yield from _known(items, names, f"requires of '{tool}'")
+
+
+def _policies(plan: Draft) -> Iterator[Problem]:
+    """Yield policy texts that are longer than what is said to a model (T6)."""
+    sheet = plan.sheet
+    texts: list[tuple[str, tuple[str, ...]]] = [
+        (kit.policy, ("toolkits", name, "policy")) for name, kit in plan.toolkits.items() if not plan.generated
+    ]
+    for name, part in sheet.section.plugins.items():
+        texts += [(text, ("plugins", name, "policy", tool)) for tool, text in part.policy.items()]
+    for text, path in texts:
+        if len(text) > LIMIT:
+            said = f"the policy has {len(text):,} characters; at most {LIMIT:,} go to a model."
+            yield problem("error", "bad_value", said, sheet.place(*path), "Say less, or split it over several toolkits.")
 
 
 def _beside(name: str, plugin: str, names: Names) -> str:

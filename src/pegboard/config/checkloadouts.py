@@ -15,6 +15,9 @@ from pegboard.core.loadouts import BUILT_IN, CATEGORIES, PLUGIN_CATEGORIES, Load
 from pegboard.core.naming import did_you_mean
 from pegboard.core.tools import Place, Problem
 
+_SHOWN = 8
+"""How many loadouts of a chain are written out."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
@@ -70,7 +73,8 @@ def _chain(item: Written, known: Mapping[str, Loadout]) -> Iterator[Problem]:
     while above is not None:
         chain.append(above.name)
         if above.name.casefold() == loadout.name.casefold():
-            said = f"the loadout extends itself: {' → '.join(chain)}; the chain is cut there."
+            links = chain if len(chain) <= _SHOWN else [*chain[: _SHOWN - 2], "…", chain[-1]]
+            said = f"the loadout extends itself: {' → '.join(links)}; the chain is cut there."
             yield problem("warning", "loadout_cycle", said, item.place("extends"), "Let one of them extend nothing.")
             return
         if above.name.casefold() in (name.casefold() for name in chain[:-1]):

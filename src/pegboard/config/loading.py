@@ -70,7 +70,7 @@ def inspect(
     tools: Mapping[str, Collection[str]] = _NO_TOOLS,
 ) -> tuple[Configuration | None, list[Problem]]:
     """Return a configuration, or None if it has an error, and every problem by its place."""
-    reading = _Reading(path=path, env=os.environ if env is None else env)
+    reading = Reading(path=path, env=os.environ if env is None else env)
     try:
         plan, written = reading.plan()
     except UnreadableError as error:
@@ -130,7 +130,7 @@ def _literal_secrets(plan: Draft, known: AbstractSet[str]) -> set[str]:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Reading:
+class Reading:
     """Read the files of one configuration."""
 
     path: Path
@@ -141,10 +141,12 @@ class _Reading:
 
     @property
     def folder(self) -> Path:
+        """Return the folder of the file."""
         return self.path.absolute().parent
 
     @property
     def file(self) -> str:
+        """Return the file as problems name it."""
         return shown(self.path)
 
     def folders(self) -> Iterable[Path]:

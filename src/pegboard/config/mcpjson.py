@@ -106,7 +106,8 @@ def _server(entry: Mapping[str, Any]) -> dict[str, Any]:
     command = server.get("command")
     if is_list(command) and command:
         server["command"] = command[0]
-        server["args"] = [*command[1:], *(server.get("args") or [])]
+        given = server.get("args", [])
+        server["args"] = [*command[1:], *given] if is_list(given) else given
     if entry.get("enabled") is False:
         server["disabled"] = True
     timeout = server.get("timeout")

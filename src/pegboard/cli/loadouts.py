@@ -1,0 +1,99 @@
+"""`pegboard loadouts [NAME]`: what each kind of agent has, over the plugins of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pegboard.cli.common import DONE, ConfigOption, JsonOption, Options, guarded
+from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.core.naming import did_you_mean
+from pegboard.errors import UsageError
+
+if TYPE_CHECKING:
+    from pegboard.core.loadouts import Loadout
+
+EXAMPLE = "pegboard loadouts developer"
+
+
+def loadouts(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one. [default: all]")] = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show loadouts: their chains, and the plugins they make active, discoverable or disabled.
+
+    Answers also where `check` fails.
+    """
+
+    async def shown(printer: Printer) -> int:
+        from pegboard.assembly import choose, registered
+        from pegboard.config.loadoutsof import loadouts_of
+        from pegboard.core.masking import Masker
+
+        path, _ = choose(config)
+        read = loadouts_of(path, registered=registered())
+        printer.masker = Masker(read.secrets)
+        if read.fault is not None:
+            printer.note(f"pegboard: {read.fault} Only the built-in loadouts are shown.")
+        if name is None:
+            rows = [_row(loadout.name, read.loadouts, read.plugins) for loadout in read.loadouts.values()]
+            _list(rows, printer)
+            return DONE
+        if name.casefold() not in read.loadouts:
+            names = [loadout.name for loadout in read.loadouts.values()]
+            hint = did_you_mean(name, names) or f"There are: {', '.join(names)}."
+            raise UsageError(f"There is no loadout '{name[:100]}'.", code="unknown_loadout", hint=hint)
+        row = _row(name, read.loadouts, read.plugins)
+        _one(row, len(read.plugins), printer)
+        return DONE
+
+    return guarded(Options(config=config, as_json=as_json), shown)
+
+
+def _row(name: str, known: Mapping[str, Loadout], plugins: Mapping[str, str | None]) -> dict[str, Any]:
+    from pegboard.core.loadouts import merge
+    from pegboard.core.toolbelts import Names, active_of, discoverable_of
+
+    loadout, merged = known[name.casefold()], merge(name, known)
+    listed = Names(plugins.items())
+    written = {n.casefold(): n for fold in merged.chain for n in known[fold.casefold()].disabled}
+    spelled = {**written, **{plugin.casefold(): plugin for plugin in plugins}}
+    return {
+        "name": loadout.name,
+        "parent": loadout.parent,
+        "chain": list(merged.chain),
+        "active": sorted(active_of(merged, listed)),
+        "discoverable": sorted(discoverable_of(merged, listed)),
+        "disabled": sorted(spelled[fold] for fold in merged.disabled),
+    }
+
+
+def _list(rows: list[dict[str, Any]], printer: Printer) -> None:
+    if printer.as_json:
+        printer.document(rows)
+        return
+    columns = (
+        Column("name"),
+        Column("extends"),
+        Column("active", flexible=True),
+        Column("discoverable", "right"),
+        Column("disabled"),
+    )
+    cells = [
+        (r["name"], r["parent"] or "", ", ".join(r["active"]), len(r["discoverable"]), ", ".join(r["disabled"]))
+        for r in rows
+    ]
+    printer.table(columns, cells)
+
+
+def _one(row: dict[str, Any], plugins: int, printer: Printer) -> None:
+    if printer.as_json:
+        printer.document(row)
+        return
+    printer.heading(f"{' → '.join(row['chain'])}")
+    for key in ("active", "discoverable", "disabled"):
+        printer.say(f"  {key:<13} {', '.join(row[key]) or 'nothing'}")
+    printer.say(f"\nOf {plural(plugins, 'plugin')} in the configuration, {len(row['active'])} active.")

@@ -1,0 +1,305 @@
+"""`pegboard measure`: what the servers of any MCP client cost with every request today."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from pegboard.cli.common import DONE, REFUSED, JsonOption, Options, guarded, warnings_to
+from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.core.costs import serialised
+from pegboard.core.masking import Masker
+from pegboard.core.specs import ServerSpec
+from pegboard.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from pegboard.board import Board
+    from pegboard.config.clientfiles import ServerFile
+    from pegboard.config.clients import Machine
+    from pegboard.config.clientspecs import Servers
+    from pegboard.sources.mcp import McpSource
+
+EXAMPLE = "pegboard measure ~/.cursor/mcp.json"
+WINDOW: Final = 200_000
+TIMEOUT: Final = 30.0
+"""How long a server may take to start, and then to list its tools, in seconds."""
+SPAWNS: Final = 4
+COLUMNS = (
+    Column("server"),
+    Column("tools", "right"),
+    Column("tokens", "right"),
+    Column("share", "right"),
+    Column("state", flexible=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Hold what one server puts into every request; ``status`` is ok, failed or off."""
+
+    name: str
+    tools: int = 0
+    tokens: int = 0
+    status: str = "ok"
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """Hold how many tools, and tokens of their schemas, go into every request."""
+
+    tools: int
+    tokens: int
+
+
+def measure(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="A client's configuration. [default: the first that is found, in this folder and then in your home]",
+        ),
+    ] = None,
+    window: Annotated[int, typer.Option("--window", metavar="TOKENS", help="The model's context window.")] = WINDOW,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", help="How long a server may take to start.")
+    ] = TIMEOUT,
+    as_json: JsonOption = False,
+) -> int:
+    """Say what the MCP servers of a client cost with every request today.
+
+    It starts them, counts the tokens of their tools and says what Pegboard would send instead.
+    Nothing is written and nothing is changed.
+    """
+
+    async def measured(printer: Printer) -> int:
+        from pegboard.config.clients import Machine
+        from pegboard.config.clientspecs import servers_of
+
+        if window < 1 or not timeout > 0:
+            raise UsageError("--window and --timeout must be more than 0.")
+        machine = Machine()
+        chosen, others = _found(machine) if file is None else (_named(file, machine), [])
+        servers = servers_of(chosen, machine)
+        printer.masker = Masker(servers.secrets)
+        if not servers.specs and not servers.off:
+            raise _nothing(chosen)
+        with warnings_to(printer):
+            async with _opened(servers, timeout) as bench:
+                rows = await _rows(bench, servers, printer)
+                instead = await _instead(bench.board)
+                _show(printer, chosen, rows, instead, window=window)
+        for other in others:
+            printer.note(f"pegboard: also found: {other.spot.client.title}, {other.shown}")
+        for name in chosen.elsewhere:
+            printer.note(f"pegboard: not counted: the servers of the project {name}; measure them in that folder.")
+        return DONE if any(row.status == "ok" for row in rows) else REFUSED
+
+    return guarded(Options(as_json=as_json), measured)
+
+
+def _named(path: Path, machine: Machine) -> ServerFile:
+    from pegboard.config.clientfiles import read
+
+    return read(path, machine)
+
+
+def _nothing(file: ServerFile) -> ConfigError:
+    root = ".".join(file.root)
+    elsewhere = f" Projects in it that have some: {', '.join(file.elsewhere)}." if file.elsewhere else ""
+    hint = f'{file.spot.client.title} keeps them under "{root}".{elsewhere}'
+    return ConfigError(f"{file.shown}: there are no MCP servers in it.", code="no_servers", hint=hint)
+
+
+def _found(machine: Machine) -> tuple[ServerFile, list[ServerFile]]:
+    """Return the first configuration that has servers, and the others; raises ``ConfigError``."""
+    from pegboard.config.clientfiles import read
+    from pegboard.config.clients import every_spot
+
+    found: list[ServerFile] = []
+    broken: list[ConfigError] = []
+    for spot in every_spot(machine):
+        if not spot.path.is_file():
+            continue
+        try:
+            file = read(spot.path, machine, spot=spot)
+        except ConfigError as error:
+            broken.append(error)
+            continue
+        if file.entries:
+            found.append(file)
+    if not found:
+        if broken:
+            raise broken[0]
+        hint = "Name the file: pegboard measure FILE."
+        raise ConfigError("No MCP client's configuration with servers was found.", code="no_servers", hint=hint)
+    return found[0], found[1:]
+
+
+# -- measuring -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Hold a board in front of the servers, their source, and those that are being stopped."""
+
+    board: Board
+    upstreams: McpSource
+    stopping: list[asyncio.Task[None]] = field(default_factory=list["asyncio.Task[None]"])
+
+
+@asynccontextmanager
+async def _opened(servers: Servers, timeout: float) -> AsyncGenerator[Bench]:
+    """Open a board that keeps everything in memory; leave no server behind."""
+    from pegboard.assembly import trial
+    from pegboard.sources.mcp import McpSource
+
+    masker = Masker(servers.secrets)
+    upstreams = McpSource(mask=masker.text, spawns=SPAWNS, start_timeout=timeout)
+    board = trial(upstreams, masker)
+    bench = Bench(board=board, upstreams=upstreams)
+    specs = {name: replace(spec, timeout=min(spec.timeout, timeout)) for name, spec in servers.specs.items()}
+    try:
+        await board.adopt(servers.world(), specs, masker=masker)
+        yield bench
+    finally:
+        await asyncio.gather(*bench.stopping)
+        await board.aclose()
+
+
+async def _rows(bench: Bench, servers: Servers, printer: Printer) -> list[Row]:
+    """Start every server, stop each once it has answered, and return what each sends; those that are off last."""
+    board = bench.board
+    waiting, total = dict(board.keeper.specs), len(servers.specs)
+
+    async def one(name: str) -> Row:
+        await board.ready(name)
+        del waiting[name]
+        pending = [spec for spec in waiting.values() if isinstance(spec, ServerSpec)]
+        bench.stopping.append(asyncio.create_task(bench.upstreams.retain(pending)))
+        await counting
+        row = _row(board, servers, name)
+        said = plural(row.tools, "tool") if row.status == "ok" else "failed"
+        printer.note(f"pegboard: {total - len(waiting)} of {total} servers asked; {name}: {said}")
+        return row
+
+    if total:
+        printer.note(f"pegboard: starting {plural(total, 'server')}: {', '.join(servers.specs)}")
+    # The vocabulary takes as long to read as a server to start.
+    counting = asyncio.create_task(asyncio.to_thread(board.parts.counter.count, ""))
+    started = await asyncio.gather(*(one(name) for name in servers.specs))
+    return [*started, *(Row(name=name, status="off", message=f"{why}.") for name, why in servers.off.items())]
+
+
+def _row(board: Board, servers: Servers, name: str) -> Row:
+    plugin = board.world.catalog.plugins[name]
+    if fault := plugin.variant("").unavailable:
+        return Row(name=name, status="failed", message=fault)
+    count = board.parts.counter.count
+    shown = [tool for tool in plugin.tools if servers.lets_through(name, tool.name)]
+    said: list[str] = []
+    if left_out := len(plugin.tools) - len(shown):
+        said.append(f"the client leaves {plural(left_out, 'tool')} out")
+    if guessed := servers.guessed.get(name):
+        said.append(f"measured with a placeholder for {', '.join(guessed)}")
+    return Row(
+        name=name,
+        tools=len(shown),
+        tokens=sum(count(serialised(replace(tool, wire=tool.name))) for tool in shown),
+        message=f"{'; '.join(said)}." if said else "",
+    )
+
+
+async def _instead(board: Board) -> Amount:
+    """Return what a gateway in front of these servers lists, its instructions included."""
+    from pegboard.core.delivery import GATEWAY
+
+    session = await board.session(session_id="measure", host=GATEWAY)
+    surface = await session.surface(loaded=False)
+    tools = [out.tool for out in surface.tools]
+    text = board.parts.counter.count(await session.instructions())
+    return Amount(tools=len(tools), tokens=board.price(tools) + text)
+
+
+# -- showing ---------------------------------------------------------------------------------------
+
+
+def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amount, *, window: int) -> None:
+    direct = Amount(tools=sum(row.tools for row in rows), tokens=sum(row.tokens for row in rows))
+    saved = direct.tokens - instead.tokens
+    if printer.as_json:
+        printer.document(
+            {
+                "file": file.shown,
+                "client": file.spot.client.name,
+                "window": window,
+                "servers": [_row_json(row, window) for row in rows],
+                "direct": _amount_json(direct, window),
+                "pegboard": _amount_json(instead, window),
+                "saved": saved,
+            }
+        )
+        return
+    printer.heading(f"{file.spot.client.title}: {file.shown}")
+    cells = [_cells(row, window) for row in rows]
+    sums = (("total", direct, "sent with every request"), ("with Pegboard", instead, "instead"))
+    total, front = (
+        (name, str(amount.tools), f"{amount.tokens:,}", _percent(amount.tokens, window), said)
+        for name, amount, said in sums
+    )
+    printer.table(COLUMNS, [*cells, ("", "", "", "", ""), total, front])
+    printer.say()
+    printer.say(_verdict(direct, saved, window))
+    if failed := [row for row in rows if row.status == "failed"]:
+        printer.say(f"{plural(len(failed), 'server')} could not be measured:")
+        for row in failed:
+            printer.say(f"  {row.name}: {row.message}")
+
+
+def _verdict(direct: Amount, saved: int, window: int) -> str:
+    if not direct.tools:
+        return "There is nothing to save: no tools could be counted."
+    if saved <= 0:
+        return "These servers are small: Pegboard would save no tokens here."
+    rate = f"{saved / direct.tokens:.0%}"
+    return (
+        f"Pegboard would save {saved:,} tokens of every request, {rate} of what the tools take "
+        f"({_percent(saved, window)} of a window of {window:,}), with every tool still in reach."
+    )
+
+
+def _cells(row: Row, window: int) -> tuple[str, ...]:
+    state = f"{row.status}: {row.message}" if row.message and row.status != "failed" else row.status
+    if row.status != "ok":
+        return row.name, "-", "-", "-", state
+    return row.name, str(row.tools), f"{row.tokens:,}", _percent(row.tokens, window), state
+
+
+def _percent(tokens: int, window: int) -> str:
+    return f"{tokens / window:.1%}"
+
+
+def _row_json(row: Row, window: int) -> Mapping[str, Any]:
+    return {
+        "name": row.name,
+        "tools": row.tools,
+        "tokens": row.tokens,
+        "share": _share(row.tokens, window),
+        "status": row.status,
+        "message": row.message,
+    }
+
+
+def _amount_json(amount: Amount, window: int) -> Mapping[str, Any]:
+    return {"tools": amount.tools, "tokens": amount.tokens, "share": _share(amount.tokens, window)}
+
+
+def _share(tokens: int, window: int) -> float:
+    """Return the part of the window, from 0."""
+    return round(tokens / window, 4)

@@ -1,0 +1,402 @@
+"""`pegboard init --install` and `--uninstall`: into a client's file, and out of it again."""
+
+import asyncio
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_support import Run, misfits
+
+from pegboard.config import jsontext, yaml
+from pegboard.config.clients import CLIENTS, Machine
+from pegboard.config.installing import file_of, installation
+from pegboard.core.specs import ServerSpec
+from pegboard.errors import ConfigError
+from pegboard.sources.mcp import McpSource
+
+MCP = '{\n  "mcpServers": {\n    "git": {"command": "mcp-server-git", "args": ["--repository", "."]}\n  }\n}\n'
+VSCODE = """\
+// my servers
+{
+    "inputs": [
+        {"type": "promptString", "id": "gh-token", "password": true}, // keep me
+    ],
+    "servers": {
+        // the one for git
+        "git": {"command": "mcp-server-git", "env": {"TOKEN": "${input:gh-token}", "PIN": "12"}},
+        "time": {
+            "command": "mcp-server-time",
+            "args": ["--api-key", "supersecret1", "${workspaceFolder}"],
+        },
+    },
+    "other": [1, 2, /* three */ 3]
+}
+"""
+CODEX = '''\
+# Codex settings
+model = "gpt-6"
+notify = ["a",
+  "b", # [mcp_servers.not]
+]
+text = """
+[mcp_servers.fake]
+"""
+
+[mcp_servers.git]
+command = "mcp-server-git" # as always
+args = ["--repository", "."]
+
+[mcp_servers.git.env]
+ACCESS_TOKEN = "abcdef123"
+
+[mcp_servers."docs server"]
+url = "https://docs.example/mcp"
+bearer_token_env_var = "DOCS_TOKEN"
+
+# profiles
+[profiles.fast]
+model = "mini"
+
+[mcp_servers.time]
+command = "mcp-server-time"
+enabled_tools = ["convert_time"]
+'''
+ZED = """\
+{
+  "theme": "One Dark",
+  "context_servers": {
+    "git": {"source": "custom", "command": "mcp-server-git", "args": [], "env": {}},
+    "extension": {"settings": {"api_key": "zzzzzzzz"}}, // stays
+  },
+}
+"""
+CLAUDE = '{"numStartups":7,"mcpServers":{"git":{"command":"mcp-server-git"}},"oauth":{"accessToken":"t0k3n-of-mine"}}'
+GEMINI = (
+    '\ufeff{\r\n\t"mcpServers": {\r\n\t\t"git": {"command": "mcp-server-git", "env": {"K": "$KEY"}}\r\n\t}\r\n}\r\n'
+)
+FILES = {
+    "claude-code": (".mcp.json", MCP),
+    "cursor": (".cursor/mcp.json", MCP),
+    "vscode": (".vscode/mcp.json", VSCODE),
+    "codex": ("home/.codex/config.toml", CODEX),
+    "zed": ("home/.config/zed/settings.json", ZED),
+    "claude-desktop": ("home/.config/Claude/claude_desktop_config.json", MCP),
+    "gemini": ("home/.gemini/settings.json", GEMINI),
+    "windsurf": ("home/.codeium/windsurf/mcp_config.json", MCP),
+}
+SHAPE = {
+    "client": str, "file": str, "status": str, "config": str, "servers": [str], "backup": (str, type(None)),
+    "diff": str,
+}  # fmt: skip
+SECRETS = ("supersecret1", "abcdef123", "zzzzzzzz", "t0k3n-of-mine", '"12"')
+
+
+@pytest.fixture(autouse=True)
+def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the home folder, which lies in the current one."""
+    home = folder / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    return home
+
+
+def put(name: str, text: str, mode: int = 0o644) -> Path:
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    path.chmod(mode)
+    return path
+
+
+def placed(client: str) -> Path:
+    name, text = FILES[client]
+    return put(name, text)
+
+
+def servers_in(path: Path) -> dict[str, Any]:
+    if path.suffix == ".toml":
+        return tomllib.loads(path.read_text())["mcp_servers"]
+    value = jsontext.compose(path.read_text("utf-8-sig"), path.name).value
+    return next(value[root] for root in ("mcpServers", "servers", "context_servers") if root in value)
+
+
+@pytest.mark.parametrize("client", FILES)
+def test_a_client_has_pegboard_instead_of_its_servers_and_gets_them_back_byte_for_byte(run: Run, client: str) -> None:
+    path = placed(client)
+    before, mode = path.read_bytes(), path.stat().st_mode
+    path.chmod(0o640)
+    ran = run("init", "--install", client, "--json")
+    assert (ran.code, ran.json["status"], misfits(ran.json, SHAPE)) == (0, "installed", [])
+    config = Path(ran.json["config"])
+    stays = ["extension"] if client == "zed" else []
+    assert list(servers_in(path)) == ["pegboard", *stays]
+    entry = servers_in(path)["pegboard"]
+    assert entry["args"][-4:] == ["serve", "--stdio", "--config", str(config.absolute())]
+    assert Path(entry["command"]).is_file()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert Path(ran.json["backup"]).read_bytes() == before
+    moved = yaml.compose(config.read_text(), "p").value["servers"]
+    assert list(moved) == ran.json["servers"]
+    assert run("check", "--config", str(config)).code == 0
+    back = run("init", "--uninstall", client, "--json")
+    assert (back.code, back.json["status"], back.json["backup"]) == (0, "restored", None)
+    assert path.read_bytes() == before
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert not list(path.parent.glob("*backup"))
+    assert mode != path.stat().st_mode
+
+
+async def test_what_was_installed_can_be_started_by_the_client(run: Run) -> None:
+    path = put(".cursor/mcp.json", json.dumps({"mcpServers": {"gone": {"command": "no-such-command"}}}))
+    await asyncio.to_thread(run, "init", "--install", "cursor")
+    entry = servers_in(path)["pegboard"]
+    source = McpSource()
+    try:
+        spec = ServerSpec(name="pegboard", command=entry["command"], args=tuple(entry["args"]))
+        names = [tool.name for tool in (await source.describe(spec, {})).tools]
+    finally:
+        await source.aclose()
+    assert {"search_tools", "load_tools", "call_tool"} <= set(names)
+
+
+@pytest.mark.parametrize("client", FILES)
+def test_a_second_installation_says_that_it_is_there_and_changes_nothing(run: Run, client: str) -> None:
+    path = placed(client)
+    run("init", "--install", client)
+    after = path.read_bytes()
+    ran = run("init", "--install", client, "--json")
+    assert (ran.code, ran.json["status"]) == (0, "already_installed")
+    assert path.read_bytes() == after
+    assert len(list(path.parent.glob("*backup"))) == 1
+
+
+@pytest.mark.parametrize("client", ["vscode", "codex", "zed"])
+def test_everything_else_in_the_file_stays_comments_included(run: Run, client: str) -> None:
+    path = placed(client)
+    before = path.read_text()
+    run("init", "--install", client)
+    after = path.read_text()
+    keep = {"vscode": ["// my servers", "// keep me", "/* three */"], "zed": ['"theme": "One Dark"', "zzzzzzzz"]}
+    for text in keep.get(client, ["# Codex settings", "# [mcp_servers.not]", "[mcp_servers.fake]", "[profiles.fast]"]):
+        assert text in before
+        assert text in after
+
+
+@pytest.mark.parametrize("client", FILES)
+def test_a_dry_run_shows_the_change_and_makes_none(run: Run, folder: Path, client: str) -> None:
+    path = placed(client)
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    ran = run("init", "--install", client, "--dry-run")
+    assert ran.code == 0
+    assert "Nothing was changed." in ran.out
+    assert f"+++ {path}" in ran.out
+    assert "pegboard" in ran.out
+    assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize("client", ["vscode", "codex", "zed"])
+def test_x5_secrets_move_as_they_are_and_are_never_shown(run: Run, client: str) -> None:
+    path = placed(client)
+    text = path.read_text()
+    secrets = [secret for secret in SECRETS if secret in text]
+    ran = run("init", "--install", client)
+    out = run("init", "--uninstall", client)
+    assert secrets
+    assert [secret for secret in secrets if secret in ran.out + ran.err + out.out + out.err] == []
+    assert "***" in ran.out
+
+
+def test_x5_what_else_stands_in_a_file_of_one_line_is_not_shown_either(run: Run) -> None:
+    path = put("home/.claude.json", CLAUDE, 0o600)
+    ran = run("init", "--install", "claude-code")
+    assert ran.code == 0
+    assert "t0k3n-of-mine" not in ran.out
+    assert json.loads(path.read_text())["numStartups"] == 7
+    assert "\n" not in path.read_text()
+
+
+def test_the_users_own_configuration_is_private_and_has_a_store_of_its_own(run: Run, home: Path) -> None:
+    placed("codex")
+    placed("zed")
+    for client in ("codex", "zed"):
+        run("init", "--install", client)
+        config = home / ".config" / "pegboard" / f"{client}.yaml"
+        assert config.stat().st_mode & 0o777 == 0o600
+        assert f"/{client}.db" in config.read_text()
+
+
+def test_what_only_the_client_can_ask_for_is_passed_on_as_a_variable(run: Run) -> None:
+    path = placed("vscode")
+    run("init", "--install", "vscode")
+    assert servers_in(path)["pegboard"]["env"] == {"GH_TOKEN": "${input:gh-token}"}
+    assert "TOKEN: ${GH_TOKEN}" in Path("pegboard.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("client", "key", "value"), [("codex", "env_vars", ["DOCS_TOKEN"]), ("gemini", "env", {"KEY": "$KEY"})]
+)
+def test_variables_that_a_client_would_keep_back_are_passed_on(run: Run, client: str, key: str, value: object) -> None:
+    path = placed(client)
+    run("init", "--install", client)
+    assert servers_in(path)["pegboard"][key] == value
+
+
+@pytest.mark.parametrize(
+    ("client", "old", "new"),
+    [
+        ("vscode", '"other": [1, 2', '"more": true, "other": [1, 2'),
+        ("codex", 'model = "gpt-6"', 'model = "gpt-7"'),
+        ("cursor", "{\n", '{\n  "since": 1,\n'),
+    ],
+)
+def test_a_file_that_was_changed_since_gets_its_servers_back_and_keeps_the_change(
+    run: Run, client: str, old: str, new: str
+) -> None:
+    path = placed(client)
+    servers = servers_in(path)
+    run("init", "--install", client)
+    path.write_text(path.read_text().replace(old, new, 1))
+    ran = run("init", "--uninstall", client)
+    assert ran.code == 0
+    assert "was changed since" in ran.out
+    assert servers_in(path) == servers
+    assert new in path.read_text()
+    assert len(list(path.parent.glob("*backup"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("client", "old", "new"),
+    [
+        ("cursor", '"mcpServers": {', '"mcpServers": {\n    "late": {"command": "x"},'),
+        ("codex", "# profiles", '[mcp_servers.late]\ncommand = "x"\n\n# profiles'),
+    ],
+)
+def test_a_server_that_came_since_stays(run: Run, client: str, old: str, new: str) -> None:
+    path = placed(client)
+    servers = servers_in(path)
+    run("init", "--install", client)
+    path.write_text(path.read_text().replace(old, new, 1))
+    again = run("init", "--install", client)
+    assert "Beside it stand late" in again.out
+    assert run("init", "--uninstall", client).code == 0
+    assert servers_in(path) == {**servers, "late": {"command": "x"}}
+
+
+def test_two_clients_of_one_project_share_what_is_equal(run: Run) -> None:
+    placed("claude-code")
+    placed("cursor")
+    run("init", "--install", "claude-code")
+    ran = run("init", "--install", "cursor")
+    assert ran.code == 0
+    assert "Kept" in ran.out
+    assert "pegboard.yaml with 1 server: git" in ran.out
+
+
+def test_another_configuration_is_not_replaced_unless_it_is_wanted(run: Run) -> None:
+    path = placed("cursor")
+    Path("pegboard.yaml").write_text("servers: {git: {command: another}}\n")
+    refused = run("init", "--install", "cursor")
+    assert refused.code == 1
+    assert "does not have git as the client has" in refused.err
+    assert path.read_text() == MCP
+    assert run("init", "--install", "cursor", "--config", "other.yaml").code == 0
+    run("init", "--uninstall", "cursor")
+    assert run("init", "--install", "cursor", "--force").code == 0
+    assert "another" in Path("pegboard.yaml.bak").read_text()
+
+
+def test_a_file_that_is_a_link_stays_one(run: Run) -> None:
+    real = put("dotfiles/cursor.json", MCP)
+    Path(".cursor").mkdir()
+    Path(".cursor/mcp.json").symlink_to(real.absolute())
+    run("init", "--install", "cursor")
+    assert Path(".cursor/mcp.json").is_symlink()
+    assert list(servers_in(real)) == ["pegboard"]
+    run("init", "--uninstall", "cursor")
+    assert Path(".cursor/mcp.json").is_symlink()
+    assert real.read_text() == MCP
+
+
+def test_a_file_may_be_named(run: Run) -> None:
+    placed("cursor")
+    other = put("elsewhere/.cursor/mcp.json", MCP)
+    ran = run("init", "--install", "cursor", "--from", str(other), "--json")
+    assert ran.json["config"] == str(Path("elsewhere/pegboard.yaml").absolute())
+    assert list(servers_in(other)) == ["pegboard"]
+    assert Path(".cursor/mcp.json").read_text() == MCP
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"mcpServers": {"git": {"command": "a"}, "git": {"command": "b"}}}', "cannot be rewritten"),
+        ('{"mcpServers": {"git": {"command": 5}, "time": {"command": "x"}}}', "git: it is written wrongly: expected a"),
+        ('{"mcpServers": {"git": 3}}', "git: it is written wrongly: expected a mapping"),
+        ('{"mcpServers": {"git": ', ".cursor/mcp.json:1:"),
+        ('{"mcpServers": {}}', "no configuration with MCP servers"),
+        (None, "no configuration with MCP servers"),
+    ],
+)
+def test_a_file_that_cannot_be_rewritten_is_left_as_it_is(run: Run, text: str | None, said: str) -> None:
+    if text is not None:
+        put(".cursor/mcp.json", text)
+    ran = run("init", "--install", "cursor")
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+    assert text is None or Path(".cursor/mcp.json").read_text() == text
+    assert not Path("pegboard.yaml").exists()
+
+
+def test_servers_of_toml_that_are_no_tables_are_left_as_they_are(run: Run) -> None:
+    text = 'mcp_servers.git.command = "a"\n'
+    path = put("home/.codex/config.toml", text)
+    ran = run("init", "--install", "codex")
+    assert ran.code == 1
+    assert "Write each server once, and as a table of its own" in ran.err
+    assert path.read_text() == text
+
+
+def test_a_file_that_changes_meanwhile_is_left_as_it_is(folder: Path) -> None:
+    path = placed("cursor")
+    file = file_of(CLIENTS["cursor"], Machine(), None)
+    edit = installation(file, {"command": "pegboard"})
+    path.write_text('{"mcpServers": {}}')
+    with pytest.raises(ConfigError, match="was changed meanwhile") as caught:
+        edit.save(backup=True)
+    assert caught.value.code == "file_changed"
+    assert path.read_text() == '{"mcpServers": {}}'
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_is_not_installed_cannot_be_taken_out(run: Run) -> None:
+    placed("cursor")
+    ran = run("init", "--uninstall", "cursor", "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "not_installed")
+
+
+def test_without_the_copy_the_place_of_the_servers_is_told(run: Run) -> None:
+    path = placed("cursor")
+    run("init", "--install", "cursor")
+    for copy in path.parent.glob("*backup"):
+        copy.unlink()
+    ran = run("init", "--uninstall", "cursor")
+    assert ran.code == 1
+    assert "pegboard.yaml. Put them back by hand" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--install", "cusor"], "Did you mean 'cursor'?"),
+        (["--install", "cursor", "--uninstall", "cursor"], "exclude each other"),
+        (["--dry-run"], "goes with --install"),
+    ],
+)
+def test_what_cannot_be_meant_is_a_matter_of_usage(run: Run, arguments: list[str], said: str) -> None:
+    ran = run("init", *arguments)
+    assert ran.code == 2
+    assert said in ran.err

@@ -1,0 +1,191 @@
+"""`pegboard measure`: what a client's servers cost today, measured at real ones."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_support import Run, misfits
+
+SERVER = str(Path(__file__).parent.parent / "servers" / "plain_server.py")
+BIN = Path(sys.executable).parent
+TIME = {"command": str(BIN / "mcp-server-time")}
+GIT = {"command": str(BIN / "mcp-server-git")}
+COST = {"git": (12, 1137), "time": (2, 268)}
+"""Tools and o200k tokens of name, description and input schema, at the pinned versions."""
+AMOUNT = {"tools": int, "tokens": int, "share": float}
+SHAPE = {
+    "file": str, "client": str, "window": int,
+    "servers": [{"name": str, "tools": int, "tokens": int, "share": float, "status": str, "message": str}],
+    "direct": AMOUNT, "pegboard": AMOUNT, "saved": int,
+}  # fmt: skip
+
+
+def plain(*options: str, **more: Any) -> dict[str, Any]:
+    return {"command": sys.executable, "args": [SERVER, *options], **more}
+
+
+def write(path: Path, servers: dict[str, Any], root: str = "mcpServers") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({root: servers}))
+    return path
+
+
+def by_name(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in document["servers"]}
+
+
+@pytest.fixture(autouse=True)
+def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the home folder, which has nothing in it yet; the current folder lies beside it."""
+    home, here = folder / "home", folder / "here"
+    home.mkdir()
+    here.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    monkeypatch.chdir(here)
+    return home
+
+
+def everything_below(path: Path) -> Iterator[tuple[str, bytes]]:
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            yield str(file), file.read_bytes()
+
+
+def test_f4_real_servers_cost_what_was_measured_before_and_nothing_is_written(run: Run, folder: Path) -> None:
+    write(Path(".mcp.json"), {"git": GIT, "time": TIME})
+    before = list(everything_below(folder))
+    ran = run("measure", ".mcp.json", "--json")
+    assert (ran.code, misfits(ran.json, SHAPE)) == (0, [])
+    assert {name: (row["tools"], row["tokens"]) for name, row in by_name(ran.json).items()} == COST
+    assert ran.json["direct"] == {"tools": 14, "tokens": 1405, "share": 0.007}
+    assert ran.json["saved"] == 1405 - ran.json["pegboard"]["tokens"]
+    assert (ran.json["file"], ran.json["client"], ran.json["window"]) == (".mcp.json", "claude-code", 200_000)
+    assert list(everything_below(folder)) == before
+
+
+def test_f4_pegboard_instead_costs_what_its_own_gateway_lists(run: Run) -> None:
+    write(Path(".mcp.json"), {"time": TIME})
+    instead = run("measure", "--json").json["pegboard"]
+    assert instead["tools"] == 5
+    assert 200 < instead["tokens"] < 500
+
+
+def test_people_get_a_table_the_total_and_what_would_be_saved(run: Run) -> None:
+    write(Path(".cursor/mcp.json"), {"many": plain("--tools", "60")})
+    ran = run("measure", "--window", "10000")
+    assert ran.code == 0
+    assert "Cursor: .cursor/mcp.json" in ran.out
+    assert "total" in ran.out
+    assert "with Pegboard" in ran.out
+    assert "Pegboard would save" in ran.out
+    assert "of a window of 10,000" in ran.out
+    assert "1 of 1 servers asked; many:" in ran.err
+
+
+def test_small_servers_are_told_to_be_small(run: Run) -> None:
+    write(Path(".mcp.json"), {"time": TIME})
+    assert "Pegboard would save no tokens here" in run("measure").out
+
+
+def test_p6_one_that_fails_or_hangs_is_told_and_the_others_are_measured(run: Run) -> None:
+    servers = {
+        "gone": {"command": "no-such-command-anywhere"},
+        "mute": plain("--mute"),
+        "broken": plain("--exit", "3", "--complain", "the key hunter22 is wrong", env={"APP_KEY": "hunter22"}),
+        "time": TIME,
+        "later": {**TIME, "disabled": True},
+    }
+    write(Path(".mcp.json"), servers)
+    ran = run("measure", "--timeout", "5", "--json")
+    rows = by_name(ran.json)
+    assert ran.code == 0
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "gone": "failed", "mute": "failed", "broken": "failed", "time": "ok", "later": "off",
+    }  # fmt: skip
+    assert "no-such-command-anywhere" in rows["gone"]["message"]
+    assert "within 5 s" in rows["mute"]["message"]
+    assert "exited with code 3" in rows["broken"]["message"]
+    assert "hunter22" not in ran.out + ran.err
+    assert rows["later"]["message"] == "it is switched off."
+    assert ran.json["direct"]["tokens"] == rows["time"]["tokens"]
+
+
+def test_where_nothing_can_be_measured_it_is_refused(run: Run) -> None:
+    write(Path(".mcp.json"), {"gone": {"command": "no-such-command-anywhere"}})
+    ran = run("measure")
+    assert ran.code == 1
+    assert "1 server could not be measured" in ran.out
+
+
+def test_tools_that_the_client_leaves_out_are_not_counted(run: Run, home: Path) -> None:
+    write(home / ".gemini" / "settings.json", {"time": {**TIME, "excludeTools": ["convert_time"]}})
+    (row,) = run("measure", "--json").json["servers"]
+    assert row["tools"] == 1
+    assert row["tokens"] < COST["time"][1]
+    assert row["message"] == "the client leaves 1 tool out."
+
+
+def test_inputs_that_only_the_client_can_ask_for_get_a_placeholder(run: Run) -> None:
+    text = {
+        "inputs": [{"type": "promptString", "id": "key"}],
+        "servers": {"time": {**TIME, "env": {"KEY": "${input:key}"}}},
+    }
+    Path(".vscode").mkdir()
+    Path(".vscode/mcp.json").write_text(f"// mine\n{json.dumps(text)}")
+    (row,) = run("measure", "--json").json["servers"]
+    assert (row["status"], row["message"]) == ("ok", "measured with a placeholder for key.")
+
+
+def test_without_a_file_the_current_folder_comes_first_and_the_others_are_named(run: Run, home: Path) -> None:
+    write(home / ".claude.json", {"git": GIT})
+    write(home / ".config" / "zed" / "settings.json", {}, "context_servers")
+    write(Path(".cursor/mcp.json"), {"time": TIME})
+    ran = run("measure", "--json")
+    assert (ran.json["client"], ran.json["file"]) == ("cursor", ".cursor/mcp.json")
+    assert f"also found: Claude Code, {home / '.claude.json'}" in ran.err
+    assert "Zed" not in ran.err
+
+
+def test_a_file_of_codex_is_measured(run: Run, home: Path) -> None:
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text(f'[mcp_servers.time]\ncommand = "{TIME["command"]}"\n')
+    assert run("measure", "--json").json["client"] == "codex"
+
+
+def test_our_own_file_is_measured_and_its_store_is_left_alone(run: Run) -> None:
+    Path("pegboard.yaml").write_text(json.dumps({"servers": {"time": TIME}, "agents": {"a": {"discoverable": ["*"]}}}))
+    ran = run("measure", "pegboard.yaml", "--json")
+    assert (ran.json["client"], ran.json["direct"]["tokens"]) == ("pegboard", COST["time"][1])
+    assert not Path(".pegboard").exists()
+
+
+def test_where_pegboard_is_installed_the_servers_behind_it_are_measured(run: Run) -> None:
+    Path("own.yaml").write_text(json.dumps({"servers": {"time": TIME}}))
+    entry = {"command": "pegboard", "args": ["serve", "--stdio", "--config", str(Path("own.yaml").absolute())]}
+    write(Path(".mcp.json"), {"pegboard": entry})
+    assert [row["name"] for row in run("measure", "--json").json["servers"]] == ["time"]
+    assert not Path(".pegboard").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 1, "No MCP client's configuration with servers was found"),
+        (["nowhere.json"], 1, "nowhere.json: does not exist"),
+        (["empty.json"], 1, "there are no MCP servers in it"),
+        (["broken.json"], 1, "broken.json:1:2"),
+        (["empty.json", "--window", "0"], 2, "must be more than 0"),
+        (["empty.json", "--timeout", "-1"], 2, "must be more than 0"),
+    ],
+)
+def test_what_cannot_be_measured_is_told_in_one_line(run: Run, arguments: list[str], code: int, said: str) -> None:
+    Path("empty.json").write_text('{"mcpServers": {}}')
+    Path("broken.json").write_text("{,")
+    ran = run("measure", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert said in ran.err
+    assert run("measure", *arguments, "--json").json["error"]["message"]
