@@ -16,6 +16,9 @@ from typing import Any
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, SkipParser
 
+# Only src has examples in docstrings; importing these a second time, as doctest would, takes each for another.
+collect_ignore_glob = ["tests/*conftest.py"]
+
 NAMED_FILE = re.compile(r"# ([\w./-]+\.(?:py|yaml|json|md))\n")
 FOLDER = "_folder"
 RUNNER = "_runner"
