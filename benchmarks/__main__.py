@@ -6,9 +6,16 @@ import argparse
 import json
 import sys
 
-from benchmarks import check, imports, resolve
+from benchmarks import check, conversations, imports, loadouts, resolve, upstream
 
-KNOWN = {"imports": imports.measure, "resolve": resolve.measure, "check": check.measure}
+KNOWN = {
+    "imports": imports.measure,
+    "resolve": resolve.measure,
+    "loadouts": loadouts.measure,
+    "check": check.measure,
+    "conversations": conversations.measure,
+    "upstream": upstream.measure,
+}
 
 
 def main() -> int:

@@ -53,8 +53,13 @@ def runs(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
+    return condition_of(pid) != "Z"
+
+
+def condition_of(pid: int) -> str:
+    """Return the letter that the system has for what a process does; "" where it does not say."""
     stat = Path(f"/proc/{pid}/stat")
-    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    return stat.read_text().rpartition(")")[2].split()[0] if stat.exists() else ""
 
 
 def happened(log: Path) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from mcp_helpers import SERVERS, call, happened, modern, plain, runs, started, state, text, until
+from mcp_helpers import SERVERS, call, condition_of, happened, modern, plain, runs, started, state, text, until
 
 from pegboard.core.masking import Masker
 from pegboard.core.specs import PythonSpec, ServerSpec
@@ -188,6 +188,7 @@ async def test_a_call_that_a_dying_server_never_read_is_made_again(source: McpSo
     spec = plain("--log", str(log))
     before = int(text(await call(source, spec, "pid")))
     os.kill(before, signal.SIGSTOP)
+    await until(lambda: condition_of(before) in {"T", ""})
     task = asyncio.create_task(call(source, spec, "pid"))
     await until(lambda: state(source, "plain")["in_flight"])
     for _ in range(20):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Generator, Mapping
@@ -30,6 +32,9 @@ _DISTRIBUTIONS: Final[Mapping[str, str]] = {
     "yaml": "PyYAML",
 }
 
+HOOK_SECONDS: Final = 2.0
+"""How long a hook may take."""
+
 _importing = threading.RLock()
 _loaded_beside: dict[str, dict[str, ModuleType]] = {}
 
@@ -54,7 +59,7 @@ class PythonSource:
         plugin = await self._built(spec, overrides)
         manifest = plugin.manifest(spec.name)
         names = [tool.name for tool in manifest.tools]
-        for key, table in (("requires", spec.requires), ("policy", spec.policy), ("needs", spec.needs)):
+        for key, table in (("requires", spec.requires), ("policy", spec.policy), ("needs", spec.needs), ("guards", spec.guards)):
             _check_names(spec, key, table, names)
         return replace(
             manifest,
@@ -88,6 +93,31 @@ class PythonSource:
 
         key = (spec.name, spec.target, spec.folder, variant_key(overrides))
         return await self._instances.get(key, make)
+
+
+class Hooks:
+    """Ask functions that the configuration names as ``module:function`` (F3)."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._known: dict[str, Callable[..., Any]] = {}
+
+    async def ask(self, hook: str, *given: Any) -> object:
+        """Return what a function answers, plain or async; raises what it raises, and ``TimeoutError``."""
+        async with asyncio.timeout(HOOK_SECONDS):
+            function = self._known.get(hook)
+            if function is None:
+                function = self._known[hook] = await in_thread(self._found, hook)
+            said: Any = await in_thread(function, *given)
+            return await said if inspect.isawaitable(said) else said
+
+    def _found(self, hook: str) -> Callable[..., Any]:
+        module_name, _, path = hook.partition(":")
+        with _beside(self._folder, module_name), stdout_to_stderr():
+            found: Any = importlib.import_module(module_name)
+            for name in path.split("."):
+                found = getattr(found, name)
+            return found
 
 
 def _load(spec: PythonSpec, overrides: JsonObject) -> Built:

@@ -15,32 +15,16 @@ from pegboard.core.naming import one_line
 from pegboard.core.tools import JsonObject
 from pegboard.ports import Progress
 from pegboard.sources.mcp.http import BROKEN, SESSION, UNREACHED
-from pegboard.sources.mcp.link import FLIGHT, Flight, Link
+from pegboard.sources.mcp.lane import DetourError
+from pegboard.sources.mcp.link import FLIGHT, NO_MESSAGE, Flight, GoneError, InvalidAnswerError, Link
 from pegboard.sources.mcp.opening import status_of
 
 T = TypeVar("T")
 
 _PAGES = 1000
 _SUBSCRIBED_WITHIN = 1.0
-
-
-class GoneError(Exception):
-    """Report a connection that ended; ``dead``: it answers nothing any more, as far as is known."""
-
-    def __init__(self, reason: str, flight: Flight, *, dead: bool = False) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.dead = dead
-        self._flight = flight
-
-    @property
-    def sent(self) -> bool:
-        """Return whether the server may have seen the request; certain once the connection has ended."""
-        return self._flight.sent and not self._flight.unread
-
-
-class InvalidAnswerError(Exception):
-    """Report an answer that is not what the protocol allows."""
+_UNPARSED = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
+_STREAM_ENDED = "SSE stream ended"
 
 
 class InOrder:
@@ -75,6 +59,28 @@ async def call_tool(
     error of structured content that does not fit the output schema. Raises ``GoneError``,
     ``InvalidAnswerError``, ``MCPError``.
     """
+    raw: dict[str, Any] | None = None
+    if link.lane is not None and link.lane.takes(name):
+        with suppress(DetourError):
+            raw = await link.lane.call(name, arguments, meta, progress)
+    if raw is None:
+        raw = await _call_by_sdk(client, link, name, arguments, meta, progress)
+    if raw.get("resultType") == "input_required":
+        raise InvalidAnswerError("it asks for input that cannot be passed on")
+    content: object = raw.get("content")
+    if not isinstance(content, list) or not all(isinstance(block, dict) for block in cast("list[Any]", content)):
+        raise InvalidAnswerError("its result has no list of content blocks")
+    return raw
+
+
+async def _call_by_sdk(
+    client: Client,
+    link: Link,
+    name: str,
+    arguments: JsonObject,
+    meta: Mapping[str, Any] | None,
+    progress: Progress | None,
+) -> dict[str, Any]:
     request = types.CallToolRequest(
         params=types.CallToolRequestParams(
             name=name, arguments=dict(arguments), _meta=cast("types.RequestParamsMeta | None", meta)
@@ -94,11 +100,6 @@ async def call_tool(
         raw, _ = await _ask(link, Flight(), send)
     if ordered is not None:
         await ordered.settle()
-    if raw.get("resultType") == "input_required":
-        raise InvalidAnswerError("it asks for input that cannot be passed on")
-    content: object = raw.get("content")
-    if not isinstance(content, list) or not all(isinstance(block, dict) for block in cast("list[Any]", content)):
-        raise InvalidAnswerError("its result has no list of content blocks")
     return raw
 
 
@@ -131,6 +132,8 @@ async def list_tools(client: Client, link: Link) -> list[dict[str, Any]]:
                 link.drop(name, "its x-mcp-header annotation is not valid")
             else:
                 found[name] = tool
+                if link.lane is not None and "x-mcp-header" in str(tool["inputSchema"]):
+                    link.lane.by_sdk.add(name)
         if page.next_cursor is None or page.next_cursor == cursor:
             break
         cursor = page.next_cursor
@@ -146,6 +149,8 @@ async def _ask(link: Link, flight: Flight, send: Callable[[], Awaitable[T]]) -> 
     try:
         result = await send()
     except MCPError as error:
+        if error.code == types.PARSE_ERROR and error.message.startswith(_UNPARSED):
+            raise InvalidAnswerError(NO_MESSAGE) from None
         raise _gone(error, flight) or error from None
     except ValidationError as error:
         if flight.raw is None or flight.listing:
@@ -164,7 +169,8 @@ async def _ask(link: Link, flight: Flight, send: Callable[[], Awaitable[T]]) -> 
 
 def _gone(error: MCPError, flight: Flight) -> GoneError | None:
     """Return the end of the connection that an error stands for, or None."""
-    if error.code == types.CONNECTION_CLOSED:
+    # The SDK's own code for an end is one that many servers use too.
+    if error.code == types.CONNECTION_CLOSED and (not flight.refused or error.message.startswith(_STREAM_ENDED)):
         return GoneError(one_line(error.message), flight, dead=not flight.sent)
     match status_of(error):
         case (kind, _) if kind == SESSION:

@@ -28,13 +28,17 @@ _LISTEN_AGAIN = (1.0, 2.0, 5.0, 10.0, 30.0)
 
 @dataclass(slots=True, kw_only=True)
 class Settings:
-    """Hold what all connections of one source share; times are in seconds."""
+    """Hold what all connections of one source share; times are in seconds.
+
+    ``lanes``: calls go around the SDK where they can.
+    """
 
     mask: Callable[[str], str]
     start_timeout: float = 30.0
     idle_after: float | None = None
     spawns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
     monotonic: Callable[[], float] = time.monotonic
+    lanes: bool = True
     handshake_only: set[str] = field(default_factory=set[str])
 
 
@@ -168,6 +172,8 @@ class Connection:
                     await stack.enter_async_context(client)
                 link.version = client.protocol_version
                 link.up = True
+                if link.lane is not None and self._settings.lanes:
+                    link.lane.open()
                 ready.set_result(Live(client, link))
                 await self._keep(client, link)
         except TimeoutError:

@@ -8,14 +8,17 @@ become the JSON-RPC error of that one request, marked with :data:`MARK`. Imports
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any, cast
 
+import anyio
 import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
 
 from pegboard.core.naming import one_line
 from pegboard.core.specs import ServerSpec
@@ -32,11 +35,13 @@ _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keep
 _TIMEOUT = httpx2.Timeout(connect=10.0, read=None, write=30.0, pool=None)
 _FAREWELL = httpx2.Timeout(2.0).as_dict()
 _NOTIFICATION = b'"method":"notifications/'
+_INITIALIZED = b'"method":"notifications/initialized"'
 _UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
 @cache
-def _tls() -> Any:
+def tls() -> Any:
+    """Return what is trusted, read once."""
     return httpx2.create_ssl_context()
 
 
@@ -48,9 +53,13 @@ class WatchedClient(httpx2.AsyncClient):
 
     def __init__(self, spec: ServerSpec, link: Link, *, lasting: bool = True) -> None:
         headers = dict(spec.headers)
-        super().__init__(headers=headers, timeout=_TIMEOUT, limits=_LIMITS, verify=_tls())
+        super().__init__(headers=headers, timeout=_TIMEOUT, limits=_LIMITS, verify=tls())
         self._link = link
         self._lasting = lasting
+
+    def reaches_directly(self, url: httpx2.URL) -> bool:
+        """Return whether no proxy stands between."""
+        return self._transport_for_url(url) is self._transport
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request; a POST never raises for what the network or the server did."""
@@ -67,21 +76,25 @@ class WatchedClient(httpx2.AsyncClient):
         except httpx2.TransportError as error:
             kind = UNREACHED if isinstance(error, _UNREACHED) else BROKEN
             return self._failed(request, 502, kind, describe(error))
+        if session := response.headers.get(_SESSION_HEADER):
+            self._link.session_id = self._link.session_id or session
+        if _INITIALIZED in request.content[:100]:
+            self._link.initialized = True
         if response.status_code < 400:
             return response
         return self._refused(request, response)
 
     def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """Return an HTTP error as the JSON-RPC error that it carries, or as one that names its status."""
-        said = _rpc_error(response)
-        in_session = _SESSION_HEADER in request.headers
-        about_session = response.status_code == 400 and said is not None and "session" in said.lower()
-        if in_session and (response.status_code == 404 or about_session):
-            return self._failed(request, response.status_code, SESSION, "its session is over")
-        if said is not None and self._lasting:
-            return response
-        text = one_line(response.text, limit=200) if response.text else response.reason_phrase
-        return self._failed(request, response.status_code, STATUS, text)
+        refused = refusal(
+            response.status_code,
+            response.reason_phrase,
+            response.headers.get("content-type", "").lower(),
+            response.content,
+            in_session=_SESSION_HEADER in request.headers,
+            carries_errors=self._lasting,
+        )
+        return response if refused is None else self._failed(request, response.status_code, *refused)
 
     def _failed(self, request: httpx2.Request, status: int, kind: str, text: str) -> httpx2.Response:
         if not self._lasting:
@@ -96,17 +109,31 @@ def _is_json(response: httpx2.Response) -> bool:
     return response.headers.get("content-type", "").lower().startswith("application/json")
 
 
-def _rpc_error(response: httpx2.Response) -> str | None:
-    """Return the message of the JSON-RPC error in a response, or None where there is none."""
-    if not _is_json(response):
+def refusal(
+    status: int, reason: str, kind: str, body: bytes, *, in_session: bool, carries_errors: bool = True
+) -> tuple[str, str] | None:
+    """Return kind and text of an HTTP error, or None where its body is the error that the protocol has."""
+    said = _rpc_error(kind, body)
+    about_session = status == 400 and said is not None and "session" in said.lower()
+    if in_session and (status == 404 or about_session):
+        return SESSION, "its session is over"
+    if said is not None and carries_errors:
+        return None
+    text = body.decode("utf-8", errors="replace")
+    return STATUS, one_line(text, limit=200) if text else reason
+
+
+def _rpc_error(kind: str, body: bytes) -> str | None:
+    """Return the message of the JSON-RPC error in a body, or None where there is none."""
+    if not kind.startswith("application/json"):
         return None
     try:
-        body: Any = response.json()
+        said: Any = json.loads(body)
     except ValueError:
         return None
-    if not isinstance(body, dict) or "jsonrpc" not in body:
+    if not isinstance(said, dict) or "jsonrpc" not in said:
         return None
-    error: Any = cast("dict[str, Any]", body).get("error")
+    error: Any = cast("dict[str, Any]", said).get("error")
     return str(cast("dict[str, Any]", error).get("message", "")) if isinstance(error, dict) else None
 
 
@@ -137,9 +164,30 @@ async def http_transport(spec: ServerSpec, link: Link) -> AsyncGenerator[Any]:
         async with sse_client(url, httpx_client_factory=factory) as streams:
             yield streams
         return
+    from pegboard.sources.mcp.http_lane import HttpLane
+
     async with (
         WatchedClient(spec, link) as client,
         # The SDK refuses events over 1 MiB by default: an image is soon larger.
-        streamable_http_client(url, http_client=client, max_sse_event_size=None) as streams,
+        streamable_http_client(url, http_client=client, max_sse_event_size=None) as (read, write),
+        anyio.create_task_group() as group,
     ):
-        yield streams
+        # What a server sends with an answer of the lane and is not of that call joins what the session reads.
+        send, joined = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+
+        async def join() -> None:
+            with send:
+                async for item in read:
+                    send.send_nowait(item)
+
+        def inject(message: SessionMessage) -> None:
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                send.send_nowait(message)
+
+        group.start_soon(join)
+        lane = link.lane = HttpLane(link, client, url, inject)
+        try:
+            yield joined, write
+        finally:
+            lane.close()
+            group.cancel_scope.cancel()

@@ -12,39 +12,74 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import anyio
 from mcp.client import Transport
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, ListToolsResult
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    ListToolsResult,
+)
 from mcp_types.methods import validate_server_result
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from pegboard.core.naming import one_line
 
+if TYPE_CHECKING:
+    from pegboard.sources.mcp.lane import Lane
+
 log = logging.getLogger("pegboard.sources.mcp")
 
 Streams = tuple["Reader", "Writer"]
 _LINE = 500
 _LINES = 40
+_ENVELOPE = (CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY)
 
 
 class Flight:
     """Hold one request under way: whether it left, and the answer as it stood on the wire.
 
-    ``unread``: the server ended before it had read the whole of it.
+    ``unread``: the server ended before it had read the whole of it. ``refused``: the answer was an error.
     """
 
-    __slots__ = ("listing", "raw", "sent", "unread")
+    __slots__ = ("listing", "raw", "refused", "sent", "unread")
 
     def __init__(self, *, listing: bool = False) -> None:
         self.listing = listing
         self.sent = False
         self.unread = False
+        self.refused = False
         self.raw: dict[str, Any] | None = None
+
+
+class GoneError(Exception):
+    """Report a connection that ended; ``dead``: it answers nothing any more, as far as is known."""
+
+    def __init__(self, reason: str, flight: Flight, *, dead: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.dead = dead
+        self._flight = flight
+
+    @property
+    def sent(self) -> bool:
+        """Return whether the server may have seen the request; certain once the connection has ended."""
+        return self._flight.sent and not self._flight.unread
+
+
+NO_MESSAGE = "its answer is not a message of the protocol"
+
+
+class InvalidAnswerError(Exception):
+    """Report an answer that is not what the protocol allows."""
 
 
 FLIGHT: ContextVar[Flight | None] = ContextVar("pegboard_flight", default=None)
@@ -55,7 +90,9 @@ class Link:
 
     ``closed`` is set when no request can be answered any more, ``ended`` when all that belonged to
     it has been stopped; ``reason`` says why. ``subscribed`` is set once no change can be missed.
-    ``heard`` tells whether anything valid ever came.
+    ``heard`` tells whether anything valid ever came. ``lane`` takes calls around the SDK once the
+    connection is up; ``envelope`` is what the SDK says of this client with every request of the 2026 era.
+    ``session_id`` and ``initialized`` are those of the handshake era over HTTP.
     """
 
     def __init__(self, name: str) -> None:
@@ -76,6 +113,10 @@ class Link:
         self.dropped: dict[str, str] = {}
         self.flights: dict[int | str, Flight] = {}
         self.alive_check: Callable[[], bool] | None = None
+        self.lane: Lane | None = None
+        self.envelope: dict[str, Any] = {}
+        self.session_id = ""
+        self.initialized = False
 
     def close(self, reason: str) -> None:
         """End the connection; the first reason stands."""
@@ -152,7 +193,10 @@ class Reader:
                         sift(message.result, self._link)
                     flight.raw = message.result
             case JSONRPCError() if message.id is not None:
-                self._link.flights.pop(coerce_request_id(message.id), None)
+                if flight := self._link.flights.pop(coerce_request_id(message.id), None):
+                    flight.refused = True
+            case JSONRPCNotification(method="notifications/progress") if self._link.lane is not None:
+                self._link.lane.report(message.params)
             case _:
                 pass
 
@@ -179,9 +223,13 @@ class Writer:
 
     async def send(self, item: SessionMessage, /) -> None:
         """Send a message."""
-        flight = FLIGHT.get() if isinstance(item.message, JSONRPCRequest) else None
-        if flight is not None:
-            self._link.flights[coerce_request_id(cast("JSONRPCRequest", item.message).id)] = flight
+        request = item.message if isinstance(item.message, JSONRPCRequest) else None
+        flight = FLIGHT.get() if request is not None else None
+        if request is not None and flight is not None:
+            self._link.flights[coerce_request_id(request.id)] = flight
+        if request is not None and request.method == "server/discover":
+            meta: dict[str, Any] = (request.params or {}).get("_meta") or {}
+            self._link.envelope = {key: meta[key] for key in _ENVELOPE if key in meta}
         await self._inner.send(item)
         if flight is not None:
             flight.sent = True

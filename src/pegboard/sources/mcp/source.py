@@ -138,7 +138,7 @@ class McpSource:
     ) -> Any:
         """Do the work; once more on a new connection where the first try cannot have done anything."""
         live = await connection.up()
-        from pegboard.sources.mcp.asking import GoneError
+        from pegboard.sources.mcp.link import GoneError
 
         try:
             return await self._once(connection, live, spec, what, work)
@@ -156,7 +156,7 @@ class McpSource:
     async def _once(self, connection: Connection, live: Live, spec: ServerSpec, what: str, work: Work) -> Any:
         from mcp import MCPError
 
-        from pegboard.sources.mcp.asking import InvalidAnswerError
+        from pegboard.sources.mcp.link import InvalidAnswerError
         from pegboard.sources.mcp.opening import status_of as marked_by_us
 
         mask = self._settings.mask

@@ -13,6 +13,7 @@ import signal
 import socket
 import stat
 import struct
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
@@ -21,10 +22,12 @@ from typing import Self, cast
 import anyio
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
+from mcp_types import JSONRPCRequest
 
 from pegboard.core.specs import ServerSpec
+from pegboard.sources.mcp.lane import by_model
 from pegboard.sources.mcp.link import FLIGHT, Flight, Link
+from pegboard.sources.mcp.stdio_lane import StdioLane
 
 # Inherited beside what the SDK inherits: where and how to work, never a credential.
 _INHERITED = (
@@ -57,8 +60,10 @@ class Child(asyncio.SubprocessProtocol):
         self.writable = asyncio.Event()
         self.writable.set()
         self.exited = asyncio.Event()
-        self._buffer = bytearray()
-        self._scanned = 0
+        self.lane = StdioLane(link, self)
+        self._lines: deque[bytes] = deque()
+        self._held = 0
+        self._rest = bytearray()
         self._errors = b""
         self._paused = False
         self._transport: asyncio.SubprocessTransport | None = None
@@ -89,10 +94,22 @@ class Child(asyncio.SubprocessProtocol):
             for line in lines:
                 self.link.complain(line.decode("utf-8", errors="replace"))
             return
-        self._buffer += data
-        if len(self._buffer) > _PAUSE:
+        if b"\n" not in data:
+            self._rest += data
+            if self.too_long():
+                self.fresh.set()
+            return
+        *lines, rest = data.split(b"\n")
+        if self._rest:
+            lines[0] = bytes(self._rest) + lines[0]
+        self._rest = bytearray(rest)
+        for line in lines:
+            if not self.lane.route(line):
+                self._lines.append(line)
+                self._held += len(line)
+                self.fresh.set()
+        if self._held > _PAUSE:
             self._pause(paused=True)
-        self.fresh.set()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - a callback
         """Note the end of an output, or that the server reads no more."""
@@ -156,22 +173,28 @@ class Child(asyncio.SubprocessProtocol):
             stdout.resume_reading()
 
     def next_line(self) -> bytes | None:
-        """Return the next whole line, or None where there is none yet."""
-        end = self._buffer.find(b"\n", self._scanned)
-        if end < 0:
-            self._scanned = len(self._buffer)
-            self._pause(paused=False)
+        """Return the next line for the session, or None where there is none yet."""
+        if not self._lines:
             return None
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 1]
-        self._scanned = 0
-        if len(self._buffer) < _RESUME:
+        line = self._lines.popleft()
+        self._held -= len(line)
+        if self._held < _RESUME:
             self._pause(paused=False)
         return line
 
+    def write(self, data: bytes, flight: Flight | None) -> None:
+        """Write a message; raises ``ClosedResourceError`` only where nothing of it can have been read."""
+        if not self.alive() or self.stdin.is_closing():
+            raise anyio.ClosedResourceError
+        untouched = self.stdin.get_write_buffer_size() == 0
+        self.stdin.write(data)
+        self.written = flight
+        if untouched and self.stdin.is_closing():
+            raise anyio.ClosedResourceError
+
     def too_long(self) -> bool:
         """Return whether the unfinished line is longer than any message may be."""
-        return len(self._buffer) > _LONGEST
+        return len(self._rest) > _LONGEST
 
 
 class Lines:
@@ -198,16 +221,18 @@ class Lines:
                 if child.too_long():
                     child.link.close("it sent a message of more than 128 MiB")
                 if child.eof or child.link.closed.is_set():
+                    child.lane.close()
                     raise StopAsyncIteration
                 child.fresh.clear()
                 await child.fresh.wait()
             elif line.strip():
                 try:
-                    return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+                    return SessionMessage(by_model(line))
                 except ValueError:
                     child.link.stray(line[:400].decode("utf-8", errors="replace"))
                     if child.link.stray_count > _STRAYS and not child.link.heard:
                         child.link.close("it does not speak MCP")
+                        child.lane.close()
                         raise StopAsyncIteration from None
 
     async def aclose(self) -> None:
@@ -232,13 +257,7 @@ class Input:
         """Write a message; raises ``ClosedResourceError`` only where nothing of it can have been read."""
         child = self._child
         data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-        if not child.alive() or child.stdin.is_closing():
-            raise anyio.ClosedResourceError
-        untouched = child.stdin.get_write_buffer_size() == 0
-        child.stdin.write(data)
-        child.written = FLIGHT.get() if isinstance(item.message, JSONRPCRequest) else None
-        if untouched and child.stdin.is_closing():
-            raise anyio.ClosedResourceError
+        child.write(data, FLIGHT.get() if isinstance(item.message, JSONRPCRequest) else None)
         if isinstance(item.message, JSONRPCRequest):  # what cancels a request must not wait behind it
             await child.writable.wait()
 
@@ -277,6 +296,7 @@ class StdioTransport:
             start_new_session=True,
         )
         self._link.alive_check = child.alive
+        self._link.lane = child.lane
         return Lines(child), Input(child)
 
     async def __aexit__(
@@ -284,6 +304,7 @@ class StdioTransport:
     ) -> None:
         assert self._child is not None
         child = self._child
+        child.lane.close()
         child.settle(final=not child.alive())
         child.stdin.close()
         try:

@@ -1,0 +1,222 @@
+"""Calls that go around the SDK: requests as bytes, answers by id.
+
+The SDK opens the connection and does all else on it (docs/decisions/0004-calls-leave-the-sdk.md).
+What is not plainly well-formed is read by the SDK's own models. Imports the SDK: import late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import deque
+from typing import Any, cast
+
+from mcp import MCPError
+from mcp.shared.dispatcher import coerce_request_id
+from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_message_adapter
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from opentelemetry.trace import INVALID_SPAN, get_current_span
+from pydantic_core import from_json, to_json
+
+from pegboard.core.tools import JsonObject
+from pegboard.ports import Progress
+from pegboard.sources.mcp.link import Flight, GoneError, Link
+
+log = logging.getLogger("pegboard.sources.mcp")
+
+Message = dict[str, Any]
+
+# The SDK counts its ids from 1 and drops answers to others; every server takes integers of 31 bits.
+_FIRST = 1_000_000_000
+
+
+class DetourError(Exception):
+    """Report a call of which nothing was sent, or which was surely not run: it goes by the SDK."""
+
+
+class Pending:
+    """Hold one call under way: its reports of progress and its outcome, in the order of arrival."""
+
+    __slots__ = ("_progress", "_reports", "_wake", "flight", "number", "outcome")
+
+    def __init__(self, number: int, progress: Progress | None) -> None:
+        self.number = number
+        self.flight = Flight()
+        self.outcome: Message | Exception | None = None
+        self._progress = progress
+        self._reports: deque[tuple[float, float | None, str | None]] = deque()
+        self._wake: asyncio.Future[None] | None = None
+
+    def settle(self, outcome: Message | Exception) -> None:
+        """Take the outcome; the first stands."""
+        if self.outcome is None:
+            self.outcome = outcome
+            self._ring()
+
+    def report(self, params: Message) -> None:
+        """Take a report of progress, if it is one."""
+        progress, total, message = params.get("progress"), params.get("total"), params.get("message")
+        if self._progress is None or self.outcome is not None:
+            return
+        if isinstance(progress, bool) or not isinstance(progress, int | float):
+            return
+        whole = float(total) if isinstance(total, int | float) else None
+        self._reports.append((float(progress), whole, message if isinstance(message, str) else None))
+        self._ring()
+
+    def _ring(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    async def wait(self) -> Message:
+        """Pass on progress as it comes, then return the answer, or raise what ended the call."""
+        while True:
+            while self._reports:
+                await self._pass_on(*self._reports.popleft())
+            if isinstance(self.outcome, Exception):
+                raise self.outcome
+            if self.outcome is not None:
+                return self.outcome
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+
+    async def _pass_on(self, progress: float, total: float | None, message: str | None) -> None:
+        assert self._progress is not None
+        try:
+            await self._progress(progress, total, message)
+        except Exception:
+            log.exception("passing on progress failed")
+
+
+class Lane:
+    """Make calls over a connection that the SDK has opened.
+
+    ``by_sdk`` names the tools that are left to the SDK because arguments of theirs belong in headers.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.pending: dict[int, Pending] = {}
+        self.by_sdk: set[str] = set()
+        self.modern = False
+        self.is_open = False
+        self._envelope: Message = {}
+        self._numbers = itertools.count(_FIRST)
+
+    def open(self) -> None:
+        """Begin: the era is known now."""
+        self.modern = self.link.version in MODERN_PROTOCOL_VERSIONS
+        if self.modern:
+            self._envelope = {
+                **self.link.envelope, "io.modelcontextprotocol/protocolVersion": self.link.version,
+            }  # fmt: skip
+        self.is_open = not self.modern or len(self._envelope) > 1
+
+    def takes(self, name: str) -> bool:
+        """Return whether a call may go here; one that is being traced goes by the SDK, which passes the trace on."""
+        return self.is_open and name not in self.by_sdk and get_current_span() is INVALID_SPAN
+
+    async def call(
+        self, name: str, arguments: JsonObject, meta: JsonObject | None, progress: Progress | None
+    ) -> Message:
+        """Return the raw result; raises ``DetourError``, ``GoneError``, ``InvalidAnswerError``, ``MCPError``."""
+        pending = Pending(next(self._numbers), progress)
+        body = self._request(pending.number, name, arguments, meta, reports=progress is not None)
+        self.pending[pending.number] = pending
+        try:
+            message = await self.send(pending, name, body)
+        finally:
+            del self.pending[pending.number]
+        return result_in(message)
+
+    async def send(self, pending: Pending, name: str, body: bytes) -> Message:
+        """Send a request and return the answer."""
+        raise NotImplementedError
+
+    def _request(
+        self, number: int, name: str, arguments: JsonObject, meta: JsonObject | None, *, reports: bool
+    ) -> bytes:
+        about = {**meta, **self._envelope} if meta else self._envelope
+        if reports:
+            about = {**about, "progressToken": number}
+        params: Message = {"name": name, "arguments": arguments if isinstance(arguments, dict) else dict(arguments)}
+        if about:
+            params["_meta"] = about
+        request = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+        try:
+            return to_json(request, inf_nan_mode="null")
+        except ValueError:
+            raise DetourError from None
+
+    def report(self, params: object) -> bool:
+        """Pass progress to the call that it belongs to; return whether there is one."""
+        if not isinstance(params, dict):
+            return False
+        params = cast("Message", params)
+        pending = self.find(params.get("progressToken"))
+        if pending is not None:
+            pending.report(params)
+        return pending is not None
+
+    def find(self, number: object) -> Pending | None:
+        """Return the call of an id; a number as text counts."""
+        if type(number) is str:
+            number = coerce_request_id(number)
+        return self.pending.get(number) if type(number) is int else None
+
+    def close(self) -> None:
+        """End every call under way: nothing can be answered any more."""
+        self.is_open = False
+        for pending in self.pending.values():
+            pending.settle(GoneError("Connection closed", pending.flight, dead=not pending.flight.sent))
+
+
+def cancellation(number: int) -> bytes:
+    """Return the message that tells a server that nobody waits any more."""
+    params = {"requestId": number, "reason": "caller cancelled"}
+    return to_json({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+
+
+def parsed(data: bytes) -> Message | None:
+    """Return a message that is an object of JSON, or None."""
+    try:
+        message: object = from_json(data)
+    except ValueError:
+        return None
+    return cast("Message", message) if type(message) is dict else None
+
+
+def plain(message: Message) -> bool:
+    """Return whether a message is an answer exactly as the protocol has it."""
+    if len(message) != 3 or message.get("jsonrpc") != "2.0" or "id" not in message:
+        return False
+    error: object = message.get("error")
+    if type(error) is dict:
+        error = cast("Message", error)
+        return type(error.get("code")) is int and type(error.get("message")) is str
+    return type(message.get("result")) is dict
+
+
+def as_answer(message: JSONRPCMessage) -> Message | None:
+    """Return what the SDK made of an answer, or None where it is none."""
+    match message:
+        case JSONRPCResponse():
+            return {"id": message.id, "result": message.result}
+        case JSONRPCError():
+            return {"id": message.id, "error": message.error.model_dump()}
+        case _:
+            return None
+
+
+def by_model(data: bytes | str) -> JSONRPCMessage:
+    """Return what the SDK makes of a message; raises ``ValidationError``."""
+    return jsonrpc_message_adapter.validate_json(data, by_name=False)
+
+
+def result_in(message: Message) -> Message:
+    """Return the result in an answer, or raise the error in it."""
+    error = message.get("error")
+    if error is not None:
+        raise MCPError(error["code"], error["message"], error.get("data"))
+    return message["result"]

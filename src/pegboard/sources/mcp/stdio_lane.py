@@ -1,0 +1,61 @@
+"""Calls over stdio that go around the SDK. Imports the SDK: import late."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import anyio
+
+from pegboard.sources.mcp.lane import Lane, Message, Pending, as_answer, by_model, cancellation, parsed, plain
+from pegboard.sources.mcp.link import GoneError, Link
+
+if TYPE_CHECKING:
+    from pegboard.sources.mcp.stdio import Child
+
+
+class StdioLane(Lane):
+    """Write calls to a process, and take their answers before the session sees them."""
+
+    def __init__(self, link: Link, child: Child) -> None:
+        super().__init__(link)
+        self._child = child
+
+    def route(self, line: bytes) -> bool:
+        """Take a line if it belongs to a call of this lane; return whether it does."""
+        if not self.pending or (message := parsed(line)) is None:
+            return False
+        if "method" in message:
+            return message["method"] == "notifications/progress" and self.report(message.get("params"))
+        pending = self.find(message.get("id"))
+        if pending is None:
+            return False
+        answer: Message | None = message
+        if not plain(message):
+            try:
+                answer = as_answer(by_model(line))
+            except ValueError:
+                return False
+        if answer is None:
+            return False
+        pending.settle(answer)
+        return True
+
+    async def send(self, pending: Pending, name: str, body: bytes) -> Message:  # noqa: ARG002 - for other lanes
+        """Write a request and return the answer; the server is told when nobody waits any more."""
+        child = self._child
+        try:
+            child.write(body + b"\n", pending.flight)
+        except anyio.ClosedResourceError:
+            raise GoneError("Connection closed", pending.flight, dead=True) from None
+        pending.flight.sent = True
+        try:
+            if not child.writable.is_set():
+                await child.writable.wait()
+            return await pending.wait()
+        except asyncio.CancelledError:
+            if pending.outcome is None:
+                with suppress(anyio.ClosedResourceError):
+                    child.write(cancellation(pending.number) + b"\n", None)
+            raise
