@@ -15,7 +15,7 @@ META = 230
 def sizes(tools: int, *, each: int = 100, hints: int | None = None) -> Sizes:
     """Return a catalog's sizes; hints take what names take, a tenth, and 1500 at most."""
     told = min(tools * each // 10, 1500) if hints is None else hints
-    return Sizes(everything=tools * each, tools=tools, meta=META, hints=told)
+    return Sizes(everything=tools * each, units=tools, meta=META, hints=told)
 
 
 def host(*ways: Delivery, tokens: int = 0) -> Host:
@@ -77,14 +77,14 @@ def test_without_a_cache_tools_come_on_demand() -> None:
 
 def test_a_long_system_text_behind_the_list_speaks_for_everything() -> None:
     """D3: what is cached behind the list is what each change of it costs."""
-    assert not plan(sizes(250), host("array")).everything
-    assert plan(sizes(250), host("array", tokens=50_000)).everything
+    assert not plan(sizes(400), host("array")).everything
+    assert plan(sizes(400), host("array", tokens=50_000)).everything
 
 
 def test_a_host_that_knows_its_conversations_says_so() -> None:
     """F4: a conversation in which hardly anything is loaded does not pay for everything."""
     assert plan(sizes(120), host("array")).everything
-    assert not plan(sizes(120), host("array"), Usage(loads=0.05)).everything
+    assert not plan(sizes(120), host("array"), Usage(tools=0.05)).everything
 
 
 @given(
@@ -110,7 +110,7 @@ def test_more_tools_never_speak_for_everything(count: int, each: int, more: int,
 def test_an_empty_catalog_costs_nothing_to_have_out() -> None:
     """F4: the estimate is total."""
     assert plan(sizes(0), host("array")).cost_everything == 0.0
-    assert plan(Sizes(everything=0, tools=0, meta=0, hints=0), host("native"), USAGE).everything
+    assert plan(Sizes(everything=0, units=0, meta=0, hints=0), host("native"), USAGE).everything
 
 
 # -- what leaves the list, and when --------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from pegboard.core.delivery import Cache, Delivery, Host
 from pegboard.core.tools import Tool
@@ -17,14 +17,16 @@ class Usage:
     """Say how a conversation is expected to go; a host that knows its own says so.
 
     The defaults are means over seven recorded sets of conversations (docs/decisions/0003): turns,
-    calls per turn, and tools per turn that were not out yet. ``message`` are the tokens that a turn
-    adds beside its calls, ``result`` those of a call with its answer, ``answer`` those that a load
-    adds beside the schema.
+    calls per turn, and tools or plugins per turn that were not out yet. ``found`` is the share of
+    loads that bring what was meant. In tokens: ``message`` is what a turn adds beside its calls,
+    ``result`` a call with its answer, ``answer`` what a load adds beside the schemas.
     """
 
     turns: float = 13.4
     calls: float = 0.85
-    loads: float = 0.7
+    tools: float = 0.7
+    plugins: float = 0.32
+    found: float = 0.75
     message: int = 150
     result: int = 200
     answer: int = 120
@@ -37,12 +39,14 @@ USAGE: Final = Usage()
 class Sizes:
     """Hold tokens: of all permitted definitions, and of what on-demand loading puts beside them.
 
-    ``everything`` are the definitions of ``tools`` tools that are not out anyway; ``meta`` those of
-    the meta-tools, ``hints`` the hints, which stand behind the tool list.
+    ``everything`` are the definitions that are not out anyway. The hints name ``units`` tools, or
+    plugins where the tools do not fit: what they name is what is loaded. ``meta`` are the
+    definitions of the meta-tools, ``hints`` what stands behind the tool list.
     """
 
     everything: int
-    tools: int
+    units: int
+    by: Literal["tool", "plugin"] = "tool"
     meta: int
     hints: int
 
@@ -82,9 +86,9 @@ def _on_demand(sizes: Sizes, way: Delivery, cache: Cache, usage: Usage) -> float
     tool list, half of the requests are to come. Array has the schema in the list and in the answer,
     and writes anew what is behind the list.
     """
-    loads = usage.turns * usage.loads
+    loads = usage.turns * (usage.tools if sizes.by == "tool" else usage.plugins) / usage.found
     requests = usage.turns * (usage.calls + 1) + loads
-    schema = sizes.everything / max(sizes.tools, 1)
+    schema = sizes.everything / max(sizes.units, 1)
     added = usage.answer + schema * (2 if way == "array" else 1)
     grown = usage.turns * (usage.message + usage.calls * usage.result) + loads * (usage.answer + schema)
     behind = cache.tokens + grown / 2
