@@ -12,7 +12,7 @@ import pytest
 from command_support import ERROR, Run, misfits
 
 COMMANDS = [
-    "init", "check", "serve", "tools", "search", "surface", "explain", "call", "audit", "schema",
+    "init", "check", "serve", "tools", "search", "surface", "explain", "loadouts", "call", "audit", "schema",
     "session load", "session unload", "session fallback", "session end-turn", "session show", "session list",
     "session delete", "permissions show", "permissions set",
 ]  # fmt: skip

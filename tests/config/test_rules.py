@@ -120,10 +120,7 @@ RULES = {
     "T7: tools of all agents are known": (
         "defaults: {tools: [schedulr]}",
         "unknown_tool",
-        (
-            "pegboard.yaml:1:20: defaults.tools: 'schedulr' is not a known plugin or tool. Did you mean "
-            "'scheduler'?"
-        ),
+        ("pegboard.yaml:1:20: defaults.tools: 'schedulr' is not a known plugin or tool. Did you mean 'scheduler'?"),
     ),
     "T9: tools of a sub-app are known": (
         "sub_apps: {billing: {tool_names: [invoice_list]}}",
@@ -512,10 +509,25 @@ RULES = {
     "F3: when is a regular expression": (
         'toolkits: {t: {focus: {when: "(", tools: [docker]}}}',
         "bad_value",
+        ("pegboard.yaml:1:30: toolkits.t.focus.when: is not a regular expression: unclosed group."),
+    ),
+    "F3: when takes bounded time": (
+        'toolkits: {t: {focus: {when: "(.{1,999}){1,999}", tools: [docker]}}}',
+        "bad_value",
+        "pegboard.yaml:1:30: toolkits.t.focus.when: is not a regular expression: it is too large.",
+    ),
+    "F3: a hook is a function of a module": (
+        "toolkits: {t: {focus: {python: hooks}}}",
+        "bad_value",
         (
-            "pegboard.yaml:1:30: toolkits.t.focus.when: is not a regular expression: "
-            "missing ), unterminated subpattern at position 0."
+            "pegboard.yaml:1:32: toolkits.t.focus.python: is not module:function. "
+            "Name a function of a module beside this file."
         ),
+    ),
+    "F3: a focus rule names tools": (
+        "toolkits: {t: {tools: [docker], focus: {when: x, tools: [dokcer]}}}",
+        "unknown_focus",
+        "pegboard.yaml:1:58: toolkits.t.focus.tools: no plugin or tool is known as 'dokcer'. Did you mean 'docker'?",
     ),
     "the name of an agent stands in an address": (
         "agents: {a/b: {}}",

@@ -139,6 +139,8 @@ def advice(found: Explanation, options: Options, agent: str, switches: Iterable[
     if _code(found, "conflict") is not None and not found.loaded:
         shown = f"`pegboard session show {where}` lists what is out"
         return f"Hang back what clashes first ({shown}): pegboard session unload NAME {where}"
+    if _code(found, "narrowed_loadout") is not None:
+        return "Another active loadout, or none, brings it back: `session.use_loadout(None)` in the library."
     if not found.loaded:
         return f"The model loads it, or you do: pegboard session load {found.tool} {where}"
     if found.callable and _code(found, *STICKY) is None:

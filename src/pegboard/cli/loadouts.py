@@ -23,9 +23,9 @@ def loadouts(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Show loadouts: their chains, and the plugins they make active, discoverable or disabled.
+    """Show what loadouts make active or discoverable.
 
-    Answers also where `check` fails.
+    With NAME its chain, and what is disabled. Answers also where `check` fails.
     """
 
     async def shown(printer: Printer) -> int:

@@ -33,6 +33,7 @@ def check(plan: Draft, names: Names, masker: Masker) -> Iterator[Problem]:
         if not plan.generated:
             yield from _toolkit(toolkit.members, names)
             yield from _ambiguous(name, plan, names)
+            yield from _focus(name, plan, names)
     for name, items in plan.sub_apps.items():
         yield from _known(items, names, f"sub-app '{name}'")
     defaults = plan.sheet.section.defaults.tools
@@ -74,6 +75,22 @@ def _plugins(plan: Draft, names: Names) -> Iterator[Problem]:
                 yield from _known(items, names, f"requires of '{tool}'")
 
 
+def _focus(toolkit: str, plan: Draft, names: Names) -> Iterator[Problem]:
+    """Yield what focus rules name that is known as nothing (F3); tools of servers have their own names too."""
+    members = plan.toolkits[toolkit].members
+    if any(isinstance(names.plugins.get(names.meaning(item.name).plugin), ServerSpec) for item in members):
+        return
+    raw: Any = plan.sheet.raw["toolkits"]
+    several = is_list(raw[toolkit].get("focus"))
+    for index, rule in enumerate(plan.sheet.section.toolkits[toolkit].focus):
+        for position, name in enumerate(rule.tools):
+            if names.meaning(name).kind in ("unknown", "category", "toolkit"):
+                spot = ("focus", index) if several else ("focus",)
+                place = plan.sheet.place("toolkits", toolkit, *spot, "tools", position)
+                said = f"no plugin or tool is known as '{one_line(name, limit=80)}'."
+                yield problem("warning", "unknown_focus", said, place, names.question(name))
+
+
 def _policies(plan: Draft) -> Iterator[Problem]:
     """Yield policy texts that are longer than what is said to a model (T6)."""
     sheet = plan.sheet
@@ -85,7 +102,9 @@ def _policies(plan: Draft) -> Iterator[Problem]:
     for text, path in texts:
         if len(text) > LIMIT:
             said = f"the policy has {len(text):,} characters; at most {LIMIT:,} go to a model."
-            yield problem("error", "bad_value", said, sheet.place(*path), "Say less, or split it over several toolkits.")
+            yield problem(
+                "error", "bad_value", said, sheet.place(*path), "Say less, or split it over several toolkits."
+            )
 
 
 def _beside(name: str, plugin: str, names: Names) -> str:

@@ -46,6 +46,7 @@ CODES: Final[Mapping[str, str]] = {
     "too_large": "The file stands for too many values.",
     "unknown_agent": "An agent is not defined.",
     "unknown_category": "No plugin is in a category.",
+    "unknown_focus": "A focus rule names what is neither a plugin nor a tool.",
     "unknown_key": "A key is not known where it stands.",
     "unknown_loadout": "The loadout of an agent is not defined.",
     "unknown_model": "The model of an agent is not defined.",

@@ -19,7 +19,7 @@ from pegboard.core.loadouts import Loadout, category_of
 from pegboard.core.selectors import Member, member
 from pegboard.core.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.toolkits import SHARED_ONLY, Toolkit
-from pegboard.core.tools import Frozen, Place
+from pegboard.core.tools import Frozen, JsonObject, Place
 
 SQLITE: Final = "sqlite:///"
 DEFAULT_STORE: Final = "sqlite:///.pegboard/pegboard.db"
@@ -121,6 +121,7 @@ def _server(name: str, part: ServerSection, folder: Path, place: Place, unavaila
         category=part.category or category_of(name),
         description=part.description,
         shared=part.shared,
+        guards=_guards(part),
         trust_annotations=part.trust == "annotations",
         default_on=part.default_on,
         shared_only=shared_only(name, part.shared_only),
@@ -139,16 +140,20 @@ def _python(name: str, part: PluginSection, folder: Path, place: Place) -> Pytho
         requires=Frozen({tool: tuple(others) for tool, others in part.requires.items()}),
         policy=Frozen(part.policy),
         needs=Frozen({tool: tuple(needs.env) for tool, needs in part.needs.items()}),
-        guards=Frozen(
-            {
-                tool: {argument: rule.model_dump(exclude_none=True) for argument, rule in rules.items()}
-                for tool, rules in part.guards.items()
-            }
-        ),
+        guards=_guards(part),
         default_on=part.default_on,
         shared_only=shared_only(name, part.shared_only),
         folder=str(folder),
         place=place,
+    )
+
+
+def _guards(part: ServerSection | PluginSection) -> JsonObject:
+    return Frozen(
+        {
+            tool: {argument: rule.model_dump(exclude_none=True) for argument, rule in rules.items()}
+            for tool, rules in part.guards.items()
+        }
     )
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from pegboard.config.documents import is_mapping
+from pegboard.config.expressions import pattern_fault
 from pegboard.config.values import (
     Count,
     Entries,
@@ -66,6 +67,13 @@ class TokenSection(Section):
     agents: Names = Field(description='The agents that this principal may use; "*" for all.')
 
 
+class GuardRule(Section):
+    """What an argument may be."""
+
+    allow: list[Text] | None = _said("Patterns of which one must match.")
+    deny: list[Text] = _said("Patterns of which none may match.", default_factory=list)
+
+
 class ServerSection(Section):
     """An MCP server, in the shape that every MCP client uses."""
 
@@ -89,6 +97,9 @@ class ServerSection(Section):
     category: Name | None = _said("Its category, one of the thirteen or your own.")
     prefix: Text | None = _said('What stands before `__` in the names of its tools; "" for bare names.')
     shared: Flag = _said("Let several principals share one process.", default=False)
+    guards: dict[str, dict[str, GuardRule]] = _said(
+        "By tool and argument: allowed and denied patterns.", default_factory=dict
+    )
     trust: Literal["annotations"] | None = _said("Believe what the server says of its tools, as first seen.")
     default_on: Flag = _said("Whether what is granted of it is on where no switch says so.", default=True)
     shared_only: Flag | None = _said("Refuse it to agents that work apart for each user.")
@@ -98,13 +109,6 @@ class Needs(Section):
     """What a tool cannot work without."""
 
     env: Names = _said("Environment variables.", default_factory=list)
-
-
-class GuardRule(Section):
-    """What an argument may be."""
-
-    allow: list[Text] | None = _said("Patterns of which one must match.")
-    deny: list[Text] = _said("Patterns of which none may match.", default_factory=list)
 
 
 class PluginSection(Section):
@@ -135,10 +139,17 @@ class FocusRule(Section):
     @field_validator("when")
     @classmethod
     def _is_a_pattern(cls, value: str | None) -> str | None:
-        try:
-            re.compile(value or "")
-        except (re.error, OverflowError, RecursionError) as error:
-            raise bad(f"is not a regular expression: {error}.") from None
+        if fault := pattern_fault(value or ""):
+            raise bad(f"is not a regular expression: {fault}.")
+        return value
+
+    @field_validator("python")
+    @classmethod
+    def _is_a_hook(cls, value: str | None) -> str | None:
+        if value is not None and not all(part.isidentifier() for part in re.split(r"[.:]", value)):
+            raise bad("is not module:function.", "Name a function of a module beside this file.")
+        if value is not None and value.count(":") != 1:
+            raise bad("is not module:function.", "Name a function of a module beside this file.")
         return value
 
     @model_validator(mode="after")

@@ -112,7 +112,7 @@ class Outcome:
     """Hold what a command did (S10).
 
     ``loaded`` are the wire names of everything out now, ``added`` the tools that were not out
-    before, ``removed`` the wire names that were.
+    before, ``removed`` the wire names that were; ``policy`` is what the model is told of the added (T6).
     """
 
     status: Literal["ok", "partial", "refused"]
@@ -122,6 +122,7 @@ class Outcome:
     added: tuple[Tool, ...] = ()
     removed: tuple[str, ...] = ()
     message: str = ""
+    policy: str = ""
     turn: int = 1
 
 

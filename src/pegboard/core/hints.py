@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
@@ -50,8 +51,11 @@ def _brief(tools: Iterable[Tool]) -> Iterator[str]:
 
 
 def _names(tools: Iterable[Tool]) -> Iterator[str]:
-    for plugin, held in groupby(tools, key=lambda tool: tool.plugin):
-        yield _line(plugin, ", ".join(tool.wire for tool in held))
+    """Yield the names by plugin; a tool's own name where no other tool here has it, for it is shorter."""
+    listed = tuple(tools)
+    times = Counter(tool.name for tool in listed)
+    for plugin, held in groupby(listed, key=lambda tool: tool.plugin):
+        yield _line(plugin, ", ".join(t.name if times[t.name] == 1 else t.wire for t in held))
 
 
 _LEAST_LINE = 2

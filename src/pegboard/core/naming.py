@@ -66,7 +66,9 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
 
 def one_line(text: str, *, limit: int | None = None) -> str:
     """Return the text as one line without control characters, cut at ``limit`` characters (F2)."""
-    flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    flat = text
+    if not text.isprintable() or "  " in text or text != text.strip():
+        flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     if limit is not None and len(flat) > limit:
         return flat[: limit - 1].rstrip() + "…"
     return flat

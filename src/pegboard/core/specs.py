@@ -30,6 +30,7 @@ class ServerSpec:
     category: str | None = None
     description: str = ""
     shared: bool = False
+    guards: JsonObject = field(default=EMPTY)
     trust_annotations: bool = False
     default_on: bool = True
     shared_only: bool = False

@@ -172,7 +172,11 @@ class LoadoutRegistry:
     def _resolve(self, what: str, name: str, plugins: Iterable[str | Plugin]) -> frozenset[str]:
         given = tuple(plugins)
         if given != self._plugins:
-            self._plugins, self._names = given, Names([_named(plugin) for plugin in given])
+            self._plugins = given
+            self._names = Names(
+                (p, category_of(p)) if isinstance(p, str) else (p.name, p.category or category_of(p.name))
+                for p in given
+            )
             self._resolved.clear()
         key = (what, name.casefold())
         known = self._resolved.get(key)
@@ -180,12 +184,6 @@ class LoadoutRegistry:
             resolve = active_of if what == "active" else discoverable_of
             known = self._resolved[key] = resolve(self.merged(name), self._names)
         return known
-
-
-def _named(plugin: str | Plugin) -> tuple[str, str | None]:
-    if isinstance(plugin, str):
-        return plugin, category_of(plugin)
-    return plugin.name, plugin.category or category_of(plugin.name)
 
 
 class LoadoutBuilder:

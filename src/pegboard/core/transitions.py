@@ -29,6 +29,7 @@ from pegboard.core.loading import load, tool_fault
 from pegboard.core.naming import did_you_mean, one_line
 from pegboard.core.narrowing import narrowing
 from pegboard.core.permissions import Access
+from pegboard.core.policy import later
 from pegboard.core.resolving import outs_of, required, unavailable
 from pegboard.core.sessions import State, heal, leased_tools
 from pegboard.core.shrinking import settle
@@ -76,6 +77,7 @@ def _each(
 
 def _outcome(access: Access, before: Mapping[str, Out], state: State, items: tuple[Item, ...], terms: Terms) -> Outcome:
     after = outs_of(access, state)
+    added = tuple(o.tool for i, o in after.items() if i not in before)
     fine = sum(item.status in FINE for item in items)
     status = "ok" if fine == len(items) else "partial" if fine else "refused"
     return Outcome(
@@ -83,9 +85,10 @@ def _outcome(access: Access, before: Mapping[str, Out], state: State, items: tup
         items=items,
         takes_effect=terms.takes_effect if any(i.status in FINE for i in items) else None,
         loaded=tuple(out.tool.wire for out in after.values()),
-        added=tuple(o.tool for i, o in after.items() if i not in before),
+        added=added,
         removed=tuple(o.tool.wire for i, o in before.items() if i not in after),
         message=" ".join(item.message for item in items),
+        policy=terms.masker.text(later(access, state, added)) if added else "",
         turn=state.turn,
     )
 

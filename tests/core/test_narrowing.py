@@ -1,0 +1,271 @@
+"""A session's active loadout, and the one that a budget lets in."""
+
+from dataclasses import replace
+from typing import Any
+
+from builders import agent, known
+from states import Desk, access_of, flat, plugin, statuses, tool, toolkit
+
+from pegboard.core.agents import Budget
+from pegboard.core.calls import LoadFirst, Refuse, Run, plan_call
+from pegboard.core.commands import Outcome, SetLoadout, Terms
+from pegboard.core.hints import hints
+from pegboard.core.loadouts import Loadout
+from pegboard.core.narrowing import reachable
+from pegboard.core.permissions import Access, Circumstances
+from pegboard.core.resolving import explain
+from pegboard.core.sessions import DEFAULT, from_text, to_text
+
+PLUGINS = (
+    plugin("git", "log", category="Git"),
+    plugin("shell", "run", category="Shell"),
+    plugin("file", "read", "write", category="Filesystem"),
+    plugin("web", "fetch", category="Web"),
+    plugin("notes", "add"),
+    plugin("docker", "ps"),
+)
+GITS = Loadout(name="Gits", categories=("Git",))
+
+
+def desk(*, loadouts: tuple[Loadout, ...] = (GITS,), **profile: Any) -> Desk:
+    access = access_of(*PLUGINS, loadouts=[replace(held, name=held.name) for held in loadouts], **profile)
+    folded = {held.name.casefold(): held for held in access.world.loadouts.values()}
+    return Desk(Access(replace(access.world, loadouts=folded), access.agent, access.circumstances))
+
+
+def use(at: Desk, loadout: str | None) -> Outcome:
+    return at.do(SetLoadout(loadout=loadout))
+
+
+def codes(at: Desk, tool_id: str) -> list[str]:
+    return [reason.code for reason in explain(at.access, at.state, known(at.access, tool_id)).reasons]
+
+
+# -- the active loadout ----------------------------------------------------------------------------
+
+
+def test_an_active_loadout_narrows_at_once_and_none_narrows_nothing() -> None:
+    """L7, JD85: static and loaded tools are filtered, essentials stay; all comes back in its order."""
+    at = desk(essential=["notes"], static=["web", "git"], discoverable=("*",))
+    at.load("docker", "shell")
+    before = at.out
+    assert at.state.loadout is None
+    outcome = use(at, "minimal")
+    assert at.out == ["add", "run"]
+    assert (outcome.status, set(outcome.removed)) == ("ok", {"fetch", "log", "ps"})
+    assert at.surface.loadout == "minimal"
+    back = use(at, None)
+    assert (back.status, at.out) == ("ok", before)
+    assert {held.wire for held in back.added} == {"fetch", "log", "ps"}
+
+
+def test_an_active_loadout_only_narrows() -> None:
+    """L7, P7: `full` brings nothing that is not out."""
+    at = desk(static=["git"], discoverable=("*",))
+    use(at, "full")
+    assert at.out == ["log"]
+
+
+def test_an_unknown_loadout_is_refused_and_a_case_does_not_count() -> None:
+    """L1, L7: the state keeps the name as it is defined; the refusal says what there is."""
+    at = desk(static=["git", "web"])
+    refused = use(at, "gitz")
+    assert (refused.status, refused.items[0].status) == ("refused", "not_found")
+    assert refused.message == "There is no loadout 'gitz'. Did you mean 'Gits'?"
+    assert at.state == DEFAULT
+    use(at, "GITS")
+    assert at.state.loadout == "Gits"
+    assert statuses(use(at, "gits")) == ["already_loaded"]
+    assert [statuses(use(at, None)), statuses(use(at, None))] == [["unloaded"], ["not_loaded"]]
+
+
+def test_without_a_session_id_no_loadout_can_be_active() -> None:
+    """L7, S4: it is state, and there is none."""
+    at = desk(static=["git"])
+    at.terms = Terms(stable=False)
+    assert statuses(use(at, "minimal")) == ["error"]
+    assert at.state == DEFAULT
+
+
+def test_an_active_loadout_survives_being_stored() -> None:
+    """L7, S4: it is a difference from a new session."""
+    at = desk(static=["git"])
+    use(at, "gits")
+    assert from_text(to_text(at.state) or "") == at.state
+
+
+def test_a_call_of_what_the_active_loadout_leaves_out_is_refused_with_the_reason() -> None:
+    """L7, F5, JD88: it is permitted and not callable; no load comes in between."""
+    at = desk(static=["web"], discoverable=("*",), unloaded_call="run")
+    use(at, "Gits")
+    for name in ("fetch", "ps"):
+        plan = plan_call(at.access, at.state, name)
+        assert isinstance(plan, Refuse)
+        assert (plan.status, plan.reason.code) == ("not_loaded", "narrowed_loadout")
+        assert plan.message == (
+            f"'{name}' cannot be called. Loadout 'Gits', which is active in this session, leaves it out."
+        )
+    assert isinstance(plan_call(at.access, at.state, "log"), LoadFirst)
+    told = explain(at.access, at.state, known(at.access, "web/fetch"))
+    assert (told.permitted, told.loaded, told.visible, told.callable) == (True, False, False, False)
+    assert codes(at, "web/fetch") == ["granted_static", "granted_discoverable", "narrowed_loadout"]
+
+
+def test_a_load_of_what_the_active_loadout_leaves_out_says_why() -> None:
+    """L7: by tool, plugin or toolkit; what stays in reach can be loaded."""
+    at = desk(toolkits=[toolkit("all", "web", "docker")], allowed_toolkits=("all",), discoverable=("*",))
+    use(at, "Gits")
+    for name in ("web", "web/fetch", "all"):
+        item = at.load(name).items[0]
+        assert (item.status, item.message.partition(" cannot be loaded. ")[2]) == (
+            "not_found",
+            "Loadout 'Gits', which is active in this session, leaves it out.",
+        )
+    assert statuses(at.load("git")) == ["loaded"]
+
+
+def test_nothing_that_is_left_out_is_hinted_searched_or_brought_by_fallback() -> None:
+    """L7, P3, S8: the list to search is the same object as long as nothing changes."""
+    at = desk(static=["web"], essential=["notes"], discoverable=("*",))
+    use(at, "minimal")
+    found = [held.wire for held in reachable(at.access, at.state)]
+    assert found == ["run", "read", "write", "add"]
+    assert reachable(at.access, at.state) is reachable(at.access, at.state)
+    lines = hints(at.access, lambda text: len(text.split()), budget=500, state=at.state)
+    assert [line.partition(":")[0] for line in lines] == ["run", "read", "write"]
+    at.fallback()
+    assert set(at.out) == {"add", "run", "read", "write"}
+
+
+def test_what_a_kept_tool_requires_stays_with_it() -> None:
+    """L7, T8: whatever plugin it is of."""
+    access = access_of(
+        plugin("git", tool("git", "log", requires=("pager/show",)), category="Git"), plugin("pager", "show", "hide"),
+        static=["git", "pager/hide"], discoverable=("pager",), loadouts=[Loadout(name="gits", categories=("Git",))],
+    )  # fmt: skip
+    at = Desk(access)
+    use(at, "gits")
+    assert at.out == ["log", "show"]
+
+
+def test_a_loadout_that_is_gone_leaves_only_essentials() -> None:
+    """L3, L7: an edit removed it; nothing raises, and nothing opens."""
+    at = desk(static=["git"], essential=["notes"])
+    at.state = replace(at.state, loadout="gone")
+    assert at.out == ["add"]
+    assert "is not defined any more" in explain(at.access, at.state, known(at.access, "git/log")).reasons[-1].text
+
+
+def test_a_loadout_that_disables_itself_away_leaves_only_essentials() -> None:
+    """L2, L7: a defined result."""
+    none = Loadout(name="none", plugins=("git",), disabled=("git",))
+    at = desk(static=["git", "web"], essential=["notes"], loadouts=(none,))
+    use(at, "none")
+    assert at.out == ["add"]
+
+
+def test_a_child_has_no_more_than_the_active_loadout_of_its_parent() -> None:
+    """P8, L7: essentials of the parent apart; what is not seen yet is judged alike."""
+    unseen = replace(plugin("soon"), variants={})
+    access = access_of(*PLUGINS, unseen, discoverable=("*",), essential=["notes"], loadouts=[GITS])
+    world = replace(access.world, loadouts={"gits": GITS})
+    parent = Access(world, access.agent, Circumstances(narrowed="gits"))
+    child = Access(world, agent(discoverable=["*"]), Circumstances(parent=parent))
+    assert [held.wire for held in child.permitted] == ["log", "add"]
+    assert child.decide(known(child, "web/fetch")).code == "denied_parent"
+    assert parent.decide(known(parent, "web/fetch")).code == "narrowed_loadout"
+    assert not child.grants_unseen(unseen)
+    assert Access(world, agent(discoverable=["*"])).grants_unseen(unseen)
+
+
+# -- the budget ------------------------------------------------------------------------------------
+
+
+def tight(tools: int | None = None, *, tokens: int | None = None, shrink: bool = True, **profile: Any) -> Desk:
+    at = desk(budget=Budget(tools=tools, tokens=tokens, shrink=shrink), **profile)
+    at.terms = Terms(price=flat(10))
+    at.do(SetLoadout(loadout=None))
+    return at
+
+
+STATIC: dict[str, Any] = {"static": ["git", "shell", "file", "web"], "essential": ["notes"], "discoverable": ("*",)}
+
+
+def test_the_largest_loadout_that_fits_steps_in() -> None:
+    """S9, JD67: measured, not by the size of a window: developer, research, then minimal; `full` narrows nothing."""
+    chosen = {room: tight(room, **STATIC).state.shrunk for room in (6, 5, 4)}
+    assert chosen == {6: None, 5: "developer", 4: "minimal"}
+    assert tight(5, **STATIC).out == ["add", "log", "run", "read", "write"]
+    assert tight(tokens=50, **STATIC).state.shrunk == "developer"
+    assert tight(tokens=60, **STATIC).state.shrunk is None
+
+
+def test_the_chain_of_the_agents_own_loadout_comes_before_built_in_ones() -> None:
+    """S9: equal ones are taken in this order."""
+    mine = (Loadout(name="base", categories=("Git", "Shell")), Loadout(name="mine", parent="base", plugins=("web",)))
+    at = tight(3, static=["git", "shell", "web", "docker"], loadout="mine", loadouts=mine)
+    assert (at.state.shrunk, at.out) == ("mine", ["log", "run", "fetch"])
+    assert tight(2, static=["git", "shell", "web"], loadout="mine", loadouts=mine).state.shrunk == "base"
+
+
+def test_never_is_everything_taken_away() -> None:
+    """S9: where none fits, the nearest steps in; one that leaves nothing does not."""
+    at = tight(1, **STATIC)
+    assert (at.state.shrunk, at.out) == ("minimal", ["add", "run", "read", "write"])
+    others = tight(1, static=["notes", "docker"])
+    assert (others.state.shrunk, others.out) == (None, ["add", "ps"])
+
+
+def test_it_comes_back_when_the_budget_grows() -> None:
+    """S9: nothing of it is stored."""
+    at = tight(4, **STATIC)
+    assert to_text(at.state) is None
+    roomy = replace(at.access.agent, budget=Budget(tools=6, shrink=True))
+    at.access = Access(at.access.world, roomy)
+    use(at, None)
+    assert (at.state.shrunk, len(at.out)) == (None, 6)
+
+
+def test_what_was_loaded_stays_and_the_start_makes_room_for_it() -> None:
+    """S9: known fault elsewhere: what was activated past the threshold went again in silence."""
+    at = tight(6, **STATIC)
+    outcome = at.load("docker")
+    assert outcome.status == "ok"
+    assert (at.state.shrunk, at.out) == ("developer", ["add", "log", "run", "read", "write", "ps"])
+    assert "fetch" in outcome.removed
+    at.unload("docker")
+    assert (at.state.shrunk, at.out) == (None, ["add", "log", "run", "read", "write", "fetch"])
+
+
+def test_what_steps_in_can_be_asked_about_and_loaded_around() -> None:
+    """S9, F5: the reason names the loadout; the tool may be loaded again, and makes room for itself."""
+    at = tight(5, **STATIC)
+    assert codes(at, "web/fetch") == ["granted_static", "granted_discoverable", "narrowed_budget"]
+    assert isinstance(plan_call(at.access, at.state, "fetch"), LoadFirst)
+    assert at.load("fetch").status == "ok"
+    assert at.out == ["add", "run", "read", "write", "fetch"]
+    assert isinstance(plan_call(at.access, at.state, "fetch"), Run)
+
+
+def test_without_shrink_the_refusal_proposes_the_loadout() -> None:
+    """S9: and the surface stays as it is; what cannot fit is refused with shrink too."""
+    at = tight(6, shrink=False, **STATIC)
+    item = at.load("docker").items[0]
+    assert (item.status, item.details["loadout"], at.state.shrunk) == ("over_budget", "developer", None)
+    assert item.message.endswith(
+        "It would fit with loadout 'developer' for what is out from the start (budget: shrink)."
+    )
+    full = tight(4, **STATIC)
+    assert statuses(full.load("docker")) == ["over_budget"]
+    assert full.out == ["add", "run", "read", "write"]
+
+
+def test_an_initial_toolkit_that_the_budget_took_away_can_be_loaded() -> None:
+    """S9, S10: it is not out, so it is not loaded already."""
+    at = tight(
+        2, static=["shell", "git"], toolkits=[toolkit("surf", "web")], allowed_toolkits=("surf",),
+        initial_toolkits=("surf",),
+    )  # fmt: skip
+    assert at.out == ["run", "log"]
+    assert statuses(at.load("surf")) == ["loaded"]
+    assert at.out == ["run", "fetch"]
