@@ -8,18 +8,20 @@ from typing import Any
 
 from pegboard.board.events import Events, Recorder
 from pegboard.board.keeper import IN_PROCESS, Keeper, Want
+from pegboard.board.metrics import Metrics
 from pegboard.board.session import Session
 from pegboard.core.agents import Agent, WorkerScope, World
 from pegboard.core.costs import serialised
 from pegboard.core.delivery import LIBRARY, Host
 from pegboard.core.masking import Masker
 from pegboard.core.naming import did_you_mean
+from pegboard.core.panels import panel
 from pegboard.core.permissions import Access, Circumstances
 from pegboard.core.specs import PluginSpec
-from pegboard.core.tools import Plugin, Tool
+from pegboard.core.tools import JsonObject, Plugin, Tool
 from pegboard.dialects.names import Dialect
 from pegboard.errors import UnknownAgentError, UsageError
-from pegboard.ports import ArgumentValidator, Ranker, SessionKey, Source, Store, TokenCounter
+from pegboard.ports import ArgumentValidator, FocusRules, Ranker, SessionKey, Source, Store, TokenCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class Parts:
     counter: TokenCounter
     validator: ArgumentValidator
     dialects: Mapping[str, Dialect]
+    focus: FocusRules | None = None
 
 
 class Board:
@@ -42,6 +45,7 @@ class Board:
         self.store = parts.store
         self.masker = masker
         self.events = Events()
+        self.meter = Metrics(self.events)
         self.recorder = Recorder(parts.store, self.events, masker)
         self.keeper = Keeper(parts.sources, parts.store, masker=masker, env=env, changed=self._catalog_changed)
         self.permissions = Permissions(self)
@@ -71,6 +75,10 @@ class Board:
         catalog_changed, configuration_changed, permissions_changed.
         """
         return self.events.on(event, callback)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Return what every session did since the board was opened, and the tokens that it saves now (F4)."""
+        return self.meter.report(self.price, self.parts.counter.count, self.world.catalog)
 
     def agent(self, name: str | None) -> Agent:
         """Return an agent; None means the default one. Raises ``UnknownAgentError``."""
@@ -129,7 +137,7 @@ class Board:
     def access_now(self, agent: str, circumstances: Circumstances) -> Access:
         """Return the compiled permissions as of the last look at the stored switches."""
         held = circumstances
-        key = (agent, held.sub_app, held.worker_scope, held.narrowed, held.parent)
+        key = (agent, held.sub_app, held.worker_scope, held.narrowed, held.everything, held.parent)
         known = self._accesses.get(key)
         if known is None:
             stored = self._switches.get(agent, {})
@@ -215,6 +223,15 @@ class Permissions:
         state = "unset" if value is None else "on" if value else "off"
         await board.recorder.decided(key, 0, None, kind="permission", subject=name, decision=state)
         board.events.emit("permissions_changed", {"agent": agent, "subject": name})
+
+    async def panel(self, agent: str) -> tuple[JsonObject, ...]:
+        """Return the toolkits of an agent as people switch them: labels, pictures, members, states (T6).
+
+        Plain JSON without any secret or callable in it; see ``pegboard.core.panels``.
+        """
+        board = self._board
+        await board.refresh()
+        return panel(board.access_now(board.agent(agent).name, Circumstances()), board.masker)
 
     async def show(self) -> dict[str, dict[str, bool]]:
         """Return the effective booleans of every agent (P2)."""

@@ -32,6 +32,7 @@ EVENTS = (
     "permissions_changed",
 )
 _SUBJECT = 300
+_ENCODER = json.JSONEncoder(sort_keys=True, default=str)
 Callback = Callable[[Mapping[str, Any]], object]
 
 
@@ -71,8 +72,8 @@ class Recorder:
         """Return the keyed digest of a call's arguments."""
         if self._key is None:
             self._key = await self._audit.digest_key()
-        text = json.dumps(arguments, sort_keys=True, default=str).encode(errors="surrogatepass")
-        return hmac.new(self._key, text, hashlib.sha256).hexdigest()[:16]
+        text = _ENCODER.encode(arguments).encode(errors="surrogatepass")
+        return hmac.digest(self._key, text, hashlib.sha256).hex()[:16]
 
     def _record(self, key: SessionKey, turn: int, fields: dict[str, Any]) -> AuditRecord:
         subject = self._shown(fields.pop("subject", ""))

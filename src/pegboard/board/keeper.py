@@ -6,8 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from pegboard.core.catalog import Catalog
+from pegboard.core.guards import guards_of
 from pegboard.core.loadouts import category_of
 from pegboard.core.masking import Masker
 from pegboard.core.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
@@ -91,6 +93,17 @@ def plugin_of(spec: PluginSpec) -> Plugin:
             )
 
 
+_LACKS: Final = "Set the environment variable "
+
+
+def _warn_of_guards(spec: PluginSpec, manifest: Manifest) -> None:
+    """Say which guards of a server guard nothing: it has no such tool (T10)."""
+    own = {name for tool in manifest.tools for name in (tool.name, tool.wire)}
+    for name in guards_of(spec):
+        if name not in own:
+            log.warning("server %s has no tool '%s': its guard guards nothing", spec.name, name)
+
+
 class Keeper:
     """Hold the catalog, and the tasks that fetch what is still missing from it."""
 
@@ -121,10 +134,16 @@ class Keeper:
         for name, spec in specs.items():
             known = self.catalog.plugins.get(name)
             if known is not None and before.get(name) == spec:
-                plugins.append(known)
+                plugins.append(self._looked_at_again(known))
             else:
                 plugins.append(await self._with_stored(spec, plugin_of(spec)))
         self.catalog = Catalog(plugins)
+
+    def _looked_at_again(self, plugin: Plugin) -> Plugin:
+        """Return a known plugin with whether the conditions of its tools hold now (P6)."""
+        if not any(tool.needs for tool in plugin.tools):
+            return plugin
+        return replace(plugin, tools=tuple(self._conditioned(tool) for tool in plugin.tools))
 
     async def _with_stored(self, spec: PluginSpec, plugin: Plugin) -> Plugin:
         fingerprint = self.source_of(spec).fingerprint(spec)
@@ -196,6 +215,7 @@ class Keeper:
             await self._manifests.keep_manifest(want.plugin, fingerprint, manifest)
         if self.specs.get(want.plugin) != spec:
             return
+        _warn_of_guards(spec, manifest)
         plugin = self.catalog.plugins[want.plugin]
         self._replace(plugin.with_manifest(want.key[1], self._judged(manifest)))
 
@@ -231,10 +251,11 @@ class Keeper:
         return replace(manifest, tools=tuple(self._conditioned(tool) for tool in manifest.tools))
 
     def _conditioned(self, tool: Tool) -> Tool:
+        """Return a tool with whether its conditions hold now (P6)."""
         absent = [name for name in tool.needs if not self._env.get(name)]
-        if not absent:
-            return tool
-        return replace(tool, unavailable=f"Set the environment variable {', '.join(absent)}.")
+        lacks = f"{_LACKS}{', '.join(absent)}." if absent else ""
+        stated = "" if tool.unavailable.startswith(_LACKS) else tool.unavailable
+        return tool if (stated or lacks) == tool.unavailable else replace(tool, unavailable=stated or lacks)
 
     def _stale(self, plugin: str) -> None:
         """Fetch the tools of a plugin again that says that they have changed."""

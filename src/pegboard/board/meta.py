@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pegboard.board import running
+from pegboard.core import policy
 from pegboard.core.calls import CallAnswer, answer
 from pegboard.core.hints import hints, plugin_lines
 from pegboard.core.permissions import Access
@@ -39,7 +40,7 @@ def _gateway_lines(session: Session, access: Access) -> tuple[str, ...]:
     known: tuple[str, ...] | None = access.__dict__.get("_gateway_lines")
     if known is None:
         count = session.board.parts.counter.count
-        if session.dialect.hints == "tools":
+        if session.dialect.hints == "tools" or session.host.cache is not None:
             known = hints(access, count, budget=access.agent.hint_tokens)
         else:
             known = plugin_lines(access, count, budget=min(GATEWAY_HINT_TOKENS, access.agent.hint_tokens))
@@ -57,12 +58,20 @@ def tools(session: Session, shown: View) -> tuple[Tool, ...]:
 
 def find(session: Session, access: Access, name: str) -> Tool | None:
     """Return the meta-tool of this name; without a session id a call of one still answers (S4)."""
+    kept: dict[tuple[object, ...], dict[str, Tool]] = access.__dict__.setdefault("_meta_by_wire", {})
+    key = session.dialect, session.stable, session.host.calls_through
+    known = kept.get(key)
+    if known is None:
+        known = kept[key] = {tool.wire: tool for tool in _own(session, access)}
+    return known.get(name)
+
+
+def _own(session: Session, access: Access) -> tuple[Tool, ...]:
     if not loadable(access):
-        return None
+        return ()
     shown = View(access=access, state=State(), stable=session.stable)
     through = call_through_tools() if session.host.calls_through else ()
-    own = (*session.dialect.tools(shown), *through)
-    return next((tool for tool in own if tool.wire == name), None)
+    return (*session.dialect.tools(shown), *through)
 
 
 async def call(
@@ -89,9 +98,8 @@ async def call(
         return await _through(session, tool, arguments, progress, request_meta)
     payload = await _converse(session, tool, arguments, state)
     blocks = [payload.text()]
-    if session.host.calls_through and payload.schemas and not payload.inline:
-        schemas = [schema_of(schema) for schema in payload.schemas]
-        blocks.append(json.dumps({"tools": schemas}, ensure_ascii=False))
+    if payload.schemas:
+        blocks += await _beside(session, payload)
     if session.host.calls_through:
         line = suffix(await session.access(), await session.state())
         blocks += [line] if line else []
@@ -102,6 +110,17 @@ async def call(
     status = "refused" if payload.is_error else "ok"
     done = CallAnswer(status=status, result=result, message=blocks[0], tool=tool)
     return await _counted(session, tool, arguments, done)
+
+
+async def _beside(session: Session, payload: Payload) -> list[str]:
+    """Return the block that follows a load's payload: schemas where nothing else brings them, and policy (T6)."""
+    access, state = await session.access(), await session.state()
+    told: dict[str, object] = {}
+    if session.host.calls_through and not payload.inline:
+        told["tools"] = [schema_of(tool) for tool in payload.schemas]
+    if text := policy.later(access, state, payload.schemas):
+        told["policy"] = session.board.masker.text(text)
+    return [json.dumps(told, ensure_ascii=False)] if told else []
 
 
 async def _converse(session: Session, tool: Tool, arguments: JsonObject, state: State) -> Payload:

@@ -7,17 +7,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pegboard.board import children, economics, focusing
 from pegboard.board.keeper import LOOK_WAIT, Want
 from pegboard.core.agents import Agent
 from pegboard.core.calls import CallAnswer, LoadFirst, Refuse, Run, answer, find_called, plan_call
 from pegboard.core.commands import Load, Terms, Use
+from pegboard.core.guards import broken, guards_of
 from pegboard.core.naming import did_you_mean
 from pegboard.core.permissions import Access
 from pegboard.core.resolving import base
 from pegboard.core.sessions import State
 from pegboard.core.specs import PluginSpec, ServerSpec
 from pegboard.core.surfaces import Out
-from pegboard.core.tools import CallResult, JsonObject, Tool
+from pegboard.core.tools import CallResult, JsonObject, Tool, text_result
 from pegboard.core.transitions import apply
 from pegboard.dialects.names import schema_of
 from pegboard.errors import PegboardError, ToolUnavailableError, UpstreamTimeoutError
@@ -35,13 +37,22 @@ async def run(
     *,
     allowed: Callable[[Tool], bool] | None = None,
 ) -> CallAnswer:
-    """Run a tool that the model named; ``allowed`` narrows what may run this way (G6)."""
-    state = await session.state()
-    access = await _reachable(session, name)
+    """Run a tool that the model named; ``allowed`` narrows what may run this way (G6).
+
+    Whoever calls this has just looked at the stored switches (P4): it is not done twice.
+    """
+    access = children.access_now(session)
+    if find_called(access, name) is None:
+        access = await _reachable(session, name)
+    state = session.settled(access, (await session.stored())[0])
     plan = plan_call(access, state, name)
     if isinstance(plan, Refuse):
         return await _refuse(session, plan, state, name)
+    if isinstance(plan, LoadFirst) and economics.still_wired(session, plan.tool):
+        plan = replace(plan, then="run")
     tool = plan.tool if isinstance(plan, LoadFirst) else plan.out.tool
+    if (outside := await focusing.outside(session, state, tool)) is not None:
+        return outside
     if allowed is not None and not allowed(tool):
         message = f"'{tool.wire}' may change things: call it through call_tool."
         return answer("refused", message, tool=tool)
@@ -58,21 +69,21 @@ async def run(
     if problems:
         message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
         return answer("invalid_arguments", message, tool=tool, data=schema_of(tool))
+    if rule := broken(guards_of(session.board.keeper.specs[tool.plugin]), tool, arguments):
+        return await _guarded(session, state, tool, text_result(rule, is_error=True))
     return await _execute(session, access, state, plan.out, arguments, context)
 
 
 async def _reachable(session: Session, name: str) -> Access:
     """Return the access once the plugin that the called name belongs to has been seen."""
     access = await session.access()
-    if find_called(access, name) is None:
-        owner = session.owner_of(access, name)
-        if owner is not None:
-            await session.board.keeper.ready([Want(plugin=owner)], retry=True)
-        else:
-            wants = session.out_wants(access, await session.state())
-            await session.board.look(access, wants, wait=LOOK_WAIT)
-        access = await session.access()
-    return access
+    owner = session.owner_of(access, name)
+    if owner is not None:
+        await session.board.keeper.ready([Want(plugin=owner)], retry=True)
+    else:
+        wants = session.out_wants(access, await session.state())
+        await session.board.look(access, wants, wait=LOOK_WAIT)
+    return await session.access()
 
 
 async def _refuse(session: Session, plan: Refuse, state: State, name: str) -> CallAnswer:
@@ -105,7 +116,8 @@ async def _load_first(session: Session, plan: LoadFirst, arguments: JsonObject) 
     if plan.then == "run" and fits:
         return None
     message = f"'{tool.wire}' was not loaded; it is now, and has not run. Call it again."
-    return answer("not_loaded", message, tool=tool, data=schema_of(tool))
+    told = {"policy": outcome.policy} if outcome.policy else {}
+    return answer("not_loaded", message, tool=tool, data={**schema_of(tool), **told})
 
 
 async def _execute(
@@ -119,7 +131,14 @@ async def _execute(
     tool, started = out.tool, time.perf_counter()
     keeper = session.board.keeper
     spec = keeper.specs[tool.plugin]
-    scoped = replace(context, scope=pool_scope(access, spec, session.key))
+    scoped = CallContext(
+        principal=context.principal,
+        agent=context.agent,
+        session=context.session,
+        scope=pool_scope(access, spec, session.key),
+        progress=context.progress,
+        meta=context.meta,
+    )
     digest = await session.board.recorder.digest(arguments)
     if tool.id not in base(access).head:
         await _use(session, access, state, tool)

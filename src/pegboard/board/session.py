@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pegboard.board import children, explaining, meta, running, searching
+from pegboard.board import children, economics, explaining, meta, running, searching, telling
 from pegboard.board.keeper import LOOK_WAIT, Want
 from pegboard.core.agents import Agent
 from pegboard.core.calls import CallAnswer, find_called
@@ -25,17 +24,14 @@ from pegboard.core.commands import (
     Use,
 )
 from pegboard.core.delivery import Host, choose, takes_effect
-from pegboard.core.hints import hints
 from pegboard.core.leases import Lease
 from pegboard.core.lookup import lookup
 from pegboard.core.narrowing import may_bring
 from pegboard.core.permissions import Access, Circumstances
-from pegboard.core.resolving import loadable, resolve
 from pegboard.core.sessions import DEFAULT, State, from_text, heal, lease_entries, to_text
 from pegboard.core.shrinking import settle
-from pegboard.core.suffix import suffix
-from pegboard.core.surfaces import Costs, Explanation, Surface
-from pegboard.core.tools import JsonObject
+from pegboard.core.surfaces import Explanation, Surface
+from pegboard.core.tools import JsonObject, Tool
 from pegboard.core.transitions import apply
 from pegboard.dialects.names import Dialect, Found, Search, View
 from pegboard.dialects.pegboard import KEEP
@@ -67,6 +63,10 @@ class Session:
         self.circumstances = circumstances
         self.parent = parent
         self.start = self.seen = start
+        self.focus: frozenset[str] | None = None
+        self.planned = False
+        self.wired: tuple[Tool, ...] = ()
+        self.unloaded: set[str] = set()
 
     @property
     def agent(self) -> Agent:
@@ -95,9 +95,10 @@ class Session:
     async def state(self) -> State:
         """Return the state, healed, and within its budget where that can be (S3, S9)."""
         state, _ = await self.stored()
-        return self._settled(await self.access(), state)
+        return self.settled(await self.access(), state)
 
-    def _settled(self, access: Access, state: State) -> State:
+    def settled(self, access: Access, state: State) -> State:
+        """Return a state healed, and within its budget where that can be (S3, S9)."""
         healed = heal(access, state)
         return settle(access, healed, self.terms(access)) if access.agent.budget.shrink else healed
 
@@ -167,33 +168,23 @@ class Session:
 
     # -- the surface -----------------------------------------------------------------------------
 
-    async def surface(self, *, message: str | None = None, loaded: bool = True) -> Surface:  # noqa: ARG002
+    async def surface(self, *, message: str | None = None, loaded: bool = True) -> Surface:
         """Return what goes to the model at this step (F1).
 
-        ``message`` is the newest user message, for focus rules. Without ``loaded`` it is the part
-        that no load changes, fixed for an agent and principal (G4).
+        ``message`` is the newest user message, for focus rules; a focus binds calls until the next
+        surface (F3). Without ``loaded`` it is the part that no load changes, fixed for an agent and
+        principal (G4).
         """
-        state = await self.state() if loaded else self.start
-        access = await self._looked(state)
-        state = self._settled(access, state)
-        view = meta.view(self, access, state)
-        surface = resolve(
-            access,
-            state,
-            session=self.key.session if self.stable else None,
-            meta=meta.tools(self, view),
-        )
-        count = self.board.parts.counter.count
-        lines = hints(access, count, budget=access.agent.hint_tokens, state=state)
-        said = replace(surface, hints=lines, suffix=suffix(access, state) if loaded else "")
-        return replace(said, count=lambda: self._costs(access, said))
+        return await telling.surface(self, message, loaded=loaded)
 
-    async def _looked(self, state: State) -> Access:
+    async def looked(self, state: State) -> Access:
         """Return the access once what is out has been brought in, as far as it answers in time."""
         access = await self.access()
         wants = [*self.out_wants(access, state)]
         await self.board.look(access, wants, wait=LOOK_WAIT)
         self.board.look_in_background(access)
+        access = await self.access()
+        economics.decide(self, access)
         return await self.access()
 
     def out_wants(self, access: Access, state: State) -> Iterator[Want]:
@@ -214,24 +205,17 @@ class Session:
             if wanted and access.grants_unseen(plugin):
                 yield Want(plugin=plugin.name)
 
-    def _costs(self, access: Access, surface: Surface) -> Costs:
-        count = self.board.parts.counter.count
-        tools = self.board.price(out.tool for out in surface.tools)
-        text = sum(count(t) for t in (*surface.hints, surface.suffix, surface.policy) if t)
-        catalog = self.board.price(access.world.catalog)
-        total = tools + text
-        return Costs(tools=tools, text=text, total=total, catalog=catalog, saved=catalog - total)
+    async def wire(self) -> tuple[Tool, ...]:
+        """Return the tool list for the next request of a host that sends one (D3).
+
+        It is the surface, and behind a warm cache also what went idle as long as keeping it is
+        cheaper; a call of such a tool renews its lease and runs.
+        """
+        return economics.wire(self, await self.surface())
 
     async def instructions(self) -> str:
-        """Return what a client is told about Pegboard once (F2)."""
-        access = await self._looked(DEFAULT)
-        if not (self.stable and loadable(access)):
-            return ""
-        names = [tool.wire for tool in self.dialect.tools(meta.view(self, access, DEFAULT))]
-        return (
-            f"More tools than are listed can be had. Use {', '.join(names)} to find and load them, "
-            "then call them by name or through call_tool."
-        )
+        """Return what a client is told about Pegboard once, and the initial policy (F2, T6)."""
+        return await telling.instructions(self)
 
     # -- what a model or a host asks for ---------------------------------------------------------
 
@@ -246,10 +230,13 @@ class Session:
 
     async def carry_out(self, command: Command) -> tuple[View, Outcome]:
         """Bring in what is out and what the command names, then change the state."""
-        access = await self._looked(await self.state())
+        access = await self.looked(await self.state())
         if isinstance(command, Load):
             await self._bring_in(access, command)
-        return await self.change(command)
+        view, outcome = await self.change(command)
+        if isinstance(command, Unload):
+            self.unloaded.update(outcome.removed)
+        return view, outcome
 
     async def _bring_in(self, access: Access, command: Load) -> None:
         """Ask for what the names stand for; a server may hold a tool that is written bare."""
@@ -334,7 +321,7 @@ class Session:
     async def explain(self, name: str) -> Explanation:
         """Return the four predicates for a tool or plugin, and the chain of reasons (F5)."""
         state = await self.state()
-        access = await self._looked(state)
+        access = await self.looked(state)
         if access.world.catalog.find_tool(name) is None:
             await self.board.look_everywhere(wait=LOOK_WAIT)
             access = await self.access()

@@ -120,18 +120,20 @@ def _readings(value: str) -> tuple[str, ...]:
     ('2024-01 and more',)
     """
     found: dict[str, None] = {}
-    for text in dict.fromkeys((value, _decoded(value))):
+    for text in _decoded(value):
         found.update(dict.fromkeys(_normal(text)))
     return tuple(found)
 
 
-def _decoded(value: str) -> str:
-    for _ in range(_ROUNDS):
+def _decoded(value: str) -> Iterator[str]:
+    """Yield a text and what decoding it makes of it, round by round."""
+    yield value
+    for _ in range(_ROUNDS if "%" in value else 0):
         plain = unquote(value)
         if plain == value:
-            break
+            return
+        yield plain
         value = plain
-    return value
 
 
 def _normal(text: str) -> Iterator[str]:

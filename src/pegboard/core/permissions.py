@@ -46,13 +46,15 @@ class Circumstances:
     """Hold what a session adds to its agent's profile.
 
     ``stored`` are the switches set at run time; ``parent`` is the access of the session that this
-    one is a child of (P8), in which ``narrowed`` is that session's active loadout.
+    one is a child of (P8), in which ``narrowed`` is that session's active loadout. ``everything``
+    puts all that is permitted out from the start, where a host's cache makes that cheapest (F4).
     """
 
     stored: Mapping[str, bool] = field(default=EMPTY)
     sub_app: str | None = None
     worker_scope: WorkerScope | None = None
     narrowed: str | None = None
+    everything: bool = False
     parent: Access | None = None
 
 

@@ -105,6 +105,8 @@ def _base(access: Access) -> Base:
             if access.loadout.includes(plugin.name, plugin.category) is not None:
                 entry = access.plugin_entry(plugin.name)
                 needing += outs.place(_permitted(access, (entry,)), ALWAYS, Because.LOADOUT)
+    if access.circumstances.everything:
+        needing += outs.place(((t, access.entry_for(t)) for t in access.permitted), ALWAYS, Because.INITIAL)
     outs.require(needing, ALWAYS)
     return Base(
         head={key: out for key, out in outs.found.items() if key in head},
