@@ -77,12 +77,12 @@ def _plugins(plan: Draft, names: Names) -> Iterator[Problem]:
 
 def _focus(toolkit: str, plan: Draft, names: Names) -> Iterator[Problem]:
     """Yield what focus rules name that is known as nothing (F3); tools of servers have their own names too."""
-    members = plan.toolkits[toolkit].members
-    if any(isinstance(names.plugins.get(names.meaning(item.name).plugin), ServerSpec) for item in members):
+    members, rules = plan.toolkits[toolkit].members, plan.sheet.section.toolkits[toolkit].focus
+    if not rules or any(isinstance(names.plugins.get(names.meaning(item.name).plugin), ServerSpec) for item in members):
         return
     raw: Any = plan.sheet.raw["toolkits"]
     several = is_list(raw[toolkit].get("focus"))
-    for index, rule in enumerate(plan.sheet.section.toolkits[toolkit].focus):
+    for index, rule in enumerate(rules):
         for position, name in enumerate(rule.tools):
             if names.meaning(name).kind in ("unknown", "category", "toolkit"):
                 spot = ("focus", index) if several else ("focus",)
