@@ -83,6 +83,7 @@ async def call(
     request_meta: JsonObject | None,
 ) -> CallAnswer:
     """Carry a call of a meta-tool through; the third equal failure in a row is not executed (X3)."""
+    arguments = _tidied(tool, arguments)
     state = await session.state()
     if _stopped(state, tool, arguments):
         message = (
@@ -110,6 +111,15 @@ async def call(
     status = "refused" if payload.is_error else "ok"
     done = CallAnswer(status=status, result=result, message=blocks[0], tool=tool)
     return await _counted(session, tool, arguments, done)
+
+
+def _tidied(tool: Tool, arguments: JsonObject) -> JsonObject:
+    """Return the arguments with a plain string in place of a list taken as a list of one (DESIGN §4)."""
+    properties: JsonObject = tool.input_schema.get("properties", {})
+    return {
+        name: [value] if isinstance(value, str) and properties.get(name, {}).get("type") == "array" else value
+        for name, value in arguments.items()
+    }
 
 
 async def _beside(session: Session, payload: Payload) -> list[str]:

@@ -84,6 +84,9 @@ def _error(view: View, item: Item) -> str:
 
 def _switched_off(view: View, name: str) -> bool:
     """Return whether the agent is granted what is off; of anything else it must not learn (P9)."""
+    switch = view.access.switches.toolkits.get(name)
+    if switch is not None:
+        return not switch.on and name in view.access.agent.allowed_toolkits
     catalog = view.access.world.catalog
     plugin = catalog.plugins.get(name)
     tool = catalog.find_tool(name) if plugin is None else next(iter(plugin.tools), None)

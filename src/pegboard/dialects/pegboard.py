@@ -25,8 +25,7 @@ from pegboard.dialects.names import (
 )
 
 KEEP = {"turn": TURN, "idle": Until("idle", IDLE_TURNS), "session": UNLOAD}
-_NAMES = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-_STRINGS = {"anyOf": [_NAMES, {"type": "string"}]}
+_STRINGS = {"type": "array", "items": {"type": "string"}}
 MOST_RESULTS = 20
 
 
