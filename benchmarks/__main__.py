@@ -1,8 +1,9 @@
-"""Run benchmarks: ``python -m benchmarks [NAME …] [--json]``."""
+"""Run benchmarks: ``python -m benchmarks [NAME …] [--json]``, or ``gateway`` and ``soak`` with options of their own."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 
@@ -18,7 +19,14 @@ KNOWN = {
 }
 
 
+PROGRAMS = ("gateway", "soak")
+"""They take long, install or start much, and run only when they are named."""
+
+
 def main() -> int:
+    if sys.argv[1:2] and sys.argv[1] in PROGRAMS:
+        program = importlib.import_module(f"benchmarks.{sys.argv[1]}")
+        return program.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(KNOWN)}")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")

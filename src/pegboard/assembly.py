@@ -7,7 +7,7 @@ import hashlib
 import logging
 import os
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -92,14 +92,14 @@ class Pegboard(Board):
         """
         from pegboard.config.loading import load
 
-        variables = dict(os.environ if env is None else env)
+        variables = os.environ if env is None else env
         chosen, quickstart = choose(path)
         configuration = load(chosen, registered=registered(), env=variables)
         masker = Masker(configuration.secrets)
         store = _store(configuration, quickstart=quickstart)
         sources, upstreams = _sources(masker)
         await store.open()
-        board = cls(_parts(store, sources), masker=masker, env=variables)
+        board = cls(_parts(store, sources, chosen.absolute().parent), masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env = quickstart, upstreams, variables
         watcher: asyncio.Task[None] | None = None
         try:
@@ -176,7 +176,7 @@ class Pegboard(Board):
         return self._upstreams.states()
 
 
-def _parts(store: Store, sources: tuple[Source, ...]) -> Parts:
+def _parts(store: Store, sources: tuple[Source, ...], folder: Path | None = None) -> Parts:
     return Parts(
         store=store,
         sources=sources,
@@ -184,6 +184,7 @@ def _parts(store: Store, sources: tuple[Source, ...]) -> Parts:
         counter=OfflineTokenCounter(),
         validator=SchemaValidator(),
         dialects=dialects(),
+        focus=_FocusRules(folder) if folder is not None else None,
     )
 
 
@@ -192,6 +193,25 @@ def trial(upstreams: McpSource, masker: Masker) -> Board:
     from pegboard.stores.memory import MemoryStore
 
     return Board(_parts(MemoryStore(), (upstreams,)), masker=masker, env={})
+
+
+class _FocusRules:
+    """Hold messages against the patterns and hooks of a configuration (F3)."""
+
+    def __init__(self, folder: Path) -> None:
+        from pegboard.sources.python import Hooks
+
+        self._hooks = Hooks(str(folder))
+
+    def matches(self, pattern: str, message: str) -> bool:
+        """Return whether the pattern is found in the message."""
+        from pegboard.config.expressions import matches
+
+        return matches(pattern, message)
+
+    async def ask(self, hook: str, message: str, tools: Sequence[str]) -> object:
+        """Return what the hook answers."""
+        return await self._hooks.ask(hook, message, list(tools))
 
 
 def _stamps(configuration: Configuration) -> tuple[tuple[str, int, int], ...]:

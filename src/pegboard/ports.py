@@ -241,6 +241,18 @@ class Ranker(Protocol):
         ...
 
 
+class FocusRules(Protocol):
+    """Hold messages against focus rules (F3)."""
+
+    def matches(self, pattern: str, message: str) -> bool:
+        """Return whether the regular expression is found in the message; takes bounded time."""
+        ...
+
+    async def ask(self, hook: str, message: str, tools: Sequence[str]) -> object:
+        """Return what the function ``module:function`` answers to the message and the visible tools."""
+        ...
+
+
 class TokenCounter(Protocol):
     """Count tokens with a real tokenizer (F4)."""
 
@@ -284,6 +296,7 @@ __all__ = [
     "CallContext",
     "Clock",
     "EventSink",
+    "FocusRules",
     "ManifestStore",
     "PermissionStore",
     "Progress",

@@ -161,7 +161,7 @@ async def test_a_turn_that_is_ended_twice(config: Path) -> None:
 async def test_names_that_mean_nothing_are_refused_or_without_effect(config: Path) -> None:
     """P2: a switch for a name that does not exist; taking one back never fails."""
     async with opened(config) as board:
-        with pytest.raises(UsageError, match="'wating' is not a toolkit, plugin or tool. Did you mean 'waiting'"):
+        with pytest.raises(UsageError, match=r"'wating' is not a toolkit, plugin or tool. Did you mean 'waiting'"):
             await board.permissions.set("ada", "wating", True)
         with pytest.raises(UnknownAgentError):
             await board.permissions.set("eve", "waiting", True)
@@ -183,7 +183,7 @@ async def test_a_sub_app_brings_its_tools_as_static_ones(config: Path) -> None:
         assert "invoice_list" not in await names(await begun(board, "ada"))
         await board.permissions.set("ada", "invoice_list", False)
         assert (await ada.call("invoice_list")).status == "not_found"
-        with pytest.raises(UsageError, match="There is no sub-app 'biling'. Did you mean 'billing'"):
+        with pytest.raises(UsageError, match=r"There is no sub-app 'biling'. Did you mean 'billing'"):
             await board.session(agent="ada", session_id="thread", sub_app="biling")
 
 

@@ -87,5 +87,5 @@ def test_what_a_hook_may_answer() -> None:
 @pytest.mark.parametrize("said", ["check", 5, {"tools": "check"}, {"tools": ["a"], "choice": "must"}])
 def test_what_a_hook_may_not_answer(said: object) -> None:
     """F3."""
-    with pytest.raises(ValueError, match="it answers neither|its choice is neither"):
+    with pytest.raises(ValueError, match=r"it answers neither|its choice is neither"):
         answered(said)

@@ -23,7 +23,7 @@ from pegboard.ports import CallContext, Progress
 if TYPE_CHECKING:
     from pegboard.board.session import Session
 
-GATEWAY_HINT_TOKENS = 150
+GATEWAY_HINT_TOKENS = 100
 FAILURES = 2
 """Equal failures of a meta-tool in a row after which the next is not executed (X3)."""
 

@@ -33,7 +33,7 @@ def serve(
     """
 
     async def served(board: Pegboard, printer: Printer) -> int:
-        from pegboard.gateway import announce, run_http, run_stdio
+        from pegboard import gateway  # HTTP brings the SDK at once, stdio later
 
         def taken(_: object) -> None:
             printer.masker = board.masker
@@ -42,15 +42,15 @@ def serve(
         off = board.on("configuration_changed", taken)
         try:
             if stdio:
-                await run_stdio(board, agent=agent, session=session)
+                await gateway.run_stdio(board, agent=agent, session=session)
             else:
-                await run_http(
+                await gateway.run_http(
                     board,
                     host=host,
                     port=port,
                     agent=agent,
                     session=session,
-                    ready=lambda url: printer.note(announce(board, url, agent=agent, session=session)),
+                    ready=lambda url: printer.note(gateway.announce(board, url, agent=agent, session=session)),
                 )
         finally:
             off()

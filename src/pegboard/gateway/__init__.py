@@ -1,7 +1,25 @@
 """The MCP gateway in front of a board (DESIGN §8)."""
 
-from pegboard.gateway.announcing import announce, spawned
-from pegboard.gateway.http import HOST, PORT, run_http, serving
-from pegboard.gateway.stdio import run_stdio
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pegboard.gateway.announcing import announce, spawned
+    from pegboard.gateway.http import HOST, PORT, run_http, serving
+    from pegboard.gateway.stdio import run_stdio
 
 __all__ = ["HOST", "PORT", "announce", "run_http", "run_stdio", "serving", "spawned"]
+
+_HOMES = {
+    "HOST": "http", "PORT": "http", "announce": "announcing", "run_http": "http", "run_stdio": "stdio",
+    "serving": "http", "spawned": "announcing",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for: HTTP brings the SDK at once, stdio when it has to."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pegboard.gateway' has no attribute {name!r}")
+    return getattr(import_module(f"pegboard.gateway.{_HOMES[name]}"), name)

@@ -19,6 +19,7 @@ LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104  (recognised, not bound)
 INVALID_REQUEST: Final = -32600
 INVALID_PARAMS: Final = -32602
+_HOSTS_KNOWN: Final = 256
 
 
 def is_loopback(host: str) -> bool:
@@ -119,6 +120,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, *, host: str) -> None:
         self._app = app
+        self._known: set[tuple[str, str | None]] = set()
         self._open = host in ANY_ADDRESS
         self._hosts = LOOPBACK_NAMES | {host.lower()}
 
@@ -131,6 +133,17 @@ class Guard:
                 await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+    def lets_in(self, host: str, origin: str | None) -> bool:
+        """Return whether a request with this Host and Origin is let in."""
+        known = host, origin
+        if known in self._known:
+            return True
+        if self._refusal(host, origin) is not None:
+            return False
+        if len(self._known) < _HOSTS_KNOWN:
+            self._known.add(known)
+        return True
 
     def _refusal(self, host: str, origin: str | None) -> Refusal | None:
         name = host_name(f"//{host}")

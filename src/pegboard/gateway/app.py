@@ -19,12 +19,14 @@ from starlette.routing import Route
 
 from pegboard.errors import PegboardError
 from pegboard.gateway.access import INVALID_PARAMS, Door, Guard, Refusal
+from pegboard.gateway.calling import Calling
 from pegboard.gateway.identity import label_problem, opens
+from pegboard.gateway.metrics import TYPE
 from pegboard.gateway.served import Caller
 from pegboard.gateway.server import Gateway
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 BODY_LIMIT: Final = 4 * 1024 * 1024
 """How large a request may be, in bytes."""
@@ -32,7 +34,7 @@ BODY_LIMIT: Final = 4 * 1024 * 1024
 
 def build_app(
     gateway: Gateway, *, host: str = "127.0.0.1", agent: str | None = None, session: str | None = None
-) -> Starlette:
+) -> ASGIApp:
     """Return the app; ``agent`` is served at ``/mcp``, ``session`` counts where a request names none."""
     door = Door(board=gateway.board, host=host, default_agent=agent, default_session=session)
     manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=BODY_LIMIT)
@@ -43,23 +45,25 @@ def build_app(
         started = asyncio.Event()
         task = asyncio.create_task(_run(manager, started, gateway.closing))
         await started.wait()
-        gateway.changes.start()
+        gateway.start()
         try:
             yield
         finally:
             await gateway.close()
             await task
 
-    return Starlette(
+    routed = Starlette(
         routes=[
             Route("/mcp", mcp),
             Route("/mcp/{agent:path}", mcp),
             Route("/healthz", _Health(door)),
+            Route("/metrics", _Measured(gateway, door)),
             Route("/sessions/{session:path}/end-turn", _EndTurn(gateway, door), methods=["POST"]),
         ],
         middleware=[Middleware(Guard, host=host)],
         lifespan=lifespan,
     )
+    return Calling(routed, gateway, door, Guard(routed, host=host))
 
 
 async def _run(manager: StreamableHTTPSessionManager, started: asyncio.Event, closing: asyncio.Event) -> None:
@@ -124,6 +128,23 @@ class _Health:
             health["agents"] = [name for name in board.world.agents if opens(token, name)]
             health["upstreams"] = board.masker.value([dict(state) for state in board.upstream_states()])
         await JSONResponse(health)(scope, receive, send)
+
+
+class _Measured:
+    """Give what was counted to those who may use the gateway."""
+
+    def __init__(self, gateway: Gateway, door: Door) -> None:
+        self._gateway = gateway
+        self._door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._door.principal(Request(scope).headers.get("authorization"))
+        except Refusal as refusal:
+            await refusal(scope, receive, send)
+        else:
+            text = self._gateway.board.masker.text(self._gateway.metrics.text())
+            await Response(text, media_type=TYPE)(scope, receive, send)
 
 
 class _EndTurn:

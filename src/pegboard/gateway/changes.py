@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
-from mcp_types import ToolListChangedNotification
 
 from pegboard.core.tools import EMPTY
 from pegboard.errors import PegboardError
@@ -19,7 +18,6 @@ from pegboard.gateway.served import CALLER, Caller, Served
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
     from mcp.server.context import ServerRequestContext
-    from mcp.server.session import ServerSession
     from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
     from pegboard.ports import SessionKey
@@ -31,6 +29,8 @@ LOOK: Final = 1.0
 PATIENCE: Final = 5.0
 """How long a client may take to accept a notification, in seconds."""
 
+Tell = Callable[[], Awaitable[None]]
+"""Say that the list of tools has changed."""
 Digest = Callable[[Caller, str | None], Awaitable[str]]
 """Return the digest of what a caller is listed: of the session of this name, else of the fixed part."""
 
@@ -56,10 +56,14 @@ class _Stream:
 
 @dataclass(slots=True)
 class Changes:
-    """Watch a board, and notify whoever is listed something else than before."""
+    """Watch a board, and notify whoever is listed something else than before.
+
+    ``listed`` is what was listed on stdio before there was a connection: the session, and the digest.
+    """
 
     board: Served
     digest: Digest
+    listed: tuple[SessionKey, str] | None = None
     _joined: dict[int, Joined] = field(default_factory=dict)
     _streams: dict[Caller, _Stream] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -86,24 +90,24 @@ class Changes:
 
     # -- the handshake era -------------------------------------------------------------------------
 
-    def join(self, session: ServerSession, caller: Caller, key: SessionKey) -> Joined:
+    def join(self, connection: Connection, caller: Caller, key: SessionKey) -> Joined:
         """Return what is known of the connection of a request; it is forgotten when it closes."""
-        # The SDK has no public way from a request to its connection.
-        connection: Connection = session._connection  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         joined = self._joined.get(id(connection))
         if joined is None:
             joined = self._joined[id(connection)] = Joined(connection=connection, caller=caller, key=key)
+            if self.listed is not None and self.listed[0] == key:
+                joined.digest = self.listed[1]
             connection.exit_stack.callback(self._joined.pop, id(connection), None)
         elif joined.key != key:
             joined.key, joined.digest = key, None
         return joined
 
-    async def settle(self, joined: Joined, ctx: ServerRequestContext[Any, Any]) -> None:
+    async def settle(self, joined: Joined, tell: Tell) -> None:
         """Notify the connection of the call that changed its list, before the call is answered."""
         if joined.touched:
             joined.touched = False
             if await self._differs(joined):
-                await ctx.session.send_notification(ToolListChangedNotification(), related_request_id=ctx.request_id)
+                await tell()
 
     async def _differs(self, joined: Joined) -> bool:
         now = await self.digest(joined.caller, joined.key.session)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import signal
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
 
@@ -17,6 +16,7 @@ from pegboard.gateway.app import build_app
 from pegboard.gateway.logs import quiet
 from pegboard.gateway.served import Served
 from pegboard.gateway.server import Gateway
+from pegboard.gateway.stopping import stopping
 
 HOST = "127.0.0.1"
 PORT = 8321
@@ -90,23 +90,6 @@ async def run_http(
             if ready is not None:
                 ready(url)
             await stop.wait()
-
-
-@contextlib.contextmanager
-def stopping() -> Generator[asyncio.Event, None, None]:
-    """Yield an event that SIGINT and SIGTERM set."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    handled: list[signal.Signals] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Only the main thread takes signals, and not on every platform.
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, stop.set)
-            handled.append(number)
-    try:
-        yield stop
-    finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
 
 
 def bind(host: str, port: int) -> socket.socket:

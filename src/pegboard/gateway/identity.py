@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
 from pegboard.core.tools import EMPTY
 from pegboard.gateway.served import Caller, Token
 
+MODERN: Final = "2026-07-28"
+"""The first version of the protocol without a handshake; versions are dates."""
 SESSION_KEY: Final = "pegboard/session"
 TURN_KEY: Final = "pegboard/turn"
 DEFAULT_SESSION: Final = "default"
@@ -36,7 +34,7 @@ class Request:
 
 def is_modern(version: str) -> bool:
     """Return whether a protocol version is of the era without a handshake."""
-    return version in MODERN_PROTOCOL_VERSIONS
+    return version >= MODERN
 
 
 def request_of(caller: Caller, version: str, params: Mapping[str, Any] | None) -> Request:
@@ -59,6 +57,9 @@ def _label(meta: Mapping[str, Any], key: str) -> str | None:
         return None
     problem = label_problem(meta[key])
     if problem:
+        from mcp.shared.exceptions import MCPError
+        from mcp_types import INVALID_PARAMS
+
         raise MCPError(INVALID_PARAMS, f'_meta["{key}"] {problem}')
     return meta[key]
 

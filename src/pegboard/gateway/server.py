@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel.server import NotificationOptions, Server
@@ -19,25 +20,32 @@ from mcp_types import (
     CallToolResult,
     ListToolsResult,
     PaginatedRequestParams,
+    ToolListChangedNotification,
 )
 from pydantic import ValidationError
 
+from pegboard import __version__
+from pegboard.board.children import access_now
+from pegboard.core.calls import find_called
 from pegboard.core.delivery import GATEWAY, GATEWAY_HANDSHAKE
 from pegboard.errors import PegboardError
 from pegboard.gateway import wire
-from pegboard.gateway.changes import CALLING, Changes
+from pegboard.gateway.changes import CALLING, Changes, Tell
+from pegboard.gateway.connections import Connections, connection_of
 from pegboard.gateway.identity import DEFAULT_SESSION, Request, request_of
+from pegboard.gateway.metrics import Metrics
+from pegboard.gateway.opening import TTL_MS
 from pegboard.gateway.served import CALLER, Caller, Served
 from pegboard.gateway.turns import Turns
 
 if TYPE_CHECKING:
+    from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
 
     from pegboard.board import Session
-
-TTL_MS: Final = 2_000
-"""For how long a client may take a list as fresh; whoever subscribes is told of changes at once."""
+    from pegboard.core.tools import Tool
+    from pegboard.ports import Progress
 
 _logger = logging.getLogger("mcp.pegboard")
 _RAW: ContextVar[dict[str, Any]] = ContextVar("pegboard_raw")
@@ -63,12 +71,16 @@ class Gateway:
         self.board = board
         self.turns = Turns()
         self.closing = asyncio.Event()
+        self.connections = Connections()
+        self.metrics = Metrics(board)
+        self._offs: list[Callable[[], None]] = []
+        self._headed: dict[str, tuple[Tool, bool]] = {}
         self.changes = Changes(board, self._digest)
         scope = "private" if board.configuration.tokens else "public"
         hint = CacheHint(ttl_ms=TTL_MS, scope=scope)
         self.server: Server[Any] = _Server(
             "pegboard",
-            version=_version(),
+            version=__version__,
             title="Pegboard",
             cache_hints={"tools/list": hint, "server/discover": hint},
             get_tool_input_schema=self._schema_of,
@@ -78,9 +90,17 @@ class Gateway:
         )
         self.server.middleware.append(self._around)
 
+    def start(self) -> None:
+        """Listen to the board; call it on the loop that serves."""
+        self.changes.start()
+        self._offs += self.metrics.start()
+
     async def close(self, *, grace: float = 0) -> None:
         """End every stream; calls that are in flight may go on for ``grace`` seconds."""
         self.changes.close()
+        for off in self._offs:
+            off()
+        self._offs.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await self.turns.idle.wait()
@@ -94,22 +114,31 @@ class Gateway:
         token = _RAW.set(raw)
         try:
             result = await call_next(ctx)
+            if ctx.method == "initialize":
+                self.connections.opened(connection_of(ctx.session), CALLER.get())
             if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
                 return {**result, "instructions": await self._instructions(ctx)}
             if not raw or not isinstance(result, dict):
                 return result
             meta = {**result.get("_meta", {}), **raw.get("_meta", {})}
             return {**result, **raw, **({"_meta": meta} if meta else {})}
-        except (MCPError, ValidationError):
+        except ValidationError:
             raise
-        except PegboardError as error:
-            message = self.board.masker.text(str(error))
-            raise MCPError(INTERNAL_ERROR, message, {"code": error.code}) from None
         except Exception as error:
-            _logger.exception("%s failed", ctx.method)
-            raise MCPError(INTERNAL_ERROR, f"Pegboard failed here: {type(error).__name__}.") from None
+            raise self.fault(error, ctx.method) from None
         finally:
             _RAW.reset(token)
+
+    def fault(self, error: Exception, method: str) -> MCPError:
+        """Return what a client is told of an error; what nobody foresaw is logged."""
+        match error:
+            case MCPError():
+                return error
+            case PegboardError():
+                return MCPError(INTERNAL_ERROR, self.board.masker.text(str(error)), {"code": error.code})
+            case _:
+                _logger.error("%s failed", method, exc_info=error)
+                return MCPError(INTERNAL_ERROR, f"Pegboard failed here: {type(error).__name__}.")
 
     async def _instructions(self, ctx: ServerRequestContext[Any, Any]) -> str:
         caller = CALLER.get()
@@ -128,53 +157,62 @@ class Gateway:
         await self.turns.begin(session, request.turn)
         tools = await self._listed(session, modern=request.modern)
         if not request.modern:
-            joined = self.changes.join(ctx.session, request.caller, session.key)
+            joined = self.changes.join(connection_of(ctx.session), request.caller, session.key)
             joined.digest = wire.digest(tools)
         _RAW.get()["tools"] = tools
         return ListToolsResult(tools=[])
 
     async def _call_tool(self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
+        self.metrics.routed("sdk")
         request = request_of(CALLER.get(), ctx.protocol_version, ctx.params)
-        session = await self.session(request.caller, request.session, modern=request.modern)
-        await self.turns.begin(session, request.turn)
-        async with self.turns.call(session):
-            if request.modern:
-                raw = await self._run(ctx, session, params, request)
-            else:
-                raw = await self._run_joined(ctx, session, params, request)
+
+        async def tell() -> None:
+            await ctx.session.send_notification(ToolListChangedNotification(), related_request_id=ctx.request_id)
+
+        wanted = "progress_token" in (ctx.meta or {})
+        raw = await self.call(
+            request,
+            params.name,
+            params.arguments or {},
+            connection=None if request.modern else connection_of(ctx.session),
+            progress=ctx.session.report_progress if wanted else None,
+            tell=tell,
+        )
         _RAW.get().update(raw)
         return CallToolResult(content=[])
 
-    async def _run_joined(
+    async def call(
         self,
-        ctx: ServerRequestContext[Any, Any],
-        session: Session,
-        params: CallToolRequestParams,
         request: Request,
+        name: str,
+        arguments: dict[str, Any],
+        *,
+        connection: Connection | None,
+        progress: Progress | None,
+        tell: Tell,
     ) -> dict[str, Any]:
-        joined = self.changes.join(ctx.session, request.caller, session.key)
-        token = CALLING.set(joined)
-        try:
-            return await self._run(ctx, session, params, request)
-        finally:
-            CALLING.reset(token)
-            await self.changes.settle(joined, ctx)
+        """Return the raw result of a call; raises ``MCPError`` where there is no such tool.
+
+        ``connection`` is that of the handshake era; ``tell`` says on it that its list has changed.
+        """
+        session = await self.session(request.caller, request.session, modern=request.modern)
+        await self.turns.begin(session, request.turn)
+        with self.turns.call(session):
+            if connection is None:
+                return await self._run(session, request, name, arguments, progress)
+            joined = self.changes.join(connection, request.caller, session.key)
+            token = CALLING.set(joined)
+            try:
+                return await self._run(session, request, name, arguments, progress)
+            finally:
+                CALLING.reset(token)
+                await self.changes.settle(joined, tell)
 
     async def _run(
-        self,
-        ctx: ServerRequestContext[Any, Any],
-        session: Session,
-        params: CallToolRequestParams,
-        request: Request,
+        self, session: Session, request: Request, name: str, arguments: dict[str, Any], progress: Progress | None
     ) -> dict[str, Any]:
-        wanted = "progress_token" in (ctx.meta or {})
-        answer = await session.call(
-            params.name,
-            params.arguments or {},
-            progress=ctx.session.report_progress if wanted else None,
-            request_meta=dict(request.meta),
-        )
-        if answer.status == "not_found" and session.schema_of(params.name) is None:
+        answer = await session.call(name, arguments, progress=progress, request_meta=request.meta)
+        if answer.status == "not_found" and session.schema_of(name) is None:
             raise MCPError(INVALID_PARAMS, self.board.masker.text(answer.message))
         return wire.result_of(answer.result, modern=request.modern)
 
@@ -204,6 +242,16 @@ class Gateway:
         session = SCHEMAS.get(None)
         return session.schema_of(name) if session is not None else None
 
+    def in_headers(self, session: Session, name: str) -> bool:
+        """Return whether the schema of a tool puts arguments of it in headers (``x-mcp-header``)."""
+        tool = find_called(access_now(session), name)
+        if tool is None:
+            return False
+        known = self._headed.get(tool.id)
+        if known is None or known[0] is not tool:
+            known = self._headed[tool.id] = (tool, "x-mcp-header" in json.dumps(tool.input_schema, default=str))
+        return known[1]
+
     async def prepare(self, caller: Caller) -> None:
         """Set what the SDK asks for without a way to wait; call it in the context of the request."""
         CALLER.set(caller)
@@ -212,9 +260,3 @@ class Gateway:
 
 SCHEMAS: ContextVar[Session | None] = ContextVar("pegboard_schemas")
 """A session of the caller, for the lookup of schemas."""
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("pegboard")

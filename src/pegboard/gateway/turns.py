@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -59,8 +59,8 @@ class Turns:
             return False
         return self._clock() - activity.last > gap
 
-    @asynccontextmanager
-    async def call(self, session: Session) -> AsyncGenerator[None]:
+    @contextmanager
+    def call(self, session: Session) -> Generator[None]:
         """Count a call as in flight."""
         activity = self._activity(session.key)
         activity.in_flight += 1

@@ -59,7 +59,8 @@ class PythonSource:
         plugin = await self._built(spec, overrides)
         manifest = plugin.manifest(spec.name)
         names = [tool.name for tool in manifest.tools]
-        for key, table in (("requires", spec.requires), ("policy", spec.policy), ("needs", spec.needs), ("guards", spec.guards)):
+        tables = {"requires": spec.requires, "policy": spec.policy, "needs": spec.needs, "guards": spec.guards}
+        for key, table in tables.items():
             _check_names(spec, key, table, names)
         return replace(
             manifest,
