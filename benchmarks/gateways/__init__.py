@@ -1,0 +1,1 @@
+"""Pegboard and its peers as the gateway benchmark runs them: one file per gateway."""
