@@ -81,7 +81,7 @@ async def test_a_guard_refuses_before_anything_runs_and_is_audited(
 
 
 async def test_permission_and_validation_come_first(board: Pegboard, ada: Session) -> None:
-    """T10, X2, P3."""
+    """T10, X2, P3: a guard is asked last."""
     assert (await ada.call("read", {"path": 5})).status == "invalid_arguments"
     await board.permissions.set("ada", "read", False)
     assert (await ada.call("read", {"path": "elsewhere"})).status == "not_found"

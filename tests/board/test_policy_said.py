@@ -94,7 +94,7 @@ async def test_initial_policy_stands_in_the_instructions_of_the_gateway(board: P
 async def test_a_load_answers_with_its_policy_in_the_second_block(
     board: Pegboard, agent: str, host: Host, call: tuple[str, dict[str, object]], keys: list[str]
 ) -> None:
-    """T6, §4: policy only where the payload has the schemas, or where the host lists the tools itself."""
+    """T6: policy only where the payload has the schemas, or where the host lists the tools itself."""
     session = await begun(board, agent, host)
     _, second, *_ = await blocks(session, call[0], **call[1])
     told = json.loads(second)
@@ -104,7 +104,7 @@ async def test_a_load_answers_with_its_policy_in_the_second_block(
 
 
 async def test_what_has_no_policy_brings_no_block_of_it(board: Pegboard) -> None:
-    """T6."""
+    """T6: a load that has nothing to say says nothing."""
     assert len(await blocks(await begun(board, "plain"), "load_tools", names=["quiet"])) == 1
 
 

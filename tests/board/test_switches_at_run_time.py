@@ -88,7 +88,9 @@ async def names(session: Session) -> set[str]:
 
 async def until_started(session: Session) -> None:
     async with asyncio.timeout(10):
-        while (await session.call("started")).result.content[0]["text"] != "1":
+        while True:
+            if (await session.call("started")).result.content[0]["text"] == "1":
+                return
             await asyncio.sleep(0.005)
 
 

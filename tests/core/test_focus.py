@@ -86,6 +86,6 @@ def test_what_a_hook_may_answer() -> None:
 
 @pytest.mark.parametrize("said", ["check", 5, {"tools": "check"}, {"tools": ["a"], "choice": "must"}])
 def test_what_a_hook_may_not_answer(said: object) -> None:
-    """F3."""
+    """F3: anything else is an error."""
     with pytest.raises(ValueError, match=r"it answers neither|its choice is neither"):
         answered(said)

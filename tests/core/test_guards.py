@@ -23,7 +23,7 @@ def says(rule: dict[str, Any], value: Any, *, argument: str = "path") -> str:
 
 
 def test_a_refusal_names_the_rule_and_not_the_value() -> None:
-    """T10, X4."""
+    """T10, X4: the rule by its place in the configuration."""
     assert says({"deny": ["/etc/*"]}, "/etc/passwd") == (
         "'files__read' is not called: its argument 'path' may not match '/etc/*' (guards.read.path.deny)."
     )
@@ -87,7 +87,7 @@ def test_no_way_of_writing_a_path_leads_out_of_what_is_allowed(value: Any) -> No
     ],
 )
 def test_no_way_of_writing_a_path_leads_into_what_is_denied(value: Any) -> None:
-    """T10."""
+    """T10: however it is written, and wherever in the value."""
     assert "deny" in says({"deny": ["/etc/*"]}, value)
 
 
@@ -101,7 +101,7 @@ def test_addresses_are_compared_without_their_dot_segments() -> None:
 
 
 def test_what_is_no_text_is_compared_as_json() -> None:
-    """T10."""
+    """T10: numbers, booleans, lists and mappings."""
     assert says({"allow": ["5", "true", "null"]}, 5) == ""
     assert says({"allow": ["5", "true", "null"]}, True) == ""
     assert says({"allow": ["5", "true", "null"]}, None) == ""

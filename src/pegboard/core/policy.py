@@ -30,7 +30,12 @@ class Text:
 
 def initial(access: Access, state: State) -> str:
     """Return the policy of what is out from the start: it stands in the prefix, and no load changes it."""
-    return _joined(_said(access, _start(access, state)).values())
+    kept: dict[tuple[str | None, str | None], str] = access.__dict__.setdefault("_initial_policy", {})
+    key = state.loadout, state.shrunk
+    known = kept.get(key)
+    if known is None:
+        known = kept[key] = _joined(_said(access, _start(access, state)).values())
+    return known
 
 
 def later(access: Access, state: State, tools: Iterable[Tool]) -> str:

@@ -1,0 +1,154 @@
+"""Calls that go around the SDK: what is plainly well-formed is run and answered here, all else goes by the SDK.
+
+The SDK's pipeline costs some 0.3 ms a call (docs/decisions/0004-calls-leave-the-sdk.md). Whatever this
+module takes, it answers as the SDK does; what it is not sure of, it does not take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from mcp_types import methods
+from mcp_types.version import LATEST_MODERN_VERSION
+from opentelemetry import trace
+from pydantic import ValidationError
+
+from pegboard.gateway.identity import request_of
+from pegboard.gateway.messages import Message, dumped
+from pegboard.gateway.opening import CAPABILITIES, CLIENT, SERVER, VERSION
+
+if TYPE_CHECKING:
+    from mcp.server.connection import Connection
+    from mcp.shared.exceptions import MCPError
+
+    from pegboard.gateway.served import Caller
+    from pegboard.gateway.server import Gateway
+
+Notify = Callable[[Message], Awaitable[None]]
+"""Send a notification that belongs to the call."""
+
+_ENVELOPE: Final = frozenset({VERSION, CAPABILITIES, CLIENT})
+_RESERVED: Final = ("io.modelcontextprotocol/", "io.modelcontextprotocol.")
+_TRACE: Final = ("traceparent", "tracestate", "baggage")
+_REQUEST: Final = frozenset({"jsonrpc", "id", "method", "params"})
+_PARAMS: Final = frozenset({"name", "arguments", "_meta"})
+_KNOWN: Final = 256
+_NONE: Final[Message] = {}
+
+
+@dataclass(slots=True, kw_only=True)
+class Wanted:
+    """Hold a call that may go around the SDK."""
+
+    number: str | int
+    name: str
+    arguments: Message
+    params: Message
+    token: str | int | None
+
+
+class Direct:
+    """Take calls for a gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self._stamp: Message = {SERVER: gateway.server.server_info_stamp}
+        self._envelopes: set[bytes] = set()
+
+    def wanted(self, message: Message | None, *, modern: bool) -> Wanted | None:
+        """Return the call in a message, or None where the SDK is to judge it."""
+        if message is None or message.keys() != _REQUEST or message["jsonrpc"] != "2.0":
+            return None
+        number, given = message["id"], message["params"]
+        if message["method"] != "tools/call" or type(number) not in (int, str) or type(given) is not dict:
+            return None
+        params = cast("Message", given)
+        name, arguments, meta = params.get("name"), params.get("arguments", _NONE), params.get("_meta", _NONE)
+        if not (type(name) is str and type(arguments) is dict and type(meta) is dict) or params.keys() - _PARAMS:
+            return None
+        meta = cast("Message", meta)
+        token = meta.get("progressToken")
+        if token is not None and type(token) not in (int, str):
+            return None
+        if not self._plain(meta, modern=modern) or _traced():
+            return None
+        return Wanted(number=number, name=name, arguments=cast("Message", arguments), params=params, token=token)
+
+    def _plain(self, meta: Message, *, modern: bool) -> bool:
+        """Return whether nothing stands in ``_meta`` that only the SDK knows, and the envelope is right."""
+        for key in meta:
+            if key.startswith(_RESERVED) and not (modern and key in _ENVELOPE):
+                return False
+            if key in _TRACE or (key == "progressToken" and meta[key] is None):
+                return False
+        return not modern or (meta.get(VERSION) == LATEST_MODERN_VERSION and self._fits(meta))
+
+    def _fits(self, meta: Message) -> bool:
+        """Return whether an envelope is valid; each is judged by the SDK's own models once."""
+        if CAPABILITIES not in meta:
+            return False
+        envelope = {key: meta[key] for key in _ENVELOPE if key in meta}
+        known = dumped(envelope)
+        if known in self._envelopes:
+            return True
+        try:
+            params = {"name": "any", "_meta": envelope}
+            methods.validate_client_request("tools/call", LATEST_MODERN_VERSION, params)
+        except ValidationError:
+            return False
+        if len(self._envelopes) >= _KNOWN:
+            self._envelopes.clear()
+        self._envelopes.add(known)
+        return True
+
+    async def answer(self, caller: Caller, wanted: Wanted, connection: Connection | None, notify: Notify) -> Message:
+        """Return the whole answer to a call; ``connection`` is that of the handshake era.
+
+        What it comes to is decided where the SDK's handler decides it: in the gateway.
+        """
+        self.gateway.metrics.routed("direct")
+        modern = connection is None
+        version = LATEST_MODERN_VERSION if connection is None else connection.protocol_version
+        try:
+            request = request_of(caller, version, wanted.params)
+            result = await self.gateway.call(
+                request,
+                wanted.name,
+                wanted.arguments,
+                connection=connection,
+                progress=_progress(wanted.token, notify) if wanted.token is not None else None,
+                tell=lambda: notify({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}),
+            )
+        except Exception as error:
+            return refusal(wanted.number, self.gateway.fault(error, "tools/call"))
+        if modern:
+            result["resultType"] = "complete"
+            result["_meta"] = {**self._stamp, **result.get("_meta", _NONE)}
+        return {"jsonrpc": "2.0", "id": wanted.number, "result": result}
+
+
+def refusal(number: str | int, error: MCPError) -> Message:
+    """Return the answer that is an error."""
+    found: Message = {"code": error.error.code, "message": error.error.message}
+    if error.error.data is not None:
+        found["data"] = error.error.data
+    return {"jsonrpc": "2.0", "id": number, "error": found}
+
+
+def _progress(token: str | int, notify: Notify) -> Callable[[float, float | None, str | None], Awaitable[None]]:
+    async def report(progress: float, total: float | None = None, message: str | None = None) -> None:
+        params: Message = {"progressToken": token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None:
+            params["message"] = message
+        await notify({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+
+    return report
+
+
+def _traced() -> bool:
+    """Return whether the process traces requests: the SDK makes the spans."""
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)

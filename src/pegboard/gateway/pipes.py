@@ -1,0 +1,326 @@
+"""Lines over two file descriptors, without threads where the system can wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import queue
+import stat
+import threading
+from collections.abc import Callable
+from typing import Final, Protocol
+
+LONGEST_LINE: Final = 16 * 1024 * 1024
+"""How long one message may be, in bytes."""
+MOST_WAITING: Final = 8 * 1024 * 1024
+"""How much may wait for a client that does not read before no more is read from it, in bytes."""
+LAST_BYTES: Final = 2.0
+"""How long a client may take to read what is still to be written at the end, in seconds."""
+_CHUNK: Final = 65536
+
+
+class Lines:
+    """Cut what is read into lines; of one that is too long only ``!`` is left."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._skipping = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that are whole now; an empty chunk is the end."""
+        if not chunk:
+            last = bytes(self._rest)
+            self._rest.clear()
+            return [last] if last else []
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            first, self._skipping = None if self._skipping else bytes(self._rest) + lines[0], False
+            lines = lines[1:] if first is None else [first, *lines[1:]]
+            self._rest = bytearray(rest)
+        elif not self._skipping:
+            self._rest += rest
+        if len(self._rest) > LONGEST_LINE:
+            self._rest.clear()
+            self._skipping = True
+            lines.append(b"!")
+        return lines
+
+
+class Reader(Protocol):
+    """Read lines and pass each on, then None at the end."""
+
+    def start(self) -> None:
+        """Begin to read."""
+        ...
+
+    def hold(self, *, held: bool) -> None:
+        """Read no more, or go on."""
+        ...
+
+    def close(self) -> None:
+        """Read no more."""
+        ...
+
+
+class Writer(Protocol):
+    """Write, in order, without waiting."""
+
+    def write(self, data: bytes) -> None:
+        """Take what is to be written."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """Return how many bytes are not written yet."""
+        ...
+
+    async def finish(self, within: float) -> None:
+        """Write what waits, for as many seconds."""
+        ...
+
+
+Take = Callable[[bytes | None], None]
+
+
+class LoopReader:
+    """Read where the loop says that there is something."""
+
+    def __init__(self, number: int, take: Take) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._number, self._take, self._lines = number, take, Lines()
+        self._on = self._held = self._ended = False
+
+    def start(self) -> None:
+        """Begin; raises ``OSError`` or ``NotImplementedError`` where the system cannot wait for this."""
+        self._loop.add_reader(self._number, self._readable)
+        self._on = True
+
+    def hold(self, *, held: bool) -> None:
+        """Read no more, or go on."""
+        if held != self._held and not self._ended:
+            self._held = held
+            self._pause() if held else self.start()
+
+    def _pause(self) -> None:
+        if self._on:
+            self._loop.remove_reader(self._number)
+            self._on = False
+
+    def close(self) -> None:
+        """Read no more."""
+        self._ended = True
+        self._pause()
+
+    def _readable(self) -> None:
+        try:
+            chunk = os.read(self._number, _CHUNK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            chunk = b""
+        for line in self._lines.feed(chunk):
+            self._take(line)
+        if not chunk:
+            self.close()
+            self._take(None)
+
+
+class ThreadReader:
+    """Read in a daemon thread: files, consoles."""
+
+    def __init__(self, number: int, take: Take) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._number, self._take = number, take
+        self._go = threading.Event()
+        self._go.set()
+
+    def start(self) -> None:
+        """Begin to read."""
+        threading.Thread(target=self._read, name="pegboard-stdin", daemon=True).start()
+
+    def hold(self, *, held: bool) -> None:
+        """Read no more, or go on."""
+        self._go.clear() if held else self._go.set()
+
+    def close(self) -> None:
+        """Do nothing: the thread ends with its input, or with the process."""
+
+    def _read(self) -> None:
+        lines, chunk = Lines(), b"-"
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            while chunk:
+                self._go.wait()
+                try:
+                    chunk = os.read(self._number, _CHUNK)
+                except OSError:
+                    chunk = b""
+                for line in lines.feed(chunk):
+                    self._loop.call_soon_threadsafe(self._take, line)
+            self._loop.call_soon_threadsafe(self._take, None)
+
+
+class LoopWriter:
+    """Write at once what goes, and the rest when the loop says that more goes."""
+
+    def __init__(self, number: int, wrote: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._number, self._wrote = number, wrote
+        self._rest = bytearray()
+        self._gone = False
+        self._empty = asyncio.Event()
+        self._empty.set()
+        os.set_blocking(number, False)
+
+    @property
+    def waiting(self) -> int:
+        """Return how many bytes are not written yet."""
+        return len(self._rest)
+
+    def write(self, data: bytes) -> None:
+        """Take what is to be written."""
+        if self._gone:
+            return
+        if self._rest:
+            self._rest += data
+            return
+        done = self._try(data)
+        if done < len(data) and not self._gone:
+            self._rest += memoryview(data)[done:]
+            self._empty.clear()
+            self._loop.add_writer(self._number, self._writable)
+
+    def _try(self, data: bytes | bytearray) -> int:
+        try:
+            return os.write(self._number, data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError:
+            self._gone = True
+            return 0
+
+    def _writable(self) -> None:
+        done = self._try(self._rest)
+        del self._rest[:done]
+        if self._gone:
+            self._rest.clear()
+        if not self._rest:
+            self._loop.remove_writer(self._number)
+            self._empty.set()
+        self._wrote()
+
+    async def finish(self, within: float) -> None:
+        """Write what waits, for as many seconds, and leave the descriptor as it was."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self._empty.wait()
+        if self._rest:
+            self._loop.remove_writer(self._number)
+        os.set_blocking(self._number, True)
+
+
+class ThreadWriter:
+    """Write in a daemon thread, so that a client that does not read cannot keep the process from ending."""
+
+    def __init__(self, number: int, wrote: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._number, self._wrote = number, wrote
+        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._count = 0
+        self._thread = threading.Thread(target=self._run, name="pegboard-stdout", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Return how many bytes are not written yet."""
+        return self._count
+
+    def write(self, data: bytes) -> None:
+        """Take what is to be written."""
+        self._count += len(data)
+        self._queue.put(data)
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError, RuntimeError):
+            while (data := self._queue.get()) is not None:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(self._number, view) :]
+                self._loop.call_soon_threadsafe(self._done, len(data))
+
+    def _done(self, count: int) -> None:
+        self._count -= count
+        self._wrote()
+
+    async def finish(self, within: float) -> None:
+        """Write what waits, for as many seconds."""
+        self._queue.put(None)
+        await asyncio.to_thread(self._thread.join, within)
+
+
+class Wires:
+    """Hold a client's input and output; lines wait until somebody takes them."""
+
+    def __init__(self, wire_in: int, wire_out: int) -> None:
+        self.lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._take: Take = self.lines.put_nowait
+        self._wrote: Callable[[], None] | None = None
+        self._writer = writer_of(wire_out, self._progressed, 2)
+        self._reader = reader_of(wire_in, self._read)
+
+    def switch(self, take: Take, wrote: Callable[[], None], before: list[bytes | None]) -> None:
+        """Pass lines on from now: those given, then those that wait, then what comes."""
+        self._take, self._wrote = take, wrote
+        while not self.lines.empty():
+            before.append(self.lines.get_nowait())
+        for line in before:
+            take(line)
+
+    def _read(self, line: bytes | None) -> None:
+        self._take(line)
+
+    def _progressed(self) -> None:
+        if self._wrote is not None:
+            self._wrote()
+
+    @property
+    def waiting(self) -> int:
+        """Return how many bytes are not written yet."""
+        return self._writer.waiting
+
+    def write(self, data: bytes) -> None:
+        """Write, in order, without waiting."""
+        self._writer.write(data)
+
+    def hold(self, *, held: bool) -> None:
+        """Read no more, or go on."""
+        self._reader.hold(held=held)
+
+    async def close(self) -> None:
+        """Read no more; write what waits, for a while."""
+        self._reader.close()
+        await self._writer.finish(LAST_BYTES)
+
+
+def reader_of(number: int, take: Take) -> Reader:
+    """Return what reads lines from a descriptor, started."""
+    reader = LoopReader(number, take)
+    try:
+        reader.start()
+    except (OSError, NotImplementedError):
+        threaded = ThreadReader(number, take)
+        threaded.start()
+        return threaded
+    return reader
+
+
+def writer_of(number: int, wrote: Callable[[], None], *others: int) -> Writer:
+    """Return what writes to a descriptor.
+
+    It is written to without blocking where that is nobody else's affair: a pipe or socket of its own.
+    """
+    mode = os.fstat(number)
+    shared = any(os.path.samestat(mode, os.fstat(other)) for other in others)
+    if os.name == "posix" and not shared and (stat.S_ISFIFO(mode.st_mode) or stat.S_ISSOCK(mode.st_mode)):
+        return LoopWriter(number, wrote)
+    return ThreadWriter(number, wrote)

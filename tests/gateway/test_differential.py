@@ -1,0 +1,207 @@
+"""Calls that go around the SDK are answered as the SDK answers them: whole responses, both eras, both ways in."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from .clients import ERAS, MODERN, gateway
+from .test_stdio import start
+
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+}
+HANDSHAKE_VERSION = "2025-11-25"
+AROUND_THE_WAY_AROUND = {"another": "key"}
+"""What the SDK ignores, and what is not plain enough to go around it."""
+
+Message = dict[str, Any]
+Ask = Callable[[Message], Awaitable[Any]]
+
+CALLS: dict[str, Message] = {
+    "a tool": {"name": "echo", "arguments": {"text": "hej"}},
+    "a number as text for its id": {"name": "echo", "arguments": {"text": "ü \U0001f600 \u0000 \\ud800"}},
+    "bad arguments": {"name": "echo", "arguments": {"text": 3}},
+    "no arguments": {"name": "echo"},
+    "arguments that nobody asked for": {"name": "echo", "arguments": {"text": "x", "more": None}},
+    "arguments that are null": {"name": "echo", "arguments": None},
+    "arguments that are a list": {"name": "echo", "arguments": ["x"]},
+    "an unknown tool": {"name": "nothing", "arguments": {}},
+    "a name that is empty": {"name": ""},
+    "a name that is long": {"name": "n" * 500},
+    "a name that is no text": {"name": 3},
+    "no name": {"arguments": {}},
+    "a meta-tool": {"name": "search_tools", "arguments": {"queries": ["list the notes"]}},
+    "a load": {"name": "load_tools", "arguments": {"names": ["notes"]}},
+    "a load of nothing": {"name": "load_tools", "arguments": {"names": ["what"]}},
+    "a tool that is not loaded": {"name": "note_add", "arguments": {"text": "x"}},
+    "a call through": {"name": "call_tool", "arguments": {"name": "echo", "arguments": {"text": "x"}}},
+    "a refused call through": {"name": "call_read_only_tool", "arguments": {"name": "echo", "arguments": {}}},
+    "a tool of a server": {"name": "call_tool", "arguments": {"name": "up__add", "arguments": {"a": 1, "b": 2}}},
+    "media of a server": {"name": "call_tool", "arguments": {"name": "up__media"}},
+    "an error of a server": {"name": "call_tool", "arguments": {"name": "up__fail"}},
+    "a session that is no text": {"name": "echo", "_meta": {"pegboard/session": 3}},
+    "a turn that is empty": {"name": "echo", "_meta": {"pegboard/turn": ""}},
+    "a turn": {"name": "echo", "arguments": {"text": "x"}, "_meta": {"pegboard/turn": "t"}},
+    "other keys": {"name": "echo", "arguments": {"text": "x"}, "_meta": {"else": {"where": [1.5, None]}}},
+    "keys beside": {"name": "echo", "arguments": {"text": "x"}, "else": 1},
+    "progress": {"name": "echo", "arguments": {"text": "x"}, "_meta": {"progressToken": "p"}},
+    "a token that is none": {"name": "echo", "arguments": {"text": "x"}, "_meta": {"progressToken": [1]}},
+    "no version": {"name": "echo", "_meta": {"io.modelcontextprotocol/protocolVersion": None}},
+    "an unknown version": {"name": "echo", "_meta": {"io.modelcontextprotocol/protocolVersion": "2031-01-01"}},
+    "capabilities that are none": {"name": "echo", "_meta": {"io.modelcontextprotocol/clientCapabilities": 3}},
+    "a client without a name": {"name": "echo", "_meta": {"io.modelcontextprotocol/clientInfo": {"version": "1"}}},
+}
+HEADERS: dict[str, dict[str, str | None]] = {
+    "another name": {"mcp-name": "else"},
+    "no name": {"mcp-name": None},
+    "a name in base64": {"mcp-name": "=?base64?ZWNobw==?="},
+    "another method": {"mcp-method": "tools/list"},
+    "no method": {"mcp-method": None},
+    "an unknown version": {"mcp-protocol-version": "2031-01-01"},
+    "an empty session": {"mcp-session-id": "nobody's"},
+    "only events": {"accept": "text/event-stream"},
+    "anything": {"accept": "*/*"},
+    "only JSON": {"accept": "application/json"},
+    "another content": {"content-type": "text/plain"},
+    "an origin": {"origin": "https://example.com"},
+    "a host": {"host": "example.com"},
+}
+
+
+def request(params: Message, *, era: str, session: str, number: int | str) -> Message:
+    """Return one request; what it says of itself goes before the envelope of its era."""
+    given = params.get("_meta", {})
+    meta = {**(ENVELOPE if era == MODERN else {}), "pegboard/session": session, **given}
+    meta = {key: value for key, value in meta.items() if value is not None}
+    if era != MODERN and any(key.startswith("io.") for key in given):
+        meta = {"pegboard/session": session}
+    body = {"jsonrpc": "2.0", "id": number, "method": "tools/call"}
+    return {**body, "params": {**params, "_meta": meta}}
+
+
+def headers_of(body: Message) -> dict[str, str]:
+    name = body["params"].get("name")
+    said = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    said |= {"mcp-protocol-version": MODERN, "mcp-method": "tools/call"}
+    return {**said, "mcp-name": name} if isinstance(name, str) else said
+
+
+@asynccontextmanager
+async def by_http(config: Path, era: str) -> AsyncIterator[Ask]:
+    async with (
+        gateway(config) as running,
+        httpx2.AsyncClient(timeout=20) as http,
+        open_session(http, running.url, era) as ask,
+    ):
+        yield ask
+
+
+@asynccontextmanager
+async def open_session(http: httpx2.AsyncClient, url: str, era: str) -> AsyncIterator[Ask]:
+    """Yield what sends one raw request and returns all of its answer; headers may be changed or left out (None)."""
+    fixed = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    if era != MODERN:
+        opened = await http.post(url, json=hello(), headers=fixed)
+        fixed |= {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": HANDSHAKE_VERSION}
+        await http.post(url, json=ready(), headers=fixed)
+
+    async def ask(body: Message, **changed: str | None) -> Any:
+        headers = {**(headers_of(body) if era == MODERN else fixed), **changed}
+        answer = await http.post(url, content=json.dumps(body), headers={k: v for k, v in headers.items() if v})
+        kept = (answer.status_code, answer.headers.get("mcp-session-id"), answer.headers.get("content-type"))
+        if (kept[2] or "").startswith("text/event-stream"):
+            lines = [line[5:].strip() for line in answer.text.splitlines() if line.startswith("data:")]
+            return kept[:2], "events", [json.loads(line) for line in lines]
+        whole = (kept[2] or "").startswith("application/json")
+        return kept, json.loads(answer.text) if whole else answer.text
+
+    yield ask
+
+
+@asynccontextmanager
+async def by_stdio(config: Path, era: str) -> AsyncIterator[Ask]:
+    process = await start(config)
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    async def ask(body: Message) -> Any:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(body).encode() + b"\n")
+        said: list[Message] = []
+        while not said or said[-1].get("id", "") != body["id"]:
+            said.append(json.loads(await process.stdout.readline()))
+        # What was found out in the background changes lists at any time.
+        return [message for message in said if message.get("method") != "notifications/tools/list_changed"]
+
+    if era == MODERN:
+        await ask({**request({}, era=era, session="s", number=1), "method": "tools/list"})
+    else:
+        await ask(hello())
+        process.stdin.write(json.dumps(ready()).encode() + b"\n")
+    try:
+        yield ask
+    finally:
+        process.stdin.close()
+        assert await process.wait() == 0
+
+
+def hello() -> Message:
+    params = {"protocolVersion": HANDSHAKE_VERSION, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    return {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+
+
+def ready() -> Message:
+    return {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+@pytest.mark.parametrize("way", [by_http, by_stdio], ids=["http", "stdio"])
+@pytest.mark.parametrize("era", ERAS)
+async def test_every_call_is_answered_alike(config: Path, era: str, way: Any) -> None:
+    """G4, G5, G7: the way around the SDK and the way through it cannot be told apart."""
+    async with way(config, era) as ask:
+        different = []
+        for number, (what, params) in enumerate(CALLS.items(), 100):
+            named = str(number) if what.startswith("a number") else number
+            around = await ask(request(params, era=era, session=f"a{number}", number=named))
+            through = await ask(
+                {**request(params, era=era, session=f"b{number}", number=named), **AROUND_THE_WAY_AROUND}
+            )
+            if around != through:
+                different.append(f"{what}:\n  around  {around}\n  through {through}")
+        assert not different, "\n".join(different)
+
+
+async def test_headers_that_do_not_fit_are_refused_alike(config: Path) -> None:
+    """G2, G4: header mismatches, hosts, origins and media types, in the 2026-07-28 era."""
+    async with by_http(config, MODERN) as ask:
+        different = []
+        for number, (what, changed) in enumerate(HEADERS.items(), 200):
+            body = request({"name": "echo", "arguments": {"text": "x"}}, era=MODERN, session="s", number=number)
+            around = await ask(body, **changed)  # type: ignore[call-arg]
+            through = await ask({**body, **AROUND_THE_WAY_AROUND}, **changed)  # type: ignore[call-arg]
+            if around != through:
+                different.append(f"{what}:\n  around  {around}\n  through {through}")
+        assert not different, "\n".join(different)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_plain_calls_go_around_the_sdk(config: Path, era: str) -> None:
+    """G1: and what is not plain does not; `/metrics` counts both."""
+    async with gateway(config) as running, httpx2.AsyncClient(timeout=20) as http:
+        async with open_session(http, running.url, era) as ask:
+            for number in range(3):
+                await ask(request({"name": "echo", "arguments": {"text": "x"}}, era=era, session="s", number=number))
+            odd = request({"name": "echo", "arguments": {"text": "x"}}, era=era, session="s", number=9)
+            await ask({**odd, **AROUND_THE_WAY_AROUND})
+        counted = (await http.get(f"{running.base}/metrics")).text.splitlines()
+    assert 'pegboard_requests_total{route="direct"} 3' in counted
+    assert 'pegboard_requests_total{route="sdk"} 1' in counted
+    assert 'pegboard_calls_total{agent="default",outcome="ok"} 4' in counted
