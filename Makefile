@@ -45,8 +45,9 @@ types: $(VENV)/.dev ## Check the types only
 pytest: $(VENV)/.dev $(PLAIN)/.installed $(NODE)/.installed ## Run the tests only; ARGS="-k name" passes options
 	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
-rules: $(VENV)/.dev ## Fill in docs/rules.md from the tests
+rules: $(VENV)/.dev ## Fill in docs/rules.md and docs/behaviours.md from the tests
 	$(PY) tools/rules.py
+	$(PY) tools/behaviours.py
 
 bench: $(VENV)/.dev ## Run the benchmarks
 	$(PY) -m benchmarks $(ARGS)

@@ -61,11 +61,6 @@ def test_importing_pegboard_imports_no_adapter_and_nothing_heavy() -> None:
     assert [name for name in loaded if under(name, HEAVY | ADAPTERS)] == []
 
 
-def test_importing_pegboard_costs_less_than_80_ms() -> None:
-    code = "import time; start = time.perf_counter(); import pegboard; print(time.perf_counter() - start)"
-    assert min(float(run_python(code)) for _ in range(5)) < 0.080
-
-
 def test_pegboard_has_at_most_25_public_names_and_each_resolves() -> None:
     assert len(pegboard.__all__) <= 25
     assert [name for name in pegboard.__all__ if not hasattr(pegboard, name)] == []

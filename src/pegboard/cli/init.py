@@ -108,7 +108,7 @@ def init(
     ] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Write a commented pegboard.yaml to begin with, or put Pegboard into a client.
+    """Write a pegboard.yaml, or put Pegboard into a client.
 
     It takes over the MCP servers of a client's configuration where there is one. Clients: claude-code,
     claude-desktop, cursor, vscode, codex, gemini, zed, windsurf.

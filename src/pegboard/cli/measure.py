@@ -72,7 +72,7 @@ def measure(
     ] = TIMEOUT,
     as_json: JsonOption = False,
 ) -> int:
-    """Say what the MCP servers of a client cost with every request today.
+    """Say what MCP servers cost in every request today.
 
     It starts them, counts the tokens of their tools and says what Pegboard would send instead.
     Nothing is written and nothing is changed.
