@@ -67,6 +67,8 @@ async def run(
         plan = again
     problems = session.board.parts.validator.problems(tool, arguments)
     if problems:
+        digest = await session.board.recorder.digest(arguments)
+        _called(session, state, tool, "invalid_arguments", digest, time.perf_counter())
         message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
         return answer("invalid_arguments", message, tool=tool, data=schema_of(tool))
     if rule := broken(guards_of(session.board.keeper.specs[tool.plugin]), tool, arguments):

@@ -1,0 +1,96 @@
+"""What happened, to subscribers and in the audit trail."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegboard import Pegboard
+
+CONFIG = """
+store: "memory:"
+plugins: {notes: {python: notes_tools}, many: {python: many_tools}}
+agents:
+  default: {discoverable: [notes], lease: {kind: idle, turns: 0}}
+  wide: {discoverable: ["*"], budget: {tokens: 8000}}
+"""
+NOTES = '''
+def note_add(text: str) -> str:
+    """Add a note."""
+    return f"added {text}"
+'''
+
+
+@pytest.fixture
+async def board(tmp_path: Path) -> AsyncIterator[Pegboard]:
+    (tmp_path / "notes_tools.py").write_text(NOTES)
+    many = (
+        f'def tool_{i}(first: str, second: int) -> str:\n    """Do number {i}."""\n    return ""\n' for i in range(1000)
+    )
+    (tmp_path / "many_tools.py").write_text("\n".join(many))
+    (tmp_path / "pegboard.yaml").write_text(CONFIG)
+    async with Pegboard.open(tmp_path / "pegboard.yaml") as opened:
+        yield opened
+
+
+async def test_every_event_reaches_its_subscribers_until_they_leave(board: Pegboard) -> None:
+    """X4, S7: loaded, called, denied, unloaded, evicted and turn_ended; one that fails stops nobody."""
+    seen: list[tuple[str, Any]] = []
+    ended = [
+        board.on(name, lambda record: seen.append((record["event"], record.get("subject"))))
+        for name in ("loaded", "unloaded", "evicted", "denied", "called", "turn_ended")
+    ]
+    board.on("loaded", lambda _: 1 / 0)
+    session = await board.session(session_id="s", agent="default")
+    await session.load("notes")
+    await session.call("note_add", {"text": "x"})
+    await session.call("nothing_like_it")
+    await session.unload("notes")
+    await session.load("notes")
+    await session.end_turn()
+    await session.end_turn()
+    assert seen == [
+        ("loaded", "plugin:notes"),
+        ("called", "note_add"),
+        ("denied", "nothing_like_it"),
+        ("unloaded", "plugin:notes"),
+        ("loaded", "plugin:notes"),
+        ("turn_ended", None),
+        ("evicted", "plugin:notes"),
+        ("turn_ended", None),
+    ]
+    for off in ended:
+        off()
+    await session.load("notes")
+    assert len(seen) == 8
+
+
+async def test_every_call_leaves_a_record_without_its_arguments(board: Pegboard) -> None:
+    """X4: also one whose arguments do not fit; what was passed stands nowhere, its digest does."""
+    session = await board.session(session_id="s", agent="default")
+    await session.load("notes")
+    await session.call("note_add", {"text": "a private thing"})
+    await session.call("note_add", {"text": 5})
+    await session.call("note_add", {"text": "a private thing"})
+    calls = list(await board.store.entries(kind="call"))
+    assert [record.outcome for record in calls] == ["ok", "invalid_arguments", "ok"]
+    assert calls[0].arguments == calls[2].arguments != calls[1].arguments
+    assert "private" not in repr(await board.store.entries())
+
+
+async def test_fallback_keeps_to_the_budget_and_takes_what_was_used_last_first(board: Pegboard) -> None:
+    """S8, MI9: 1,000 permitted tools, 8,000 tokens; it says what it left out, and ends with the turn."""
+    session = await board.session(session_id="s", agent="wide")
+    await session.load("tool_777")
+    await session.call("tool_777", {"first": "x", "second": 1})
+    await session.unload("tool_777")
+    outcome = await session.fallback()
+    (item,) = outcome.items
+    assert item.message == f"Fallback mode: {item.details['out']} of 1001 tools loaded for this turn only"
+    assert len(item.details["left_out"]) == 1001 - item.details["out"] > 500
+    assert outcome.added[0].wire == "tool_777"
+    surface = await session.surface()
+    assert 7000 < surface.tokens.tools <= 8000
+    await session.end_turn()
+    assert "tool_777" not in (await session.surface()).names
