@@ -1,6 +1,6 @@
 """What no sequence of commands can break."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from states import Desk, access_of, plugin, tool, toolkit
 
@@ -128,6 +128,7 @@ def follow(model: Naive, command: Command) -> None:
 
 
 @settings(max_examples=300)
+@example([Load(names=("devops",), until=Until("idle", 1)), Unload(names=("git",)), Load(names=("devops",), until=TURN)])
 @given(commands=st.lists(COMMANDS, max_size=25))
 def test_no_sequence_of_commands_breaks_the_leases(commands: list[Command]) -> None:
     """S5, S7, S8, S10: a naive model and the real transitions agree after every command."""

@@ -48,12 +48,19 @@ async def until(condition: Callable[[], object], *, seconds: float = 15.0) -> No
 
 
 def runs(pid: int) -> bool:
-    """Return whether a process runs; one that has ended and waits to be reaped does not."""
+    """Return whether a process runs; one that has ended and waits to be reaped does not.
+
+    The first thread of a process that is being killed is a zombie before the others have let go of its input.
+    """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    return condition_of(pid) != "Z"
+    threads = Path(f"/proc/{pid}/task")
+    try:
+        return condition_of(pid) != "Z" or len(list(threads.iterdir())) > 1
+    except OSError:
+        return False
 
 
 def condition_of(pid: int) -> str:

@@ -52,6 +52,8 @@ class State:
         Where tools were hung back out of the one that stands, another one follows the others, so
         that what comes back joins at the end and nothing moves (F1).
         """
+        strongest = max((held.until for held in self.leases_on(lease.subject)), default=lease.until)
+        lease = replace(lease, until=max(lease.until, strongest))
         upgraded = (held.upgraded(lease) if held.subject == lease.subject else held for held in self.leases)
         return self.with_leases((*upgraded, lease))
 

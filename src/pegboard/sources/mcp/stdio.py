@@ -221,6 +221,7 @@ class Lines:
                 if child.too_long():
                     child.link.close("it sent a message of more than 128 MiB")
                 if child.eof or child.link.closed.is_set():
+                    child.settle(final=child.eof)
                     child.lane.close()
                     raise StopAsyncIteration
                 child.fresh.clear()
@@ -304,8 +305,8 @@ class StdioTransport:
     ) -> None:
         assert self._child is not None
         child = self._child
-        child.lane.close()
         child.settle(final=not child.alive())
+        child.lane.close()
         child.stdin.close()
         try:
             # A server that never came up gets no time to say good-bye.
