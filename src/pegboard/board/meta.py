@@ -84,7 +84,8 @@ async def call(
 ) -> CallAnswer:
     """Carry a call of a meta-tool through; the third equal failure in a row is not executed (X3)."""
     arguments = _tidied(tool, arguments)
-    state = await session.state()
+    through = tool.wire in (CALL, CALL_READ_ONLY)
+    state = State() if through else await session.state()
     if _stopped(state, tool, arguments):
         message = (
             f"'{tool.wire}' failed {FAILURES} times with the same arguments in this turn; this call "
@@ -95,7 +96,7 @@ async def call(
     if problems:
         message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
         return await _counted(session, tool, arguments, answer("invalid_arguments", message, tool=tool))
-    if tool.wire in (CALL, CALL_READ_ONLY):
+    if through:
         return await _through(session, tool, arguments, progress, request_meta)
     payload = await _converse(session, tool, arguments, state)
     blocks = [payload.text()]

@@ -11,7 +11,7 @@ from pegboard.board import children, economics, focusing
 from pegboard.board.keeper import LOOK_WAIT, Want
 from pegboard.core.agents import Agent
 from pegboard.core.calls import CallAnswer, LoadFirst, Refuse, Run, answer, find_called, plan_call
-from pegboard.core.commands import Load, Terms, Use
+from pegboard.core.commands import Load, Use
 from pegboard.core.guards import broken, guards_of
 from pegboard.core.naming import did_you_mean
 from pegboard.core.permissions import Access
@@ -20,7 +20,7 @@ from pegboard.core.sessions import State
 from pegboard.core.specs import PluginSpec, ServerSpec
 from pegboard.core.surfaces import Out
 from pegboard.core.tools import CallResult, JsonObject, Tool, text_result
-from pegboard.core.transitions import apply
+from pegboard.core.transitions import used
 from pegboard.dialects.names import schema_of
 from pegboard.errors import PegboardError, ToolUnavailableError, UpstreamTimeoutError
 from pegboard.ports import CallContext, SessionKey
@@ -180,8 +180,7 @@ async def _guarded(session: Session, state: State, tool: Tool, result: CallResul
 
 
 async def _use(session: Session, access: Access, state: State, tool: Tool) -> None:
-    after, _ = apply(access, state, Use(tool=tool.id), Terms())
-    if after != state and session.stable:
+    if session.stable and used(access, state, tool.id) is not state:
         await session.change(Use(tool=tool.id))
 
 

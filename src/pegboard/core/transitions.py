@@ -58,7 +58,7 @@ def apply(access: Access, state: State, command: Command, terms: Terms) -> tuple
         case MarkTurn():
             after, items = _mark_turn(access, state, command.label)
         case Use():
-            after, items = _use(access, state, command.tool), ()
+            after, items = used(access, state, command.tool), ()
         case _:
             assert_never(command)
     after = settle(access, after, terms)
@@ -214,7 +214,7 @@ def _mark_turn(access: Access, state: State, label: str) -> tuple[State, tuple[I
     return replace(after, label=label), items
 
 
-def _use(access: Access, state: State, tool_id: str) -> State:
+def used(access: Access, state: State, tool_id: str) -> State:
     """Return the state with the tool used in this turn; the same where that is known already (S2)."""
     tool = access.world.catalog.by_id(tool_id)
     if tool is None:
