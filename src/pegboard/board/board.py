@@ -169,7 +169,8 @@ class Board:
             for plugin in self.world.catalog.plugins.values()
             if plugin.kind in IN_PROCESS and self._worth_asking(access, plugin)
         ]
-        await self.keeper.ready((*wants, *near), wait=wait)
+        await self.keeper.ready(wants, wait=wait, patient=True)
+        await self.keeper.ready(near, wait=wait)
 
     async def look_everywhere(self, *, wait: float) -> None:
         """Bring in whatever can be asked without being loaded; operators may see all of it (P9)."""

@@ -31,7 +31,7 @@ log = logging.getLogger("pegboard")
 LOOK_WAIT = 5.0
 """Seconds that a surface or a search waits for servers that have not been seen yet."""
 
-CONSTRUCT_WAIT = 60.0
+CONSTRUCT_WAIT = 20.0
 """Seconds that it waits for a plugin of this process: a busy machine may take long to import one."""
 
 IN_PROCESS = frozenset({"python", "entry_point"})
@@ -104,6 +104,11 @@ def _warn_of_guards(spec: PluginSpec, manifest: Manifest) -> None:
             log.warning("server %s has no tool '%s': its guard guards nothing", spec.name, name)
 
 
+async def _wait(tasks: set[asyncio.Task[None]], seconds: float | None) -> None:
+    if tasks:
+        await asyncio.wait(tasks, timeout=seconds)
+
+
 class Keeper:
     """Hold the catalog, and the tasks that fetch what is still missing from it."""
 
@@ -124,6 +129,7 @@ class Keeper:
         self._env = env
         self._changed = changed
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._late: set[asyncio.Task[None]] = set()
         for source in self._sources:
             source.on_changed(self._stale)
 
@@ -173,21 +179,25 @@ class Keeper:
             bool(variant.unavailable) if retry and variant.unavailable else not (variant.known or variant.unavailable)
         )
 
-    async def ready(self, wants: Iterable[Want], *, retry: bool = False, wait: float | None = None) -> None:
+    async def ready(
+        self, wants: Iterable[Want], *, retry: bool = False, wait: float | None = None, patient: bool = False
+    ) -> None:
         """Ask sources for what is missing; give up waiting, not fetching, after ``wait`` seconds.
 
-        Plugins of this process get the time that they need to be imported and constructed.
+        With ``patient``, plugins of this process get the time that it takes to import and construct
+        them. Whoever was late once is not waited for again.
         """
         near: set[asyncio.Task[None]] = set()
         far: set[asyncio.Task[None]] = set()
         for want in wants:
             if self.missing(want, retry=retry):
                 (far if isinstance(self.specs[want.plugin], ServerSpec) else near).add(self.fetch(want))
-        patience = None if wait is None else max(wait, CONSTRUCT_WAIT)
-        if far:
-            await asyncio.wait(far, timeout=wait)
-        if near:
-            await asyncio.wait(near, timeout=patience)
+        if wait is None:
+            await _wait(near | far, None)
+            return
+        await _wait(far - self._late, wait)
+        await _wait(near - self._late, CONSTRUCT_WAIT if patient else wait)
+        self._late |= {task for task in near | far if not task.done()}
 
     def fetch(self, want: Want) -> asyncio.Task[None]:
         """Start asking for a plugin, once for everybody who wants it now."""
@@ -196,6 +206,7 @@ class Keeper:
             task = asyncio.create_task(self._describe(want), name=f"describe {want.plugin}")
             self._tasks[want.key] = task
             task.add_done_callback(lambda _: self._tasks.pop(want.key, None))
+            task.add_done_callback(self._late.discard)
         return task
 
     async def _describe(self, want: Want) -> None:
@@ -210,6 +221,7 @@ class Keeper:
             log.debug("plugin %s failed", want.plugin, exc_info=True)
             self._fault(want, spec, ToolUnavailableError(f"{type(error).__name__}: {error}"))
             return
+        manifest = self._shown(manifest)
         fingerprint = source.fingerprint(spec)
         if fingerprint:
             await self._manifests.keep_manifest(want.plugin, fingerprint, manifest)
@@ -243,6 +255,23 @@ class Keeper:
                 clash.wire,
             )
         self._changed(plugin.name)
+
+    def _shown(self, manifest: Manifest) -> Manifest:
+        """Return the manifest without secrets: it is listed, searched and stored (X5)."""
+        mask = self.masker
+        return replace(
+            manifest,
+            description=mask.known(manifest.description),
+            instructions=mask.known(manifest.instructions),
+            tools=tuple(self._shown_tool(tool) for tool in manifest.tools),
+        )
+
+    def _shown_tool(self, tool: Tool) -> Tool:
+        mask = self.masker
+        schema = mask.known(tool.input_schema)
+        return replace(
+            tool, description=mask.known(tool.description), input_schema=schema, extra=mask.known(tool.extra)
+        )
 
     def _judged(self, manifest: Manifest) -> Manifest:
         """Return the manifest with what lacks its conditions marked as unavailable (P6)."""

@@ -42,9 +42,22 @@ class Masker:
         >>> Masker(["hunter22"]).text("login with hunter22 at postgres://ada:pw@db/x")
         'login with *** at postgres://***@db/x'
         """
-        if self._pattern is not None:
-            text = self._pattern.sub(MASK, text)
+        text = self.known(text)
         return _USERINFO.sub(MASK, text) if "://" in text else text
+
+    def known(self, value: Any) -> Any:
+        """Return text, or the texts in a JSON value, without the values that are known to be secret."""
+        if self._pattern is None:
+            return value
+        match value:
+            case str():
+                return self._pattern.sub(MASK, value)
+            case dict():
+                return {k: self.known(v) for k, v in cast("dict[Any, Any]", value).items()}
+            case list() | tuple():
+                return [self.known(item) for item in cast("Sequence[Any]", value)]
+            case _:
+                return value
 
     def value(self, value: Any, *, secret_keys: frozenset[str] = frozenset()) -> Any:
         """Return a JSON value without secrets, wherever they stand in it."""

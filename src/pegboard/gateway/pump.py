@@ -164,6 +164,10 @@ class _Pump:
     # -- the SDK -----------------------------------------------------------------------------------
 
     async def _feed(self, to_server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        with contextlib.suppress(anyio.BrokenResourceError):  # the SDK stopped first
+            await self._fed(to_server)
+
+    async def _fed(self, to_server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         async with to_server:
             while (line := await self._lines.get()) is not None:
                 message = self._message(line)

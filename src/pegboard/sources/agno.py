@@ -25,6 +25,7 @@ from pegboard.sources.signatures import (
     as_result,
     construct,
     failure,
+    given_up,
     image_type,
     in_thread,
     parameters_of,
@@ -102,7 +103,9 @@ class AgnoSource:
                 if outcome.status != "success":
                     return text_result(str(outcome.error or "the tool failed"), is_error=True)
                 return _result(await _settled(outcome.result))
-            except (Exception, SystemExit) as error:  # whatever a toolkit raises is the tool's own failure
+            except BaseException as error:  # whatever a toolkit raises is the tool's own failure
+                if given_up(error):
+                    raise
                 return failure(error)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
@@ -147,7 +150,7 @@ def _construct(spec: RegisteredSpec, overrides: JsonObject) -> Constructed:
             f"plugin '{spec.name}' needs a package that is not installed: {_first_line(error)}",
             hint=_pip_line(str(error), spec, absent=error.name or ""),
         ) from error
-    except (Exception, SystemExit) as error:  # whatever a toolkit raises means that it cannot run
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever a toolkit raises means that it cannot run
         reason = "; ".join(dict.fromkeys((*said, _first_line(error))))
         raise ToolUnavailableError(
             f"plugin '{spec.name}' could not be constructed: {reason}",

@@ -36,6 +36,8 @@ HOOK_SECONDS: Final = 2.0
 """How long a hook may take."""
 
 _importing = threading.RLock()
+IMPORT_WAIT = 30.0
+"""Seconds that the import of a plugin waits for those before it."""
 _loaded_beside: dict[str, dict[str, ModuleType]] = {}
 
 
@@ -135,7 +137,7 @@ def _load(spec: PythonSpec, overrides: JsonObject) -> Built:
         except SyntaxError as error:
             where = f"{Path(error.filename).name}:{error.lineno}" if error.filename else module_name
             raise ToolUnavailableError(f"plugin '{spec.name}': {where}: {error.msg}.") from error
-        except (Exception, SystemExit) as error:  # whatever a module raises when it is imported
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever a module raises when it is imported
             reason = f"{type(error).__name__}: {error}"
             raise ToolUnavailableError(f"plugin '{spec.name}': importing '{module_name}' failed: {reason}") from error
 
@@ -190,13 +192,24 @@ def _configured(tool: Tool, spec: PythonSpec, names: list[str]) -> Tool:
 
 
 @contextmanager
+def _turn() -> Generator[None]:
+    """Import one plugin after the other; one that hangs does not keep the others waiting for ever."""
+    if not _importing.acquire(timeout=IMPORT_WAIT):
+        raise ToolUnavailableError("another plugin still hangs while it is imported.", hint="Take that one out.")
+    try:
+        yield
+    finally:
+        _importing.release()
+
+
+@contextmanager
 def _beside(folder: str | None, module_name: str) -> Generator[None]:
     """Put the modules of a folder in sight, if the wanted one is there, and take them out of the way again.
 
     Two folders may have modules of one name: each sees its own. Outside, ``sys.path`` is as before,
     and whichever module had a name first keeps it in ``sys.modules``.
     """
-    with _importing:
+    with _turn():
         if folder is None or not _in_folder(folder, module_name):
             yield
             return

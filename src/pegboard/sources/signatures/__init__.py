@@ -10,7 +10,7 @@ from pegboard.sources.signatures.parameters import (
 )
 from pegboard.sources.signatures.plugins import Built, as_tools, built
 from pegboard.sources.signatures.quiet import in_thread, stdout_to_stderr
-from pegboard.sources.signatures.results import as_result, failure, image_type, run
+from pegboard.sources.signatures.results import as_result, failure, given_up, image_type, run
 
 __all__ = [
     "Built",
@@ -23,6 +23,7 @@ __all__ = [
     "construct",
     "described",
     "failure",
+    "given_up",
     "image_type",
     "in_thread",
     "parameters_of",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import inspect
 import json
@@ -34,14 +35,25 @@ async def run(tool: Described, arguments: JsonObject, *, principal: str) -> Call
                 if refusal:
                     return _refused(tool.name, refusal)
             return as_result(await _returned(tool.function, positional, named))
-        except (Exception, SystemExit) as error:  # whatever user code raises is the tool's own failure
+        except BaseException as error:  # whatever user code raises is the tool's own failure
+            if given_up(error):
+                raise
             return failure(error)
+
+
+def given_up(error: BaseException) -> bool:
+    """Return whether an exception means that nobody waits any more, and was not raised by the tool itself."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def failure(error: BaseException) -> CallResult:
     """Return an error result with the exception's type and message, without a traceback."""
-    text = str(error).strip()
     name = type(error).__name__
+    try:
+        text = str(error).strip()
+    except Exception:  # an exception that cannot even say what it is
+        text = ""
     return text_result(f"{name}: {text}" if text else name, is_error=True)
 
 

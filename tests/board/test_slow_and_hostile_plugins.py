@@ -1,0 +1,121 @@
+"""Plugins that hang, break in odd ways, or tell secrets."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pegboard import Pegboard
+from pegboard.tokens import OfflineTokenCounter
+
+ODD = '''
+import asyncio
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError("no words")
+
+
+async def cancels() -> str:
+    """Raise what only the loop should."""
+    raise asyncio.CancelledError
+
+
+async def stops() -> str:
+    """Raise what ends generators."""
+    raise GeneratorExit
+
+
+def interrupts() -> str:
+    """Raise what Ctrl-C raises."""
+    raise KeyboardInterrupt
+
+
+def mute() -> str:
+    """Raise what cannot say what it is."""
+    raise Mute
+'''
+
+
+HANGING = """
+import asyncio
+from pegboard import Pegboard
+import pegboard.board.session as module
+
+module.LOOK_WAIT = 0.2
+
+async def main():
+    async with Pegboard.open("pegboard.yaml") as board:
+        session = await board.session(session_id="s")
+        for _ in range(2):
+            assert "fine" in (await session.surface()).names
+            assert (await session.call("fine")).status == "ok"
+    print("done", flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.timeout(60)
+def test_a_plugin_that_hangs_at_import_is_waited_for_once(tmp_path: Path) -> None:
+    """G8, P6: what is there can be listed and called; in a process of its own, for it never ends."""
+    (tmp_path / "fine.py").write_text('def fine() -> str:\n    """Fine."""\n    return "fine"\n')
+    (tmp_path / "hangs.py").write_text("import threading\nthreading.Event().wait()\n")
+    (tmp_path / "pegboard.yaml").write_text(
+        "store: 'memory:'\n"
+        "plugins: {a: {python: fine}, h: {python: hangs}}\n"
+        "agents: {x: {tools: [a], discoverable: [h]}}\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", HANGING], cwd=tmp_path, capture_output=True, text=True, timeout=50)
+    assert (ran.stdout, ran.returncode) == ("done\n", 0), ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("cancels", "CancelledError"), ("stops", "GeneratorExit"), ("interrupts", "KeyboardInterrupt"), ("mute", "Mute")],
+)
+async def test_whatever_a_tool_raises_is_its_own_error(tmp_path: Path, name: str, said: str) -> None:
+    """G7: an answer that is an error, for the model to read."""
+    (tmp_path / "odd.py").write_text(ODD)
+    (tmp_path / "pegboard.yaml").write_text(
+        "store: 'memory:'\nplugins: {o: {python: odd}}\nagents: {x: {tools: [o]}}\n"
+    )
+    async with Pegboard.open(tmp_path / "pegboard.yaml") as board:
+        answer = await (await board.session(session_id="s")).call(name)
+        assert (answer.status, answer.result.content[0]["text"]) == ("error", said)
+
+
+async def test_a_secret_that_a_plugin_tells_of_itself_is_neither_listed_nor_stored(tmp_path: Path) -> None:
+    """X5: masked in descriptions and schemas, in the catalog as in the store."""
+    (tmp_path / "server.py").write_text(
+        "import json, os, sys\n"
+        "for line in sys.stdin:\n"
+        "    m = json.loads(line)\n"
+        "    if 'id' not in m: continue\n"
+        "    tool = {'name': 't', 'description': 'key ' + os.environ['KEY'],\n"
+        "            'inputSchema': {'type': 'object', 'properties': {'password': {'default': os.environ['KEY']}}}}\n"
+        "    r = {'initialize': {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}},\n"
+        "         'serverInfo': {'name': 's', 'version': '1'}}, 'tools/list': {'tools': [tool]}}.get(m['method'])\n"
+        "    e = {'error': {'code': -32601, 'message': 'no'}} if r is None else {'result': r}\n"
+        "    print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], **e}), flush=True)\n"
+    )
+    (tmp_path / "pegboard.yaml").write_text(
+        f"servers: {{s: {{command: {sys.executable}, args: [{tmp_path / 'server.py'}], env: {{KEY: '${{KEY}}'}}}}}}\n"
+        "agents: {x: {tools: [s]}}\n"
+    )
+    async with Pegboard.open(tmp_path / "pegboard.yaml", env={"KEY": "very-secret-key"}) as board:
+        (out,) = (await (await board.session(session_id="s")).surface()).tools
+        assert out.tool.description == "key ***"
+        assert out.tool.input_schema["properties"] == {"password": {"default": "***"}}
+    for file in (tmp_path / ".pegboard").iterdir():
+        assert b"very-secret-key" not in file.read_bytes()
+
+
+@pytest.mark.timeout(20)
+def test_a_description_without_a_break_is_counted_in_time() -> None:
+    """F4: within a few percent; what tokenizers take grows with the square of such a run."""
+    counter = OfflineTokenCounter()
+    assert counter.count("d" * 300_000) > 30_000
+    assert counter.count("d" * 399) * 2 <= counter.count("d" * 800) <= counter.count("d" * 399) * 2 + 4
