@@ -12,6 +12,7 @@ _MOST = 5
 
 
 class _Validator(Protocol):
+    def is_valid(self, instance: Any) -> bool: ...
     def iter_errors(self, instance: Any) -> Any: ...
 
 
@@ -28,10 +29,11 @@ class SchemaValidator:
     def problems(self, tool: Tool, arguments: JsonObject) -> list[str]:
         """Return one sentence per problem, naming the argument and what was expected."""
         validator = self._validator(tool)
-        if validator is None:
+        instance = arguments if isinstance(arguments, dict) else dict(arguments)
+        if validator is None or validator.is_valid(instance):
             return []
         found: list[str] = []
-        for error in validator.iter_errors(dict(arguments)):
+        for error in validator.iter_errors(instance):
             path = ".".join(str(part) for part in error.instance_path)
             text = one_line(str(error.message), limit=_LONGEST)
             found.append(f"argument '{path}': {text}" if path else text)

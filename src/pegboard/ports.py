@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -48,6 +48,10 @@ class SessionStore(Protocol):
         self, *, principal: str | None = None, agent: str | None = None
     ) -> Sequence[tuple[SessionKey, StoredState]]:
         """Return what is stored, newest change first."""
+        ...
+
+    async def pulse(self) -> Hashable:
+        """Return a value that differs once any process has changed a state or a switch; cheap enough for every call."""
         ...
 
 

@@ -97,6 +97,18 @@ async def test_a_cancelled_change_has_not_happened(store: SqliteStore, blocker: 
     assert await store.load(KEY) is None
 
 
+async def test_the_pulse_tells_of_changes_through_another_connection(store: SqliteStore) -> None:
+    """P4: what another process changes binds the next call."""
+    other = SqliteStore(store.path)
+    await other.open()
+    before = await store.pulse()
+    assert await other.save(KEY, "text", expected=0)
+    after = await store.pulse()
+    await other.set_switch("assistant", "research", False)
+    assert len({before, after, await store.pulse()}) == 3
+    await other.aclose()
+
+
 # The audit trail
 
 

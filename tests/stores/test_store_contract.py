@@ -248,6 +248,22 @@ async def test_the_revision_grows_with_every_change_of_a_switch_and_with_nothing
     assert await store.revision() == last
 
 
+async def test_the_pulse_differs_after_every_change_of_a_state_or_a_switch(store: Store) -> None:
+    """P4, S2: what was read before counts only as long as the pulse is the same."""
+    seen = [await store.pulse()]
+    assert await store.pulse() == seen[0]
+    version = await saved(store, KEY, "one")
+    seen.append(await store.pulse())
+    version = await store.save(KEY, "two", expected=version)
+    seen.append(await store.pulse())
+    assert version is not None
+    await store.save(KEY, None, expected=version)
+    seen.append(await store.pulse())
+    await store.set_switch("assistant", "research", True)
+    seen.append(await store.pulse())
+    assert len(set(seen)) == len(seen)
+
+
 async def test_a_manifest_comes_back_with_every_field_of_every_tool(store: Store) -> None:
     """G8: the first list comes from stored manifests."""
     default, full = Tool(plugin="", name=""), FULL_TOOL

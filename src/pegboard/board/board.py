@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pegboard.board.events import Events, Recorder
 from pegboard.board.keeper import IN_PROCESS, Keeper, Want
 from pegboard.board.metrics import Metrics
+from pegboard.board.routes import Routes
 from pegboard.board.session import Session
 from pegboard.core.agents import Agent, WorkerScope, World
 from pegboard.core.costs import serialised
@@ -53,6 +54,8 @@ class Board:
         self._accesses: dict[tuple[object, ...], Access] = {}
         self._switches: Mapping[str, Mapping[str, bool]] = {}
         self._revision: int | None = None
+        self.pulse: Hashable = None
+        self.routes = Routes()
         self._prices: dict[str, tuple[Tool, int]] = {}
 
     async def adopt(self, world: World, specs: Mapping[str, PluginSpec], *, masker: Masker) -> None:
@@ -127,12 +130,17 @@ class Board:
     # -- what sessions need ----------------------------------------------------------------------
 
     async def refresh(self) -> None:
-        """Take up the switches that any process has stored since the last look (P4)."""
+        """Take up what any process has stored since the last look (P4)."""
+        pulse = await self.store.pulse()
+        if pulse == self.pulse:
+            return
+        self.routes.forget_states()
         revision = await self.store.revision()
         if revision != self._revision:
             self._switches = await self.store.all_switches()
             self._revision = revision
             self._accesses.clear()
+        self.pulse = pulse
 
     def access_now(self, agent: str, circumstances: Circumstances) -> Access:
         """Return the compiled permissions as of the last look at the stored switches."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -12,7 +11,7 @@ from typing import Any
 
 from pegboard.core.masking import Masker
 from pegboard.core.naming import one_line
-from pegboard.core.tools import JsonObject
+from pegboard.core.tools import Frozen, JsonObject
 from pegboard.errors import UsageError
 from pegboard.ports import AuditLog, AuditRecord, SessionKey
 
@@ -32,6 +31,7 @@ EVENTS = (
     "permissions_changed",
 )
 _SUBJECT = 300
+_SUBJECTS = 4096
 _ENCODER = json.JSONEncoder(sort_keys=True, default=str)
 Callback = Callable[[Mapping[str, Any]], object]
 
@@ -52,9 +52,13 @@ class Events:
 
     def emit(self, name: str, record: JsonObject) -> None:
         """Hand one event to its subscribers."""
-        for callback in tuple(self._callbacks.get(name, ())):
+        callbacks = self._callbacks.get(name)
+        if not callbacks:
+            return
+        event = Frozen(event=name, **record)
+        for callback in tuple(callbacks):
             try:
-                callback({"event": name, **record})
+                callback(event)
             except Exception:
                 log.exception("a subscriber of %s failed", name)
 
@@ -65,32 +69,49 @@ class Recorder:
     def __init__(self, audit: AuditLog, events: Events, masker: Masker) -> None:
         self._audit = audit
         self._events = events
-        self.masker = masker
+        self._shown: dict[str, str] = {}
         self._key: bytes | None = None
+        self.masker = masker
+
+    @property
+    def masker(self) -> Masker:
+        """Return what hides secrets."""
+        return self._masker
+
+    @masker.setter
+    def masker(self, masker: Masker) -> None:
+        self._masker = masker
+        self._shown.clear()
 
     async def digest(self, arguments: JsonObject) -> str:
-        """Return the keyed digest of a call's arguments."""
+        """Return the keyed digest of a call's arguments: 16 hexadecimal digits."""
         if self._key is None:
             self._key = await self._audit.digest_key()
         text = _ENCODER.encode(arguments).encode(errors="surrogatepass")
-        return hmac.digest(self._key, text, hashlib.sha256).hex()[:16]
+        return hashlib.blake2b(text, key=self._key, digest_size=8).hexdigest()
 
     def _record(self, key: SessionKey, turn: int, fields: dict[str, Any]) -> AuditRecord:
-        subject = self._shown(fields.pop("subject", ""))
-        reason = self._shown(fields.pop("reason", ""))
         return AuditRecord(
             at=datetime.now(UTC),
             principal=key.principal,
             agent=key.agent,
             session=key.session,
             turn=turn,
-            subject=subject,
-            reason=reason,
+            subject=self._subject(fields.pop("subject", "")),
+            reason=self._text(fields.pop("reason", "")),
             **fields,
         )
 
-    def _shown(self, text: str) -> str:
-        return self.masker.text(one_line(text, limit=_SUBJECT))
+    def _subject(self, text: str) -> str:
+        known = self._shown.get(text)
+        if known is None:
+            if len(self._shown) >= _SUBJECTS:
+                self._shown.clear()
+            known = self._shown[text] = self._text(text)
+        return known
+
+    def _text(self, text: str) -> str:
+        return self._masker.text(one_line(text, limit=_SUBJECT)) if text else ""
 
     async def decided(self, key: SessionKey, turn: int, event: str | None, **fields: Any) -> None:
         """Write a decision at once, then tell subscribers."""

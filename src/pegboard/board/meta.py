@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pegboard.board import running
+from pegboard.board.routes import Channel
 from pegboard.core import policy
 from pegboard.core.calls import CallAnswer, answer
 from pegboard.core.hints import hints, plugin_lines
@@ -18,7 +19,6 @@ from pegboard.core.suffix import suffix
 from pegboard.core.tools import CallResult, JsonObject, Plugin, Tool
 from pegboard.dialects.names import Done, Payload, Search, Step, View, schema_of
 from pegboard.dialects.through import CALL, CALL_READ_ONLY, call_through_tools
-from pegboard.ports import CallContext, Progress
 
 if TYPE_CHECKING:
     from pegboard.board.session import Session
@@ -74,14 +74,7 @@ def _own(session: Session, access: Access) -> tuple[Tool, ...]:
     return (*session.dialect.tools(shown), *through)
 
 
-async def call(
-    session: Session,
-    tool: Tool,
-    arguments: JsonObject,
-    *,
-    progress: Progress | None,
-    request_meta: JsonObject | None,
-) -> CallAnswer:
+async def call(session: Session, access: Access, tool: Tool, arguments: JsonObject, channel: Channel) -> CallAnswer:
     """Carry a call of a meta-tool through; the third equal failure in a row is not executed (X3)."""
     arguments = _tidied(tool, arguments)
     through = tool.wire in (CALL, CALL_READ_ONLY)
@@ -97,7 +90,7 @@ async def call(
         message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
         return await _counted(session, tool, arguments, answer("invalid_arguments", message, tool=tool))
     if through:
-        return await _through(session, tool, arguments, progress, request_meta)
+        return await _through(session, access, tool, arguments, channel)
     payload = await _converse(session, tool, arguments, state)
     blocks = [payload.text()]
     if payload.schemas:
@@ -155,34 +148,19 @@ async def _step(session: Session, step: Step) -> Done:
     return Done(view=shown, outcome=outcome)
 
 
-async def _through(
-    session: Session,
-    tool: Tool,
-    arguments: JsonObject,
-    progress: Progress | None,
-    request_meta: JsonObject | None,
-) -> CallAnswer:
+async def _through(session: Session, access: Access, tool: Tool, arguments: JsonObject, channel: Channel) -> CallAnswer:
     name = str(arguments["name"])
     inner: JsonObject = arguments.get("arguments", {})
-    access = await session.access()
     own = find(session, access, name)
     if own is not None and own.wire not in (CALL, CALL_READ_ONLY):
-        return await call(session, own, inner, progress=progress, request_meta=request_meta)
-    key = session.key
-    context = CallContext(
-        principal=key.principal,
-        agent=key.agent,
-        session=key.session,
-        progress=progress,
-        meta=request_meta or {},
-    )
+        return await call(session, access, own, inner, channel)
     plugins = access.world.catalog.plugins
 
     def reads_only(called: Tool) -> bool:
         return called.read_only and _believed(plugins[called.plugin])
 
     allowed = reads_only if tool.wire == CALL_READ_ONLY else None
-    return await running.run(session, name, inner, context, allowed=allowed)
+    return await running.run(session, access, name, inner, channel, allowed=allowed)
 
 
 def _believed(plugin: Plugin) -> bool:

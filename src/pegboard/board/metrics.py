@@ -46,13 +46,13 @@ class Metrics:
     """Keep the numbers of every session that a board has seen."""
 
     def __init__(self, events: Events) -> None:
-        self._sessions: OrderedDict[SessionKey, Counted] = OrderedDict()
+        self._sessions: OrderedDict[tuple[str, str, str], Counted] = OrderedDict()
         for event in _OF:
             events.on(event, self._note)
 
     def surfaced(self, key: SessionKey, surface: Surface) -> None:
         """Note a surface that was given out; its tokens are counted when somebody asks."""
-        counted = self._counted(key)
+        counted = self._counted((key.principal, key.agent, key.session))
         counted.surfaces += 1
         counted.tools = tuple(out.tool for out in surface.tools)
         counted.texts = tuple(text for text in (*surface.hints, surface.suffix, surface.policy) if text)
@@ -73,23 +73,25 @@ class Metrics:
         return found
 
     def _note(self, record: Mapping[str, Any]) -> None:
-        key = SessionKey(principal=record["principal"], agent=record["agent"], session=record["session"])
+        key = record["principal"], record["agent"], record["session"]
         counted, name = self._counted(key), _OF[record["event"]]
         setattr(counted, name, getattr(counted, name) + 1)
 
-    def _counted(self, key: SessionKey) -> Counted:
-        counted = self._sessions.setdefault(key, Counted())
+    def _counted(self, key: tuple[str, str, str]) -> Counted:
+        counted = self._sessions.get(key)
+        if counted is None:
+            counted = self._sessions[key] = Counted()
         self._sessions.move_to_end(key)
         while len(self._sessions) > KEPT:
             self._sessions.popitem(last=False)
         return counted
 
 
-def _record(key: SessionKey, counted: Counted, tokens: int | None, saved: int | None) -> dict[str, Any]:
+def _record(key: tuple[str, str, str], counted: Counted, tokens: int | None, saved: int | None) -> dict[str, Any]:
     return {
-        "principal": key.principal,
-        "agent": key.agent,
-        "session": key.session,
+        "principal": key[0],
+        "agent": key[1],
+        "session": key[2],
         "loads": counted.loads,
         "unloads": counted.unloads,
         "evictions": counted.evictions,

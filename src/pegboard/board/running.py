@@ -7,23 +7,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pegboard.board import children, economics, focusing
+from pegboard.board import economics, focusing
 from pegboard.board.keeper import LOOK_WAIT, Want
-from pegboard.core.agents import Agent
+from pegboard.board.routes import Channel, Route
 from pegboard.core.calls import CallAnswer, LoadFirst, Refuse, Run, answer, find_called, plan_call
 from pegboard.core.commands import Load, Use
-from pegboard.core.guards import broken, guards_of
+from pegboard.core.guards import broken
 from pegboard.core.naming import did_you_mean
 from pegboard.core.permissions import Access
-from pegboard.core.resolving import base
 from pegboard.core.sessions import State
-from pegboard.core.specs import PluginSpec, ServerSpec
-from pegboard.core.surfaces import Out
+from pegboard.core.specs import ServerSpec
 from pegboard.core.tools import CallResult, JsonObject, Tool, text_result
-from pegboard.core.transitions import used
 from pegboard.dialects.names import schema_of
 from pegboard.errors import PegboardError, ToolUnavailableError, UpstreamTimeoutError
-from pegboard.ports import CallContext, SessionKey
+from pegboard.ports import CallContext
 
 if TYPE_CHECKING:
     from pegboard.board.session import Session
@@ -31,49 +28,68 @@ if TYPE_CHECKING:
 
 async def run(
     session: Session,
+    access: Access,
     name: str,
     arguments: JsonObject,
-    context: CallContext,
+    channel: Channel,
     *,
     allowed: Callable[[Tool], bool] | None = None,
 ) -> CallAnswer:
     """Run a tool that the model named; ``allowed`` narrows what may run this way (G6).
 
-    Whoever calls this has just looked at the stored switches (P4): it is not done twice.
+    ``access`` has just been looked at: the stored switches are not read twice (P4).
     """
-    access = children.access_now(session)
+    stored = await session.recalled()
+    route = session.board.routes.find(session.key, name, access, stored)
+    if route is None:
+        found = await _decided(session, access, name, arguments, allowed)
+        if isinstance(found, CallAnswer):
+            return found
+        route = found
+    elif (refused := await _outside(session, route.state, route.out.tool, allowed)) is not None:
+        return refused
+    return await _execute(session, route, arguments, channel)
+
+
+async def _decided(
+    session: Session, access: Access, name: str, arguments: JsonObject, allowed: Callable[[Tool], bool] | None
+) -> Route | CallAnswer:
+    """Return how a call runs, or the answer to one that does not; what is not loaded is loaded first (X1)."""
     if find_called(access, name) is None:
         access = await _reachable(session, name)
-    state = session.settled(access, (await session.stored())[0])
+    stored = (await session.stored())[0]
+    state = session.settled(access, stored)
     plan = plan_call(access, state, name)
     if isinstance(plan, Refuse):
         return await _refuse(session, plan, state, name)
     if isinstance(plan, LoadFirst) and economics.still_wired(session, plan.tool):
         plan = replace(plan, then="run")
     tool = plan.tool if isinstance(plan, LoadFirst) else plan.out.tool
-    if (outside := await focusing.outside(session, state, tool)) is not None:
-        return outside
-    if allowed is not None and not allowed(tool):
-        message = f"'{tool.wire}' may change things: call it through call_tool."
-        return answer("refused", message, tool=tool)
+    if (refused := await _outside(session, state, tool, allowed)) is not None:
+        return refused
     if isinstance(plan, LoadFirst):
         loaded = await _load_first(session, plan, arguments)
         if loaded is not None:
             return loaded
-        access, state = await session.access(), await session.state()
+        access, stored = await session.access(), (await session.stored())[0]
+        state = session.settled(access, stored)
         again = plan_call(access, state, name)
         if not isinstance(again, Run):
             return answer("not_loaded", f"'{tool.wire}' could not be loaded.", tool=tool)
         plan = again
-    problems = session.board.parts.validator.problems(tool, arguments)
-    if problems:
-        digest = await session.board.recorder.digest(arguments)
-        _called(session, state, tool, "invalid_arguments", digest, time.perf_counter())
-        message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
-        return answer("invalid_arguments", message, tool=tool, data=schema_of(tool))
-    if rule := broken(guards_of(session.board.keeper.specs[tool.plugin]), tool, arguments):
-        return await _guarded(session, state, tool, text_result(rule, is_error=True))
-    return await _execute(session, access, state, plan.out, arguments, context)
+    return session.board.routes.keep(session, name, access, stored, state, plan)
+
+
+async def _outside(
+    session: Session, state: State, tool: Tool, allowed: Callable[[Tool], bool] | None
+) -> CallAnswer | None:
+    """Return the refusal of a call that the focus or the way it came leaves out, or None (F3, G6)."""
+    if (refused := await focusing.outside(session, state, tool)) is not None:
+        return refused
+    if allowed is not None and not allowed(tool):
+        message = f"'{tool.wire}' may change things: call it through call_tool."
+        return answer("refused", message, tool=tool)
+    return None
 
 
 async def _reachable(session: Session, name: str) -> Access:
@@ -122,30 +138,29 @@ async def _load_first(session: Session, plan: LoadFirst, arguments: JsonObject) 
     return answer("not_loaded", message, tool=tool, data={**schema_of(tool), **told})
 
 
-async def _execute(
-    session: Session,
-    access: Access,
-    state: State,
-    out: Out,
-    arguments: JsonObject,
-    context: CallContext,
-) -> CallAnswer:
-    tool, started = out.tool, time.perf_counter()
-    keeper = session.board.keeper
-    spec = keeper.specs[tool.plugin]
-    scoped = CallContext(
-        principal=context.principal,
-        agent=context.agent,
-        session=context.session,
-        scope=pool_scope(access, spec, session.key),
-        progress=context.progress,
-        meta=context.meta,
-    )
+async def _execute(session: Session, route: Route, arguments: JsonObject, channel: Channel) -> CallAnswer:
+    """Check the arguments and the guards, run the tool, and audit what came of it (X2, T10, X4)."""
+    tool, state, spec, started = route.out.tool, route.state, route.spec, time.perf_counter()
     digest = await session.board.recorder.digest(arguments)
-    if tool.id not in base(access).head:
-        await _use(session, access, state, tool)
+    if problems := session.board.parts.validator.problems(tool, arguments):
+        _called(session, state, tool, "invalid_arguments", digest, started)
+        message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
+        return answer("invalid_arguments", message, tool=tool, data=schema_of(tool))
+    if route.guards and (rule := broken(route.guards, tool, arguments)):
+        return await _guarded(session, state, tool, text_result(rule, is_error=True))
+    if route.renews:
+        await session.change(Use(tool=tool.id))
+    key = session.key
+    context = CallContext(
+        principal=key.principal,
+        agent=key.agent,
+        session=key.session,
+        scope=route.scope,
+        progress=channel.progress,
+        meta=channel.meta,
+    )
     try:
-        result = await keeper.source_of(spec).call(spec, out.overrides, tool, arguments, scoped)
+        result = await route.source.call(spec, route.out.overrides, tool, arguments, context)
     except PegboardError as error:
         message = session.board.masker.text(f"{error.message} {error.hint}".strip())
         failed = answer(_failure(error), message, tool=tool)
@@ -179,11 +194,6 @@ async def _guarded(session: Session, state: State, tool: Tool, result: CallResul
     return CallAnswer(status="refused", result=result, message=said, tool=tool)
 
 
-async def _use(session: Session, access: Access, state: State, tool: Tool) -> None:
-    if session.stable and used(access, state, tool.id) is not state:
-        await session.change(Use(tool=tool.id))
-
-
 def _called(session: Session, state: State, tool: Tool, status: str, digest: str, started: float) -> None:
     session.board.recorder.called(
         session.key,
@@ -203,21 +213,3 @@ def _failure(error: PegboardError) -> str:
             return "tool_unavailable"
         case _:
             return "error"
-
-
-LOCAL = "local"
-"""The principal of whoever started the process: connections that describe a server are its own."""
-
-
-def pool_scope(access: Access, spec: PluginSpec, key: SessionKey) -> str:
-    """Return which pool a connection is taken from: never one of another principal's (G9)."""
-    agent: Agent = access.agent
-    scope = access.circumstances.worker_scope or agent.worker_scope
-    if scope == "user_agent":
-        return f"user:{key.principal}:agent:{key.agent}"
-    if scope == "user" or agent.private_per is not None:
-        return f"user:{key.principal}"
-    own = isinstance(spec, ServerSpec) and spec.command is not None and not spec.shared
-    if own and key.principal != LOCAL:
-        return f"user:{key.principal}"
-    return "shared"

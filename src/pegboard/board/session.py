@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.board import children, economics, explaining, meta, running, searching, telling
 from pegboard.board.keeper import LOOK_WAIT, Want
+from pegboard.board.routes import Channel
 from pegboard.core.agents import Agent
 from pegboard.core.calls import CallAnswer, find_called
 from pegboard.core.catalog import split_kind
@@ -31,12 +32,12 @@ from pegboard.core.permissions import Access, Circumstances
 from pegboard.core.sessions import DEFAULT, State, from_text, heal, lease_entries, to_text
 from pegboard.core.shrinking import settle
 from pegboard.core.surfaces import Explanation, Surface
-from pegboard.core.tools import JsonObject, Tool
+from pegboard.core.tools import EMPTY, JsonObject, Tool
 from pegboard.core.transitions import apply
 from pegboard.dialects.names import Dialect, Found, Search, View
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import StoreError, UsageError
-from pegboard.ports import CallContext, Progress, SessionKey
+from pegboard.ports import Progress, SessionKey
 
 if TYPE_CHECKING:
     from pegboard.board.board import Board
@@ -81,16 +82,28 @@ class Session:
 
     async def stored(self) -> tuple[State, int]:
         """Return the state as it is stored, and its version; that of a new session where nothing is."""
-        stored = await self.board.store.load(self.key) if self.stable else None
+        board = self.board
+        pulse = board.pulse
+        stored = await board.store.load(self.key) if self.stable else None
         try:
             self.seen = from_text(stored.text) if stored is not None else self.start
-            return self.seen, stored.version if stored is not None else 0
         except ValueError as error:
             raise StoreError(
                 f"The stored state of session '{self.key.session[:60]}' cannot be read: {error}",
                 code="state_damaged",
                 hint="Delete it with `pegboard session delete`.",
             ) from error
+        if board.pulse == pulse:
+            board.routes.keep_state(self.key, self.seen)
+        return self.seen, stored.version if stored is not None else 0
+
+    async def recalled(self) -> State:
+        """Return the stored state as of the last look at the store; whoever asks has just looked (P4)."""
+        known = self.board.routes.state(self.key)
+        if known is None:
+            return (await self.stored())[0]
+        self.seen = known
+        return known
 
     async def state(self) -> State:
         """Return the state, healed, and within its budget where that can be (S3, S9)."""
@@ -348,18 +361,12 @@ class Session:
     ) -> CallAnswer:
         """Call a tool or a meta-tool as the model does; refusals are answers, not exceptions."""
         given: JsonObject = arguments if arguments is not None else {}
+        channel = Channel(progress=progress, meta=request_meta or EMPTY)
         access = await self.access()
         tool = meta.find(self, access, name)
         if tool is not None:
-            return await meta.call(self, tool, given, progress=progress, request_meta=request_meta)
-        context = CallContext(
-            principal=self.key.principal,
-            agent=self.key.agent,
-            session=self.key.session,
-            progress=progress,
-            meta=request_meta or {},
-        )
-        return await running.run(self, name, given, context)
+            return await meta.call(self, access, tool, given, channel)
+        return await running.run(self, access, name, given, channel)
 
 
 def _decision(item: Item) -> str:

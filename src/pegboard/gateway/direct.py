@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Final, cast
 
 from mcp_types import methods
@@ -56,6 +57,8 @@ class Direct:
         self.gateway = gateway
         self._stamp: Message = {SERVER: gateway.server.server_info_stamp}
         self._envelopes: set[bytes] = set()
+        self._traced = False
+        self._look_at = 0.0
 
     def wanted(self, message: Message | None, *, modern: bool) -> Wanted | None:
         """Return the call in a message, or None where the SDK is to judge it."""
@@ -72,7 +75,7 @@ class Direct:
         token = meta.get("progressToken")
         if token is not None and type(token) not in (int, str):
             return None
-        if not self._plain(meta, modern=modern) or _traced():
+        if not self._plain(meta, modern=modern) or self._is_traced():
             return None
         return Wanted(number=number, name=name, arguments=cast("Message", arguments), params=params, token=token)
 
@@ -102,6 +105,14 @@ class Direct:
             self._envelopes.clear()
         self._envelopes.add(known)
         return True
+
+    def _is_traced(self) -> bool:
+        """Return whether the process traces requests: the SDK makes the spans. It is asked once a second."""
+        now = monotonic()
+        if now >= self._look_at:
+            self._traced = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+            self._look_at = now + 1
+        return self._traced
 
     async def answer(self, caller: Caller, wanted: Wanted, connection: Connection | None, notify: Notify) -> Message:
         """Return the whole answer to a call; ``connection`` is that of the handshake era.
@@ -147,8 +158,3 @@ def _progress(token: str | int, notify: Notify) -> Callable[[float, float | None
         await notify({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 
     return report
-
-
-def _traced() -> bool:
-    """Return whether the process traces requests: the SDK makes the spans."""
-    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)

@@ -8,7 +8,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel.server import NotificationOptions, Server
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pegboard.ports import Progress
 
 _logger = logging.getLogger("mcp.pegboard")
+_SESSIONS: Final = 1024
 _RAW: ContextVar[dict[str, Any]] = ContextVar("pegboard_raw")
 """What a handler answers, past the models of the SDK: they drop keys that they do not know."""
 
@@ -74,6 +75,7 @@ class Gateway:
         self.connections = Connections()
         self.metrics = Metrics(board)
         self._offs: list[Callable[[], None]] = []
+        self._sessions: dict[tuple[str, str, str, bool], Session] = {}
         self._headed: dict[str, tuple[Tool, bool]] = {}
         self.changes = Changes(board, self._digest)
         scope = "private" if board.configuration.tokens else "public"
@@ -94,6 +96,7 @@ class Gateway:
         """Listen to the board; call it on the loop that serves."""
         self.changes.start()
         self._offs += self.metrics.start()
+        self._offs.append(self.board.on("configuration_changed", lambda _: self._sessions.clear()))
 
     async def close(self, *, grace: float = 0) -> None:
         """End every stream; calls that are in flight may go on for ``grace`` seconds."""
@@ -220,12 +223,18 @@ class Gateway:
 
     async def session(self, caller: Caller, session_id: str, *, modern: bool) -> Session:
         """Return the session that a request belongs to, on a host of its era."""
-        return await self.board.session(
-            agent=caller.agent,
-            session_id=session_id,
-            principal=caller.principal,
-            host=GATEWAY if modern else GATEWAY_HANDSHAKE,
-        )
+        key = caller.agent, caller.principal, session_id, modern
+        known = self._sessions.get(key)
+        if known is None:
+            if len(self._sessions) >= _SESSIONS:
+                self._sessions.clear()
+            known = self._sessions[key] = await self.board.session(
+                agent=caller.agent,
+                session_id=session_id,
+                principal=caller.principal,
+                host=GATEWAY if modern else GATEWAY_HANDSHAKE,
+            )
+        return known
 
     @staticmethod
     async def _listed(session: Session, *, modern: bool) -> list[dict[str, Any]]:

@@ -80,7 +80,9 @@ class Turns:
         self._activity(key).last = None
 
     def _activity(self, key: SessionKey) -> _Activity:
-        activity = self._seen.setdefault(key, _Activity())
+        activity = self._seen.get(key)
+        if activity is None:
+            activity = self._seen[key] = _Activity()
         self._seen.move_to_end(key)
         while len(self._seen) > KEPT:
             oldest = next(iter(self._seen.values()))

@@ -18,7 +18,7 @@ class MemoryStore:
     ``audit_keep`` is how many of the newest audit entries are kept.
     """
 
-    __slots__ = ("_audit", "_digest_key", "_manifests", "_revision", "_states", "_switches", "_version")
+    __slots__ = ("_audit", "_changes", "_digest_key", "_manifests", "_revision", "_states", "_switches", "_version")
 
     def __init__(self, *, audit_keep: int = 100_000) -> None:
         self._states: dict[SessionKey, StoredState] = {}
@@ -28,6 +28,7 @@ class MemoryStore:
         self._digest_key = secrets.token_bytes(32)
         self._version = 0
         self._revision = 0
+        self._changes = 0
 
     async def open(self) -> None:
         """Do nothing: memory is always ready."""
@@ -44,6 +45,7 @@ class MemoryStore:
         stored = self._states.get(key)
         if (stored.version if stored else 0) != expected:
             return None
+        self._changes += 1
         if text is None:
             self._states.pop(key, None)
             return 0
@@ -76,10 +78,15 @@ class MemoryStore:
         if not switches:
             del self._switches[agent]
         self._revision += 1
+        self._changes += 1
 
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
         """Return the stored booleans of every agent."""
         return {agent: dict(switches) for agent, switches in self._switches.items()}
+
+    async def pulse(self) -> int:
+        """Return how often a state or a switch has been changed."""
+        return self._changes
 
     async def revision(self) -> int:
         """Return how often a switch has been set."""

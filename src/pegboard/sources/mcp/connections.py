@@ -80,9 +80,8 @@ class Connection:
         Raises ``ToolUnavailableError`` where it cannot be started, or is not tried again yet.
         """
         if self._live is not None:
-            if self._live.link.alive():
+            if not self._live.link.closed.is_set():  # one that ended unseen is found when it is written to
                 return self._live
-            self._live.link.close("it ended")
             self._live = None
         if self._starting is None:
             if self._closing:

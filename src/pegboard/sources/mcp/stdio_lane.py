@@ -12,7 +12,7 @@ from pegboard.sources.mcp.lane import Lane, Message, Pending, as_answer, by_mode
 from pegboard.sources.mcp.link import GoneError, Link
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.stdio import Child
+    from pegboard.sources.mcp.child import Child
 
 
 class StdioLane(Lane):

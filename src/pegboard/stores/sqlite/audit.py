@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.errors import StoreError
 from pegboard.ports import AuditRecord
-from pegboard.stores.sqlite.codec import AUDIT_COLUMNS, Column, entry_from_row, entry_to_row, to_column
+from pegboard.stores.sqlite.codec import AUDIT_COLUMNS, entry_from_row, entry_to_row, to_column
 
 if TYPE_CHECKING:
     import sqlite3
@@ -31,7 +31,7 @@ class AuditQueue:
         self._flush = flush
         self._keep = keep
         self._trim_every = max(1, min(1024, keep // 10))
-        self._rows: list[tuple[Column, ...]] = []
+        self._rows: list[AuditRecord] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
@@ -42,7 +42,7 @@ class AuditQueue:
 
     def add(self, entry: AuditRecord) -> None:
         """Take an entry; the caller flushes."""
-        self._rows.append(entry_to_row(entry))
+        self._rows.append(entry)
 
     def add_later(self, entry: AuditRecord) -> None:
         """Take an entry and see to it that a running loop flushes it soon."""
@@ -60,7 +60,7 @@ class AuditQueue:
         if not self._rows:
             return 0
         taken = len(self._rows)
-        connection.executemany(_INSERT, self._rows)
+        connection.executemany(_INSERT, map(entry_to_row, self._rows))
         last: int = connection.execute("SELECT max(id) FROM audit").fetchone()[0]
         if last // self._trim_every != (last - taken) // self._trim_every:
             connection.execute("DELETE FROM audit WHERE id <= ?", (last - self._keep,))

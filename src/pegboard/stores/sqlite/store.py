@@ -48,6 +48,7 @@ class SqliteStore:
         self._queue = AuditQueue(self._flush, keep=audit_keep)
         self._digest_key: tuple[int, bytes] | None = None  # with the generation of the file
         self._seen: tuple[int, int, int] | None = None  # generation, data version, revision
+        self._changes = 0  # of states and switches, through this connection
 
     async def open(self) -> None:
         """Make the file, folder and tables where they are missing.
@@ -124,7 +125,9 @@ class SqliteStore:
             )
             return version
 
-        return await self._write(swap)
+        version = await self._write(swap)
+        self._changes += 1
+        return version
 
     async def sessions(
         self, *, principal: str | None = None, agent: str | None = None
@@ -168,6 +171,7 @@ class SqliteStore:
             _count(connection, "permissions")
 
         await self._write(change)
+        self._changes += 1
         self._seen = None
 
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
@@ -182,6 +186,15 @@ class SqliteStore:
             found.setdefault(from_column(agent), {})[from_column(name)] = bool(value)
         return found
 
+    async def pulse(self) -> tuple[int, int, int]:
+        """Return a value that differs once any process has changed a state or a switch.
+
+        ``PRAGMA data_version`` tells of commits through other connections only.
+        """
+        database = self._opened()
+        version = await database.read(_data_version)
+        return database.generation, version, self._changes
+
     async def revision(self) -> int:
         """Return a number that grows with every switch set by any process.
 
@@ -191,7 +204,7 @@ class SqliteStore:
 
         def read(connection: sqlite3.Connection) -> tuple[int, int, int]:
             seen = self._seen
-            data_version = connection.execute("PRAGMA data_version").fetchone()[0]
+            data_version = _data_version(connection)
             if seen is not None and seen[:2] == (database.generation, data_version):
                 return seen
             query = "SELECT value FROM counters WHERE name = 'permissions'"
@@ -263,6 +276,10 @@ class SqliteStore:
             key = await self._write(_digest_key)
             self._digest_key = database.generation, key
         return self._digest_key[1]
+
+
+def _data_version(connection: sqlite3.Connection) -> int:
+    return connection.execute("PRAGMA data_version").fetchone()[0]
 
 
 def _columns(key: SessionKey) -> tuple[str | bytes, str | bytes, str | bytes]:
