@@ -66,8 +66,8 @@ class Reader(Protocol):
 class Writer(Protocol):
     """Write, in order, without waiting."""
 
-    def write(self, data: bytes) -> None:
-        """Take what is to be written."""
+    def write(self, data: bytes, *, more: bool = False) -> None:
+        """Take what is to be written; ``more``: other things are likely to follow at once."""
         ...
 
     @property
@@ -167,6 +167,7 @@ class LoopWriter:
         self._loop = asyncio.get_running_loop()
         self._number, self._wrote = number, wrote
         self._rest = bytearray()
+        self._soon: list[bytes] = []
         self._gone = False
         self._empty = asyncio.Event()
         self._empty.set()
@@ -177,10 +178,25 @@ class LoopWriter:
         """Return how many bytes are not written yet."""
         return len(self._rest)
 
-    def write(self, data: bytes) -> None:
-        """Take what is to be written."""
+    def write(self, data: bytes, *, more: bool = False) -> None:
+        """Take what is to be written; with ``more`` it goes out with what follows in this turn of the loop."""
         if self._gone:
             return
+        if more or self._soon:
+            self._soon.append(data)
+            if len(self._soon) == 1:
+                self._loop.call_soon(self._flush)
+            return
+        self._put(data)
+
+    def _flush(self) -> None:
+        if not self._soon:
+            return
+        data = b"".join(self._soon)
+        self._soon.clear()
+        self._put(data)
+
+    def _put(self, data: bytes) -> None:
         if self._rest:
             self._rest += data
             return
@@ -211,6 +227,8 @@ class LoopWriter:
 
     async def finish(self, within: float) -> None:
         """Write what waits, for as many seconds, and leave the descriptor as it was."""
+        if self._soon:
+            self._flush()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
                 await self._empty.wait()
@@ -235,7 +253,7 @@ class ThreadWriter:
         """Return how many bytes are not written yet."""
         return self._count
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, *, more: bool = False) -> None:  # noqa: ARG002 - a thread writes as it can
         """Take what is to be written."""
         self._count += len(data)
         self._queue.put(data)
@@ -288,9 +306,9 @@ class Wires:
         """Return how many bytes are not written yet."""
         return self._writer.waiting
 
-    def write(self, data: bytes) -> None:
-        """Write, in order, without waiting."""
-        self._writer.write(data)
+    def write(self, data: bytes, *, more: bool = False) -> None:
+        """Write, in order, without waiting; ``more``: other things are likely to follow at once."""
+        self._writer.write(data, more=more)
 
     def hold(self, *, held: bool) -> None:
         """Read no more, or go on."""

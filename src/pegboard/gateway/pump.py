@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -77,8 +76,8 @@ class _Pump:
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._waiting: set[str | int] = set()
         self._answered = asyncio.Event()
-        self._calls: dict[str | int, asyncio.Task[bytes]] = {}
-        self._given_up: set[asyncio.Task[bytes]] = set()
+        self._calls: dict[str | int, asyncio.Task[None]] = {}
+        self._given_up: set[asyncio.Task[None]] = set()
         self._early = opening.answered
         self._modern = opening.modern
         wires.switch(self._take, self._balance, opening.rest)
@@ -124,25 +123,24 @@ class _Pump:
         if number in self._calls:
             return False
         self._waiting.add(wanted.number)
-        task = asyncio.get_running_loop().create_task(self._answer(wanted, connection))
-        self._calls[number] = task
-        task.add_done_callback(partial(self._done, wanted.number))
+        self._calls[number] = asyncio.get_running_loop().create_task(self._answer(wanted, connection))
         self._balance()
         return True
 
-    async def _answer(self, wanted: Wanted, connection: Connection | None) -> bytes:
-        return dumped(await self._direct.answer(self._caller, wanted, connection, self._notify)) + b"\n"
-
-    def _done(self, number: str | int, task: asyncio.Task[bytes]) -> None:
-        """Write the answer of a call; one that the client gave up must not be answered any more."""
-        del self._calls[same(number)]
-        if not task.cancelled():
-            self._wires.write(task.result())
-        elif task not in self._given_up:
-            error = {"code": types.CONNECTION_CLOSED, "message": "Connection closed"}
-            self._wires.write(dumped({"jsonrpc": "2.0", "id": number, "error": error}) + b"\n")
-        self._given_up.discard(task)
-        self._settled(number)
+    async def _answer(self, wanted: Wanted, connection: Connection | None) -> None:
+        """Run a call and write its answer; one that the client gave up must not be answered any more."""
+        number, message = same(wanted.number), None
+        try:
+            message = await self._direct.answer(self._caller, wanted, connection, self._notify)
+        finally:
+            task = self._calls.pop(number)
+            if message is None and task not in self._given_up:
+                error = {"code": types.CONNECTION_CLOSED, "message": "Connection closed"}
+                message = {"jsonrpc": "2.0", "id": wanted.number, "error": error}
+            self._given_up.discard(task)
+            if message is not None:
+                self._wires.write(dumped(message) + b"\n", more=bool(self._calls))
+            self._settled(wanted.number)
 
     async def _notify(self, message: dict[str, Any]) -> None:
         self._wires.write(dumped(message) + b"\n")
@@ -153,7 +151,7 @@ class _Pump:
                 task = self._calls.get(same(number))
                 if task is not None:
                     self._given_up.add(task)
-                    task.cancel()
+                    asyncio.get_running_loop().call_soon(task.cancel)  # not before its first step
             case _:
                 pass
 

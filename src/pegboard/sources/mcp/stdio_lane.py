@@ -21,6 +21,7 @@ class StdioLane(Lane):
     def __init__(self, link: Link, child: Child) -> None:
         super().__init__(link)
         self._child = child
+        self._unsent: dict[Pending, bytes] = {}
 
     def route(self, line: bytes) -> bool:
         """Take a line if it belongs to a call of this lane; return whether it does."""
@@ -45,17 +46,32 @@ class StdioLane(Lane):
     async def send(self, pending: Pending, name: str, body: bytes) -> Message:  # noqa: ARG002 - for other lanes
         """Write a request and return the answer; the server is told when nobody waits any more."""
         child = self._child
-        try:
-            child.write(body + b"\n", pending.flight)
-        except anyio.ClosedResourceError:
-            raise GoneError("Connection closed", pending.flight, dead=True) from None
-        pending.flight.sent = True
+        self._unsent[pending] = body + b"\n"
+        if len(self.pending) == 1:
+            self._flush()
+        elif len(self._unsent) == 1:  # with others under way, what comes in this turn of the loop goes out at once
+            asyncio.get_running_loop().call_soon(self._flush)
         try:
             if not child.writable.is_set():
                 await child.writable.wait()
             return await pending.wait()
         except asyncio.CancelledError:
-            if pending.outcome is None:
+            if self._unsent.pop(pending, None) is None and pending.outcome is None:
                 with suppress(anyio.ClosedResourceError):
                     child.write(cancellation(pending.number) + b"\n", None)
             raise
+
+    def _flush(self) -> None:
+        """Write the requests that wait."""
+        if not self._unsent:
+            return
+        waiting, self._unsent = self._unsent, {}
+        *_, last = waiting
+        try:
+            self._child.write(b"".join(waiting.values()), last.flight)
+        except anyio.ClosedResourceError:
+            for pending in waiting:
+                pending.settle(GoneError("Connection closed", pending.flight, dead=True))
+        else:
+            for pending in waiting:
+                pending.flight.sent = True
