@@ -27,7 +27,7 @@ from pegboard.dialects.toolkits import ToolkitsDialect
 from pegboard.errors import ConfigError
 from pegboard.ports import Source, Store
 from pegboard.search.lexical import LexicalRanker
-from pegboard.tokens import OfflineTokenCounter
+from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:
     from pegboard.config.configuration import Configuration
@@ -99,7 +99,8 @@ class Pegboard(Board):
         store = _store(configuration, quickstart=quickstart)
         sources, upstreams = _sources(masker)
         await store.open()
-        board = cls(_parts(store, sources, chosen.absolute().parent), masker=masker, env=variables)
+        counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
+        board = cls(_parts(store, sources, counter, chosen.absolute().parent), masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env = quickstart, upstreams, variables
         watcher: asyncio.Task[None] | None = None
         try:
@@ -113,6 +114,7 @@ class Pegboard(Board):
                 with suppress(asyncio.CancelledError):
                     await watcher
             await board.aclose()
+            counter.rest()
 
     @classmethod
     @contextmanager
@@ -176,12 +178,14 @@ class Pegboard(Board):
         return self._upstreams.states()
 
 
-def _parts(store: Store, sources: tuple[Source, ...], folder: Path | None = None) -> Parts:
+def _parts(
+    store: Store, sources: tuple[Source, ...], counter: OfflineTokenCounter, folder: Path | None = None
+) -> Parts:
     return Parts(
         store=store,
         sources=sources,
         ranker=LexicalRanker(),
-        counter=OfflineTokenCounter(),
+        counter=counter,
         validator=SchemaValidator(),
         dialects=dialects(),
         focus=_FocusRules(folder) if folder is not None else None,
@@ -192,7 +196,7 @@ def trial(upstreams: McpSource, masker: Masker) -> Board:
     """Return a board over servers alone that keeps everything in memory and writes nothing."""
     from pegboard.stores.memory import MemoryStore
 
-    return Board(_parts(MemoryStore(), (upstreams,)), masker=masker, env={})
+    return Board(_parts(MemoryStore(), (upstreams,), OfflineTokenCounter()), masker=masker, env={})
 
 
 class _FocusRules:

@@ -28,9 +28,10 @@ async def surface(session: Session, message: str | None, *, loaded: bool) -> Sur
         session=session.key.session if session.stable else None,
         meta=meta.tools(session, meta.view(session, access, state)),
     )
+    count, budget = session.board.parts.counter.count, access.agent.hint_tokens
     said = replace(
         found,
-        hints=hints(access, session.board.parts.counter.count, budget=access.agent.hint_tokens, state=state),
+        hints=() if session.host.calls_through else hints(access, count, budget=budget, state=state),
         suffix=suffix(access, state) if loaded else "",
         policy=session.board.masker.text(policy.initial(access, state)),
     )
