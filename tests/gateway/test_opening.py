@@ -1,9 +1,12 @@
 """The first answers on stdio come before the SDK is imported, and are those of the SDK."""
 
+import asyncio
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from .clients import ERAS, MODERN, modern_request
@@ -67,3 +70,53 @@ async def test_a_client_that_says_nothing_costs_no_start(config: Path, sent: byt
     """G1: the end of the input is the end."""
     said, err = await answers(await start(config), sent)
     assert (said, err) == ([], "")
+
+
+@pytest.mark.parametrize("method", ["tools/list", "server/discover"])
+async def test_early_answers_over_http_are_those_of_the_sdk(config: Path, method: str) -> None:
+    """G4, G8: the same status, kind and body, whoever answers."""
+    from pegboard.assembly import Pegboard
+    from pegboard.gateway import serving
+
+    body, headers = modern_request(method)
+    async with Pegboard.open(config) as board, serving(board, port=0) as url, httpx2.AsyncClient() as http:
+        early = await http.post(url, json=body, headers=headers)
+        assert (await http.get(url.removesuffix("/mcp") + "/healthz")).status_code == 200  # brings the SDK
+        late = await http.post(url, json=body, headers=headers)
+    assert (early.status_code, early.headers["content-type"]) == (200, "application/json")
+    assert late.headers["content-type"] == early.headers["content-type"]
+    assert early.content == late.content
+
+
+LIST_WITHOUT_THE_SDK = """
+import asyncio, json, sys
+from pegboard import Pegboard
+from pegboard.gateway.access import Door
+from pegboard.gateway.early import Early
+
+async def main(path, body, headers):
+    sent = []
+    async def receive():
+        return {"type": "http.request", "body": body, "more_body": False}
+    async def send(message):
+        sent.append(message)
+    pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    pairs += [(b"host", b"localhost"), (b"content-length", b"%d" % len(body))]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": pairs}
+    async with Pegboard.open(path) as board:
+        await Early(Door(board=board, host="127.0.0.1"))(scope, receive, send)
+    print(sent[0]["status"], [name for name in sys.modules if name in ("mcp", "mcp_types")])
+
+asyncio.run(main(sys.argv[1], sys.argv[2].encode(), json.loads(sys.argv[3])))
+"""
+
+
+async def test_the_first_list_over_http_needs_no_sdk(config: Path) -> None:
+    """G8: importing it takes longer than all the rest of a start."""
+    body, headers = modern_request("tools/list")
+    arguments = [str(config), json.dumps(body), json.dumps(headers)]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", LIST_WITHOUT_THE_SDK, *arguments, stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await process.communicate()
+    assert said.decode().split(maxsplit=1) == ["200", "[]\n"]

@@ -26,44 +26,47 @@ from pegboard.gateway.served import Caller
 from pegboard.gateway.server import Gateway
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
 BODY_LIMIT: Final = 4 * 1024 * 1024
 """How large a request may be, in bytes."""
 
 
-def build_app(
-    gateway: Gateway, *, host: str = "127.0.0.1", agent: str | None = None, session: str | None = None
-) -> ASGIApp:
-    """Return the app; ``agent`` is served at ``/mcp``, ``session`` counts where a request names none."""
-    door = Door(board=gateway.board, host=host, default_agent=agent, default_session=session)
-    manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=BODY_LIMIT)
-    mcp = _Mcp(gateway, door, manager)
+class App:
+    """Serve every request over HTTP while it is running."""
+
+    def __init__(self, door: Door) -> None:
+        gateway = self.gateway = Gateway(door.board)
+        self._manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=BODY_LIMIT)
+        mcp = _Mcp(gateway, door, self._manager)
+        routed = Starlette(
+            routes=[
+                Route("/mcp", mcp),
+                Route("/mcp/{agent:path}", mcp),
+                Route("/healthz", _Health(door)),
+                Route("/metrics", _Measured(gateway, door)),
+                Route("/sessions/{session:path}/end-turn", _EndTurn(gateway, door), methods=["POST"]),
+            ],
+            middleware=[Middleware(Guard, host=door.host)],
+        )
+        self._calling = Calling(routed, gateway, door, Guard(routed, host=door.host))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        await self._calling(scope, receive, send)
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+    async def running(self) -> AsyncGenerator[None]:
+        """Keep transport sessions and subscriptions while the context lasts."""
         started = asyncio.Event()
-        task = asyncio.create_task(_run(manager, started, gateway.closing))
+        task = asyncio.create_task(_run(self._manager, started, self.gateway.closing))
         await started.wait()
-        gateway.start()
+        self.gateway.start()
         try:
             yield
         finally:
-            await gateway.close()
+            await self.gateway.close()
             await task
-
-    routed = Starlette(
-        routes=[
-            Route("/mcp", mcp),
-            Route("/mcp/{agent:path}", mcp),
-            Route("/healthz", _Health(door)),
-            Route("/metrics", _Measured(gateway, door)),
-            Route("/sessions/{session:path}/end-turn", _EndTurn(gateway, door), methods=["POST"]),
-        ],
-        middleware=[Middleware(Guard, host=host)],
-        lifespan=lifespan,
-    )
-    return Calling(routed, gateway, door, Guard(routed, host=host))
 
 
 async def _run(manager: StreamableHTTPSessionManager, started: asyncio.Event, closing: asyncio.Event) -> None:

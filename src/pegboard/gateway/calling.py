@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
-from starlette.datastructures import QueryParams
 
-from pegboard.errors import PegboardError
-from pegboard.gateway.access import Door, Guard, Refusal
+from pegboard.gateway.access import Door, Guard
 from pegboard.gateway.direct import Direct, Wanted
+from pegboard.gateway.heads import Headers, again, caller_of, headers_of, speaks
 from pegboard.gateway.identity import DEFAULT_SESSION
 from pegboard.gateway.messages import Message, dumped, parsed
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from pegboard.gateway.served import Caller
     from pegboard.gateway.server import Gateway
 
-LONGEST: Final = 1024 * 1024
-"""How large a call may be that is taken here, in bytes."""
 WATCH_AFTER: Final = 0.005
 """After how many seconds it is looked whether the client is still there."""
 PING: Final = 15.0
@@ -32,27 +29,12 @@ PING: Final = 15.0
 
 _MODERN: Final = LATEST_MODERN_VERSION.encode()
 _HANDSHAKE: Final = frozenset(version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS)
-_ONCE: Final = frozenset(
-    {
-        b"host",
-        b"origin",
-        b"authorization",
-        b"content-type",
-        b"content-length",
-        b"accept",
-        b"mcp-protocol-version",
-        b"mcp-method",
-        b"mcp-name",
-        b"mcp-session-id",
-    }
-)
 _STREAM: Final = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"connection", b"keep-alive"),
     (b"x-accel-buffering", b"no"),
 ]
-Headers = dict[bytes, bytes]
 Key = tuple[str | None, str | int]
 
 
@@ -69,20 +51,20 @@ class Calling:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        headers = _headers(scope) if scope["type"] == "http" and scope["method"] == "POST" else None
+        headers = headers_of(scope) if scope["type"] == "http" and scope["method"] == "POST" else None
         caller = self._caller(scope, headers) if headers is not None else None
         if headers is None or caller is None:
             await self._app(scope, receive, send)
             return
         first = await receive()
         if first["type"] != "http.request" or first.get("more_body"):
-            await self._app(scope, _again(first, receive), send)
+            await self._app(scope, again(first, receive), send)
             return
         message = parsed(first.get("body", b""))
         found = await self._found(message, headers, caller)
         if found is None:
             self._cancelled(message, caller)
-            await self._app(scope, _again(first, receive), send)
+            await self._app(scope, again(first, receive), send)
             return
         wanted, connection = found
         exchange = _Exchange(receive, send, modern=connection is None, session=caller.transport_session)
@@ -90,29 +72,14 @@ class Calling:
 
     def _caller(self, scope: Scope, headers: Headers) -> Caller | None:
         """Return who calls, or None where that is for the SDK or for a refusal."""
-        path: str = scope["path"]
-        if path != "/mcp" and not path.startswith("/mcp/"):
-            return None
         version, transport = headers.get(b"mcp-protocol-version"), headers.get(b"mcp-session-id")
         if version == _MODERN:
             fits = headers.get(b"mcp-method") == b"tools/call" and b"mcp-name" in headers
         else:
             fits = version in _HANDSHAKE and transport is not None
-        if not fits or not _speaks(headers) or self._gateway.closing.is_set():
+        if not fits or not speaks(headers) or self._gateway.closing.is_set():
             return None
-        host, origin = headers.get(b"host", b""), headers.get(b"origin")
-        if not self._guard.lets_in(host.decode("latin-1"), None if origin is None else origin.decode("latin-1")):
-            return None
-        authorization = headers.get(b"authorization")
-        try:
-            return self._door.caller(
-                None if authorization is None else authorization.decode("latin-1"),
-                path[5:] or None,
-                QueryParams(scope["query_string"]) if scope["query_string"] else {},
-                None if transport is None else transport.decode("latin-1"),
-            )
-        except (Refusal, PegboardError):
-            return None
+        return caller_of(scope, headers, self._door, self._guard)
 
     async def _found(
         self, message: Message | None, headers: Headers, caller: Caller
@@ -251,36 +218,3 @@ class _Exchange:
 
 def _framed(message: Message) -> bytes:
     return b"event: message\r\ndata: " + dumped(message) + b"\r\n\r\n"
-
-
-def _headers(scope: Scope) -> Headers | None:
-    """Return the headers that matter, or None where one is given twice or belongs to an argument."""
-    found: Headers = {}
-    for name, value in scope["headers"]:
-        if name in _ONCE:
-            if name in found:
-                return None
-            found[name] = value
-        elif name.startswith(b"mcp-param-") or name == b"content-encoding":
-            return None
-    return found
-
-
-def _speaks(headers: Headers) -> bool:
-    """Return whether a request is a small one of JSON, and takes JSON and events."""
-    length, accept = headers.get(b"content-length", b""), headers.get(b"accept", b"")
-    if not length.isdigit() or len(length) > 7 or int(length) > LONGEST:
-        return False
-    if headers.get(b"content-type", b"").lower() not in (b"application/json", b"application/json; charset=utf-8"):
-        return False
-    return b"application/json" in accept and b"text/event-stream" in accept
-
-
-def _again(first: Any, receive: Receive) -> Receive:
-    """Return what receives a message that was received already, then the rest."""
-    waiting = [first]
-
-    async def replay() -> Any:
-        return waiting.pop() if waiting else await receive()
-
-    return replay

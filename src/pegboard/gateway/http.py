@@ -11,11 +11,10 @@ from collections.abc import AsyncGenerator, Callable, Generator
 import uvicorn
 
 from pegboard.errors import PegboardError, UsageError
-from pegboard.gateway.access import chosen_agent, require_tokens
-from pegboard.gateway.app import build_app
+from pegboard.gateway.access import Door, chosen_agent, require_tokens
+from pegboard.gateway.early import Early
 from pegboard.gateway.logs import quiet
 from pegboard.gateway.served import Served
-from pegboard.gateway.server import Gateway
 from pegboard.gateway.stopping import stopping
 
 HOST = "127.0.0.1"
@@ -48,8 +47,7 @@ async def serving(
     require_tokens(board, host)
     chosen_agent(board, agent)
     listening = bind(host, port)
-    gateway = Gateway(board)
-    app = build_app(gateway, host=host, agent=agent, session=session)
+    app = Early(Door(board=board, host=host, default_agent=agent, default_session=session))
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
         server_header=False,
@@ -65,12 +63,12 @@ async def serving(
         yield url_of(host, listening.getsockname()[1])
     finally:
         server.should_exit = True
-        await asyncio.shield(_stopped(gateway, task))
+        await asyncio.shield(_stopped(app, task))
         listening.close()
 
 
-async def _stopped(gateway: Gateway, task: asyncio.Task[None]) -> None:
-    await gateway.close(grace=GRACE)
+async def _stopped(app: Early, task: asyncio.Task[None]) -> None:
+    await app.close(grace=GRACE)
     await task
 
 

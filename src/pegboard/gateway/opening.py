@@ -113,15 +113,15 @@ class Opening:
         session = meta.get(SESSION_KEY, self.caller.session or DEFAULT_SESSION)
         if label_problem(session):
             return None
+        result: Message = {"cacheScope": "private" if self.board.configuration.tokens else "public"}
+        about: Message = {}
         if method == "tools/list":
-            result = await self._list(session, modern=True)
+            result |= {"resultType": "complete", **await self._list(session, modern=True)}
         else:
-            said = await self._instructions(modern=True)
-            result = {"supportedVersions": [MODERN], "capabilities": capabilities(), "instructions": said}
+            about["instructions"] = await self._instructions(modern=True)
+            result |= {"capabilities": capabilities(), "resultType": "complete", "supportedVersions": [MODERN]}
         self.modern = True
-        scope = "private" if self.board.configuration.tokens else "public"
-        stamp = {SERVER: server_info()}
-        return {**result, "ttlMs": TTL_MS, "cacheScope": scope, "resultType": "complete", "_meta": stamp}
+        return {**result, "ttlMs": TTL_MS, "_meta": {SERVER: server_info()}, **about}  # in the SDK's order
 
     async def _list(self, session_id: str, *, modern: bool) -> Message:
         session = await self._session(session_id, modern=modern)
@@ -166,7 +166,7 @@ def server_info() -> Message:
     """Return who answers."""
     from pegboard import __version__
 
-    return {"name": "pegboard", "version": __version__, "title": "Pegboard"}
+    return {"name": "pegboard", "title": "Pegboard", "version": __version__}
 
 
 def load() -> None:
