@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pegboard.core.permissions import Access
     from pegboard.core.sessions import State
     from pegboard.core.surfaces import Out
-    from pegboard.ports import Progress, SessionKey, Source
+    from pegboard.ports import Client, Progress, SessionKey, Source
 
 MOST: Final = 4096
 """How many states, and how many calls, are remembered."""
@@ -29,9 +29,10 @@ MOST: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
-    """Hold the way back to whoever calls: who takes reports of progress, and the request's ``_meta``."""
+    """Hold the way back to whoever calls: who takes progress, who can be asked, and the request's ``_meta``."""
 
     progress: Progress | None = None
+    client: Client | None = None
     meta: JsonObject = EMPTY
 
 

@@ -157,6 +157,7 @@ async def _execute(session: Session, route: Route, arguments: JsonObject, channe
         session=key.session,
         scope=route.scope,
         progress=channel.progress,
+        client=channel.client,
         meta=channel.meta,
     )
     try:

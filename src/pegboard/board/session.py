@@ -37,7 +37,7 @@ from pegboard.core.transitions import apply
 from pegboard.dialects.names import Dialect, Found, Search, View
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import StoreError, UsageError
-from pegboard.ports import Progress, SessionKey
+from pegboard.ports import Client, Progress, SessionKey
 
 if TYPE_CHECKING:
     from pegboard.board.board import Board
@@ -358,10 +358,14 @@ class Session:
         *,
         progress: Progress | None = None,
         request_meta: JsonObject | None = None,
+        client: Client | None = None,
     ) -> CallAnswer:
-        """Call a tool or a meta-tool as the model does; refusals are answers, not exceptions."""
+        """Call a tool or a meta-tool as the model does; refusals are answers, not exceptions.
+
+        ``client`` takes what an upstream asks and says during the call; without one it is refused.
+        """
         given: JsonObject = arguments if arguments is not None else {}
-        channel = Channel(progress=progress, meta=request_meta or EMPTY)
+        channel = Channel(progress=progress, client=client, meta=request_meta or EMPTY)
         access = await self.access()
         tool = meta.find(self, access, name)
         if tool is not None:

@@ -12,12 +12,14 @@ from mcp import Client, MCPError
 from pydantic import ValidationError
 
 from pegboard.core.naming import one_line
-from pegboard.core.tools import JsonObject
+from pegboard.core.tools import EMPTY, JsonObject
 from pegboard.ports import Progress
 from pegboard.sources.mcp.http import BROKEN, SESSION, UNREACHED
 from pegboard.sources.mcp.lane import DetourError
 from pegboard.sources.mcp.link import FLIGHT, NO_MESSAGE, Flight, GoneError, InvalidAnswerError, Link
 from pegboard.sources.mcp.opening import status_of
+from pegboard.sources.mcp.rounds import settled
+from pegboard.sources.mcp.talk import Call
 
 T = TypeVar("T")
 
@@ -52,8 +54,9 @@ async def call_tool(
     arguments: JsonObject,
     meta: Mapping[str, Any] | None,
     progress: Progress | None,
+    call: Call,
 ) -> dict[str, Any]:
-    """Return the raw result of a tool.
+    """Return the raw result of a tool; what the server asks and says meanwhile is passed on to its client.
 
     Not ``Client.call_tool``: that lists every tool once more for one it has not listed, and makes an
     error of structured content that does not fit the output schema. Raises ``GoneError``,
@@ -62,11 +65,16 @@ async def call_tool(
     raw: dict[str, Any] | None = None
     if link.lane is not None and link.lane.takes(name):
         with suppress(DetourError):
-            raw = await link.lane.call(name, arguments, meta, progress)
+            raw = await link.lane.call(name, arguments, meta, progress, call)
     if raw is None:
         raw = await _call_by_sdk(client, link, name, arguments, meta, progress)
     if raw.get("resultType") == "input_required":
-        raise InvalidAnswerError("it asks for input that cannot be passed on")
+
+        async def again(more: JsonObject) -> dict[str, Any]:
+            return await _call_by_sdk(client, link, name, arguments, meta, progress, more)
+
+        raw = await settled(raw, call, again)
+    await call.settle()
     content: object = raw.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in cast("list[Any]", content)):
         raise InvalidAnswerError("its result has no list of content blocks")
@@ -80,12 +88,11 @@ async def _call_by_sdk(
     arguments: JsonObject,
     meta: Mapping[str, Any] | None,
     progress: Progress | None,
+    more: JsonObject = EMPTY,
 ) -> dict[str, Any]:
-    request = types.CallToolRequest(
-        params=types.CallToolRequestParams(
-            name=name, arguments=dict(arguments), _meta=cast("types.RequestParamsMeta | None", meta)
-        )
-    )
+    about = {"_meta": dict(meta)} if meta else {}
+    params = {"name": name, "arguments": dict(arguments), **more, **about}
+    request = types.Request[dict[str, Any], str](method="tools/call", params=params)
     ordered = None if progress is None else InOrder(progress)
 
     async def send() -> Any:

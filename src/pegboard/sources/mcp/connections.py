@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,7 +30,7 @@ _LISTEN_AGAIN = (1.0, 2.0, 5.0, 10.0, 30.0)
 class Settings:
     """Hold what all connections of one source share; times are in seconds.
 
-    ``lanes``: calls go around the SDK where they can.
+    ``lanes``: calls go around the SDK where they can. ``asks``: servers may ask the clients of calls.
     """
 
     mask: Callable[[str], str]
@@ -39,6 +39,7 @@ class Settings:
     spawns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
     monotonic: Callable[[], float] = time.monotonic
     lanes: bool = True
+    asks: bool = True
     handshake_only: set[str] = field(default_factory=set[str])
 
 
@@ -62,6 +63,8 @@ class Connection:
         self.fingerprint = fingerprint
         self.in_flight = 0
         self.used = settings.monotonic()
+        self.one_at_a_time = False
+        self._turn = asyncio.Lock()
         self._settings = settings
         self._changed = changed
         self._live: Live | None = None
@@ -160,17 +163,18 @@ class Connection:
 
     async def _own(self, link: Link, ready: asyncio.Future[Live | Fault], *, legacy: bool) -> None:
         """Open the connection, keep it until it ends or is closed, and leave nothing behind."""
-        from pegboard.sources.mcp.opening import open_client, reason_of
+        from pegboard.sources.mcp.opening import begin_talk, open_client, reason_of
 
         limit = self._settings.start_timeout
         fault: Fault | None = None
         try:
             async with AsyncExitStack() as stack:
-                client = open_client(self.spec, link, legacy=legacy, on_changed=self._changed)
+                client = open_client(self.spec, link, legacy=legacy, on_changed=self._changed, asks=self._settings.asks)
                 async with asyncio.timeout(limit):
                     await stack.enter_async_context(client)
                 link.version = client.protocol_version
                 link.up = True
+                begin_talk(client, link, self._serialise)
                 if link.lane is not None and self._settings.lanes:
                     link.lane.open()
                 ready.set_result(Live(client, link))
@@ -181,6 +185,7 @@ class Connection:
             fault = start_fault(link, *reason_of(error, self.spec), self._settings.mask)
         finally:
             link.close(fault.reason if fault else "it was stopped")
+            link.talk.close()
             link.ended.set()
         if not link.stopped and fault is None:
             fault = start_fault(link, link.exit or link.reason, "", self._settings.mask)
@@ -241,6 +246,18 @@ class Connection:
             await asyncio.sleep(_LISTEN_AGAIN[min(lost, len(_LISTEN_AGAIN) - 1)])
             lost += 1
 
+    def _serialise(self) -> None:
+        """Make one call at a time from now on: the server asks, and nothing says which call it asks for (G9)."""
+        self.one_at_a_time = True
+
+    @asynccontextmanager
+    async def alone(self, live: Live) -> AsyncGenerator[None]:
+        """Wait until no other call is under way, in the order in which calls came."""
+        async with self._turn:
+            while live.link.talk.calls and live.link.alive():
+                await live.link.talk.drained.wait()
+            yield
+
     async def while_used(self, work: Awaitable[Any]) -> Any:
         """Await a request, counted as use."""
         self.in_flight += 1
@@ -290,6 +307,7 @@ class Connection:
             "era": link.version if link and live else "",
             "pid": link.pid if link and live else None,
             "in_flight": self.in_flight,
+            "one_at_a_time": self.one_at_a_time,
             "last_error": self._fault.text if self._fault else "",
             "started_at": self._started_at if live else None,
             "dropped": dict(link.dropped) if link else {},

@@ -175,10 +175,8 @@ class _Call:
         if message is not None and plain(message):
             self.pending.settle(message)
             return
-        if message is not None and message.get("method") == "notifications/progress":
-            params: object = message.get("params")
-            if self._lane.report(params):
-                return
+        if message is not None and "method" in message and self._lane.notified(message, self.pending.call):
+            return
         try:
             read = by_model(data.decode("utf-8", errors="replace"))
         except ValidationError:
@@ -187,7 +185,7 @@ class _Call:
         answer = as_answer(read)
         if answer is not None:
             self.pending.settle(answer)
-        else:
+        elif not self._lane.link.talk.takes(read, self.pending.call):
             self._lane.inject(SessionMessage(read))
 
     def answered(self, answer: Answer) -> None:

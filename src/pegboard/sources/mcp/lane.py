@@ -22,6 +22,7 @@ from pydantic_core import from_json, to_json
 from pegboard.core.tools import JsonObject
 from pegboard.ports import Progress
 from pegboard.sources.mcp.link import Flight, GoneError, Link
+from pegboard.sources.mcp.talk import MESSAGE, Call, Thunk
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -36,16 +37,18 @@ class DetourError(Exception):
 
 
 class Pending:
-    """Hold one call under way: its reports of progress and its outcome, in the order of arrival."""
+    """Hold one call under way: what the server says meanwhile and its outcome, in the order of arrival."""
 
-    __slots__ = ("_progress", "_reports", "_wake", "flight", "number", "outcome")
+    __slots__ = ("_progress", "_reports", "_wake", "call", "flight", "number", "outcome")
 
-    def __init__(self, number: int, progress: Progress | None) -> None:
+    def __init__(self, number: int, progress: Progress | None, call: Call) -> None:
         self.number = number
+        self.call = call
+        call.note = self.note
         self.flight = Flight()
         self.outcome: Message | Exception | None = None
         self._progress = progress
-        self._reports: deque[tuple[float, float | None, str | None]] = deque()
+        self._reports: deque[tuple[float, float | None, str | None] | Thunk] = deque()
         self._wake: asyncio.Future[None] | None = None
 
     def settle(self, outcome: Message | Exception) -> None:
@@ -65,15 +68,23 @@ class Pending:
         self._reports.append((float(progress), whole, message if isinstance(message, str) else None))
         self._ring()
 
+    def note(self, what: Thunk) -> bool:
+        """Take what is to be passed on before the answer; return whether there is still time."""
+        if self.outcome is not None:
+            return False
+        self._reports.append(what)
+        self._ring()
+        return True
+
     def _ring(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
     async def wait(self) -> Message:
-        """Pass on progress as it comes, then return the answer, or raise what ended the call."""
+        """Pass on what is said as it comes, then return the answer, or raise what ended the call."""
         while True:
             while self._reports:
-                await self._pass_on(*self._reports.popleft())
+                await self._pass_on(self._reports.popleft())
             if isinstance(self.outcome, Exception):
                 raise self.outcome
             if self.outcome is not None:
@@ -81,12 +92,14 @@ class Pending:
             self._wake = asyncio.get_running_loop().create_future()
             await self._wake
 
-    async def _pass_on(self, progress: float, total: float | None, message: str | None) -> None:
-        assert self._progress is not None
+    async def _pass_on(self, report: tuple[float, float | None, str | None] | Thunk) -> None:
         try:
-            await self._progress(progress, total, message)
+            if callable(report):
+                await report()
+            elif self._progress is not None:
+                await self._progress(*report)
         except Exception:
-            log.exception("passing on progress failed")
+            log.exception("passing on what a server said failed")
 
 
 class Lane:
@@ -118,16 +131,17 @@ class Lane:
         return self.is_open and name not in self.by_sdk and get_current_span() is INVALID_SPAN
 
     async def call(
-        self, name: str, arguments: JsonObject, meta: JsonObject | None, progress: Progress | None
+        self, name: str, arguments: JsonObject, meta: JsonObject | None, progress: Progress | None, call: Call
     ) -> Message:
         """Return the raw result; raises ``DetourError``, ``GoneError``, ``InvalidAnswerError``, ``MCPError``."""
-        pending = Pending(next(self._numbers), progress)
+        pending = Pending(next(self._numbers), progress, call)
         body = self._request(pending.number, name, arguments, meta, reports=progress is not None)
         self.pending[pending.number] = pending
         try:
             message = await self.send(pending, name, body)
         finally:
             del self.pending[pending.number]
+            call.note = None
         return result_in(message)
 
     async def send(self, pending: Pending, name: str, body: bytes) -> Message:
@@ -148,6 +162,16 @@ class Lane:
             return to_json(request, inf_nan_mode="null")
         except ValueError:
             raise DetourError from None
+
+    def notified(self, message: Message, call: Call | None = None) -> bool:
+        """Pass a notification to the call that it belongs to; return whether there is one."""
+        match message["method"]:
+            case "notifications/progress":
+                return self.report(message.get("params"))
+            case method if method == MESSAGE:
+                return self.link.talk.said(MESSAGE, message.get("params"), call)
+            case _:
+                return False
 
     def report(self, params: object) -> bool:
         """Pass progress to the call that it belongs to; return whether there is one."""

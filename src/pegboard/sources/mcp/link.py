@@ -32,6 +32,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from pegboard.core.naming import one_line
+from pegboard.sources.mcp.talk import Talk
 
 if TYPE_CHECKING:
     from pegboard.sources.mcp.lane import Lane
@@ -92,7 +93,8 @@ class Link:
     it has been stopped; ``reason`` says why. ``subscribed`` is set once no change can be missed.
     ``heard`` tells whether anything valid ever came. ``lane`` takes calls around the SDK once the
     connection is up; ``envelope`` is what the SDK says of this client with every request of the 2026 era.
-    ``session_id`` and ``initialized`` are those of the handshake era over HTTP.
+    ``session_id`` and ``initialized`` are those of the handshake era over HTTP. ``talk`` takes what
+    the server asks and says.
     """
 
     def __init__(self, name: str) -> None:
@@ -117,6 +119,7 @@ class Link:
         self.envelope: dict[str, Any] = {}
         self.session_id = ""
         self.initialized = False
+        self.talk = Talk(name)
 
     def close(self, reason: str) -> None:
         """End the connection; the first reason stands."""
@@ -175,14 +178,17 @@ class Reader:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            item = await self._inner.__anext__()
-        except (StopAsyncIteration, anyio.ClosedResourceError, anyio.EndOfStream):
-            self._link.close("it closed the connection")
-            raise
-        if isinstance(item, SessionMessage):
-            self._see(item.message)
-        return cast("SessionMessage | Exception", item)
+        while True:
+            try:
+                item = await self._inner.__anext__()
+            except (StopAsyncIteration, anyio.ClosedResourceError, anyio.EndOfStream):
+                self._link.close("it closed the connection")
+                raise
+            if isinstance(item, SessionMessage):
+                self._see(item.message)
+                if self._link.talk.takes(item.message):
+                    continue
+            return cast("SessionMessage | Exception", item)
 
     def _see(self, message: Any) -> None:
         self._link.heard = True
@@ -257,6 +263,11 @@ class Tap:
 
     async def __aenter__(self) -> Streams:
         read, write = await self._transport.__aenter__()
+
+        async def answer(message: JSONRPCResponse | JSONRPCError) -> None:
+            await write.send(SessionMessage(message))
+
+        self._link.talk.write = answer
         return Reader(read, self._link), Writer(write, self._link)
 
     async def __aexit__(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Any, cast
 
 import httpx2
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client import Transport
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.core.naming import one_line
 from pegboard.core.specs import ServerSpec
@@ -17,14 +20,21 @@ from pegboard.sources.mcp.http import MARK, STATUS, describe, http_transport
 from pegboard.sources.mcp.link import Link, Tap
 from pegboard.sources.mcp.stdio import StdioTransport
 
+_SAMPLING = types.SamplingCapability(context=types.SamplingContextCapability(), tools=types.SamplingToolsCapability())
+_LEVEL_WITHIN = 5.0
+"""How long a server may take to note which log messages are wanted, in seconds."""
 
-def open_client(spec: ServerSpec, link: Link, *, legacy: bool, on_changed: Callable[[], None]) -> Client:
-    """Return a client that is yet to be entered."""
+
+def open_client(
+    spec: ServerSpec, link: Link, *, legacy: bool, on_changed: Callable[[], None], asks: bool = True
+) -> Client:
+    """Return a client that is yet to be entered; with ``asks`` it says that the server may ask it (G9)."""
 
     async def notified(message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             on_changed()
 
+    callback: Any = _never if asks else None  # the SDK declares what there is a callback for
     transport = http_transport(spec, link) if spec.url else cast("Transport", StdioTransport(spec, link))
     return Client(
         cast("Transport", Tap(transport, link)),
@@ -32,7 +42,32 @@ def open_client(spec: ServerSpec, link: Link, *, legacy: bool, on_changed: Calla
         message_handler=cast("Callable[[Any], Awaitable[None]]", notified),  # type: ignore[arg-type]
         client_info=types.Implementation(name="pegboard", version=_version()),
         cache=None,  # manifests are kept by whoever asked
+        elicitation_callback=callback,
+        sampling_callback=callback,
+        sampling_capabilities=_SAMPLING,
+        list_roots_callback=callback,
     )
+
+
+async def _never(*_: Any) -> types.ErrorData:
+    """Refuse: what a server asks is taken before the SDK sees it (:mod:`.talk`)."""
+    return types.ErrorData(code=types.INVALID_REQUEST, message="There is nobody to ask.")
+
+
+def begin_talk(client: Client, link: Link, ambiguous: Callable[[], None]) -> None:
+    """Take what the server asks and says, now that its era and what it can do are known."""
+    talk = link.talk
+    talk.modern = link.version in MODERN_PROTOCOL_VERSIONS
+    talk.logs = client.server_capabilities.logging is not None
+    talk.ambiguous = ambiguous
+
+    async def set_level(level: str) -> None:
+        request = types.Request[dict[str, Any], str](method="logging/setLevel", params={"level": level})
+        with suppress(MCPError, RuntimeError, TimeoutError):
+            async with asyncio.timeout(_LEVEL_WITHIN):
+                await client.session.send_request(request, types.EmptyResult)
+
+    talk.set_level = set_level
 
 
 def _version() -> str:

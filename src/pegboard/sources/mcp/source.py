@@ -23,6 +23,8 @@ from pegboard.sources.mcp.faults import Fault
 if TYPE_CHECKING:
     from mcp import MCPError
 
+    from pegboard.sources.mcp.talk import Call
+
 _SPARE = ""  # the scope of a connection that has only been asked for its tools
 
 log = logging.getLogger("pegboard.sources.mcp")
@@ -36,6 +38,7 @@ class McpSource:
 
     ``mask`` takes secrets out of what is said of a server. At most ``spawns`` servers start at once,
     each within ``start_timeout`` seconds; one that nobody used for ``idle_after`` seconds is stopped.
+    Without ``asks`` servers are told that they can ask nothing, as by a client that has no answers.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class McpSource:
         spawns: int = 4,
         start_timeout: float = 30.0,
         idle_after: float | None = None,
+        asks: bool = True,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = Settings(
@@ -53,6 +57,7 @@ class McpSource:
             idle_after=idle_after,
             spawns=asyncio.Semaphore(spawns),
             monotonic=monotonic,
+            asks=asks,
         )
         self._pool: dict[Key, Connection] = {}
         self._callbacks: list[Callable[[str], None]] = []
@@ -127,33 +132,61 @@ class McpSource:
         async def work(live: Live) -> CallResult:
             from pegboard.sources.mcp.asking import call_tool
 
-            meta = meta_for_upstream(context.meta)
-            return result_of(await call_tool(live.client, live.link, tool.name, arguments, meta, context.progress))
+            client, meta, talk = context.client, meta_for_upstream(context.meta), live.link.talk
+            talk.begin(call)
+            try:
+                if client is not None:
+                    meta = talk.meta(client, meta)
+                    await talk.tell_level(client)
+                raw = await call_tool(live.client, live.link, tool.name, arguments, meta, context.progress, call)
+            finally:
+                talk.end(call)
+            return result_of(raw)
 
+        from pegboard.sources.mcp.talk import Call
+
+        call = Call(context.client)
         repeatable = tool.read_only or tool.annotations.get("idempotentHint") is True
-        return await self._with_retry(connection, server, tool.name, work, repeatable=repeatable)
+        return await self._with_retry(connection, server, tool.name, work, repeatable=repeatable, call=call)
 
     async def _with_retry(
-        self, connection: Connection, spec: ServerSpec, what: str, work: Work, *, repeatable: bool
+        self,
+        connection: Connection,
+        spec: ServerSpec,
+        what: str,
+        work: Work,
+        *,
+        repeatable: bool,
+        call: Call | None = None,
     ) -> Any:
         """Do the work; once more on a new connection where the first try cannot have done anything."""
         live = await connection.up()
         from pegboard.sources.mcp.link import GoneError
 
         try:
-            return await self._once(connection, live, spec, what, work)
+            return await self._once(connection, live, spec, what, work, call)
         except GoneError as gone:
             how = await connection.lost(live, gone.reason, dead=gone.dead)
             if gone.sent and not repeatable:
                 raise _went_away(spec, what, how) from None
         live = await connection.up()
         try:
-            return await self._once(connection, live, spec, what, work)
+            return await self._once(connection, live, spec, what, work, call)
         except GoneError as gone:
             how = await connection.lost(live, gone.reason, dead=gone.dead)
             raise _went_away(spec, what, how) from None
 
-    async def _once(self, connection: Connection, live: Live, spec: ServerSpec, what: str, work: Work) -> Any:
+    async def _once(
+        self, connection: Connection, live: Live, spec: ServerSpec, what: str, work: Work, call: Call | None
+    ) -> Any:
+        if call is None or not connection.one_at_a_time:
+            return await self._limited(connection, live, spec, what, work, call)
+        async with connection.alone(live):
+            return await self._limited(connection, live, spec, what, work, call)
+
+    async def _limited(
+        self, connection: Connection, live: Live, spec: ServerSpec, what: str, work: Work, call: Call | None
+    ) -> Any:
         from mcp import MCPError
 
         from pegboard.sources.mcp.link import InvalidAnswerError
@@ -161,6 +194,8 @@ class McpSource:
 
         mask = self._settings.mask
         limit = asyncio.timeout(spec.timeout)
+        if call is not None:
+            call.limit = limit
         try:
             async with limit:
                 answer = await connection.while_used(work(live))
@@ -249,7 +284,7 @@ class McpSource:
     def states(self) -> list[dict[str, Any]]:
         """Return one record per connection.
 
-        ``name, scope, state, era, pid, in_flight, tools, dropped, last_error, started_at``: ``state``
+        ``name, scope, state, era, pid, in_flight, one_at_a_time, tools, dropped, last_error, started_at``: ``state``
         is idle, starting, up, down or backing_off; ``tools`` is how many were listed last,
         ``dropped`` which were left out and why; ``started_at`` is in seconds since the epoch.
         """

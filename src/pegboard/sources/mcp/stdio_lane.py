@@ -28,7 +28,7 @@ class StdioLane(Lane):
         if not self.pending or (message := parsed(line)) is None:
             return False
         if "method" in message:
-            return message["method"] == "notifications/progress" and self.report(message.get("params"))
+            return self.notified(message)
         pending = self.find(message.get("id"))
         if pending is None:
             return False
