@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from mcp.shared.dispatcher import coerce_request_id
@@ -61,6 +62,10 @@ class Calling:
             await self._app(scope, again(first, receive), send)
             return
         message = parsed(first.get("body", b""))
+        if self._gateway.asks.open and self._gateway.asks.answered(message, caller.transport_session):
+            await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
+            await send({"type": "http.response.body", "body": b""})
+            return
         found = await self._found(message, headers, caller)
         if found is None:
             self._cancelled(message, caller)
@@ -122,7 +127,7 @@ class Calling:
         exchange.watch()
         message: Message | None = None
         try:
-            message = await self._direct.answer(caller, wanted, connection, exchange.notify)
+            message = await self._direct.answer(caller, wanted, connection, exchange.notify, exchange.when_gone)
         except asyncio.CancelledError:
             if not exchange.given_up:
                 raise
@@ -145,10 +150,17 @@ class _Exchange:
         self._task = asyncio.current_task()
         self._timer: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
+        self._leavers: list[Callable[[], object]] = []
 
     def watch(self) -> None:
         """Look after a call that takes longer."""
         self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start)
+
+    def when_gone(self, left: Callable[[], object]) -> None:
+        """Call back once the client is gone."""
+        self._leavers.append(left)
+        if self._gone:
+            left()
 
     def give_up(self) -> None:
         """End the call: nobody waits for its answer."""
@@ -166,6 +178,8 @@ class _Exchange:
             while not (await asyncio.wait({gone}, timeout=PING))[0]:
                 await self._event(b": ping\r\n\r\n")
             self._gone = True
+            for left in self._leavers:
+                left()
             if self._modern:
                 self.give_up()
         finally:

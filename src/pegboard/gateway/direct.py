@@ -16,6 +16,8 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from opentelemetry import trace
 from pydantic import ValidationError
 
+from pegboard.core.tools import JsonObject
+from pegboard.gateway.asking import Notify, WhenGone
 from pegboard.gateway.identity import request_of
 from pegboard.gateway.messages import Message, dumped
 from pegboard.gateway.opening import CAPABILITIES, CLIENT, SERVER, VERSION
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
 
     from pegboard.gateway.served import Caller
     from pegboard.gateway.server import Gateway
-
-Notify = Callable[[Message], Awaitable[None]]
-"""Send a notification that belongs to the call."""
 
 _ENVELOPE: Final = frozenset({VERSION, CAPABILITIES, CLIENT})
 _RESERVED: Final = ("io.modelcontextprotocol/", "io.modelcontextprotocol.")
@@ -114,13 +113,25 @@ class Direct:
             self._look_at = now + 1
         return self._traced
 
-    async def answer(self, caller: Caller, wanted: Wanted, connection: Connection | None, notify: Notify) -> Message:
+    async def answer(
+        self,
+        caller: Caller,
+        wanted: Wanted,
+        connection: Connection | None,
+        notify: Notify,
+        when_gone: WhenGone | None = None,
+    ) -> Message:
         """Return the whole answer to a call; ``connection`` is that of the handshake era.
 
         What it comes to is decided where the SDK's handler decides it: in the gateway.
         """
         self.gateway.metrics.routed("direct")
         modern = connection is None
+        transport = caller.transport_session
+
+        async def ask(method: str, params: JsonObject) -> JsonObject:
+            return await self.gateway.asks.ask(transport, notify, when_gone, method, params)
+
         version = LATEST_MODERN_VERSION if connection is None else connection.protocol_version
         try:
             request = request_of(caller, version, wanted.params)
@@ -131,11 +142,14 @@ class Direct:
                 connection=connection,
                 progress=_progress(wanted.token, notify) if wanted.token is not None else None,
                 tell=lambda: notify({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}),
+                notify=notify,
+                ask=ask,
+                params=wanted.params,
             )
         except Exception as error:
             return refusal(wanted.number, self.gateway.fault(error, "tools/call"))
         if modern:
-            result["resultType"] = "complete"
+            result.setdefault("resultType", "complete")
             result["_meta"] = {**self._stamp, **result.get("_meta", _NONE)}
         return {"jsonrpc": "2.0", "id": wanted.number, "result": result}
 

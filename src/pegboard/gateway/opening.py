@@ -159,7 +159,7 @@ def _named(value: object) -> bool:
 
 def capabilities() -> Message:
     """Return what the gateway says that it can."""
-    return {"tools": {"listChanged": True}}
+    return {"logging": {}, "tools": {"listChanged": True}}
 
 
 def server_info() -> Message:

@@ -16,6 +16,7 @@ import mcp_types as types
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 
+from pegboard.gateway import asking
 from pegboard.gateway.direct import Direct, Wanted
 from pegboard.gateway.messages import dumped, parsed
 from pegboard.gateway.opening import VERSION
@@ -38,6 +39,7 @@ MOST_AT_ONCE: Final = 1024
 LAST_ANSWERS: Final = 2.0
 """How long requests may still be answered after the input has ended, in seconds."""
 _ENDLESS: Final = "subscriptions/listen"
+PREFIX: Final = asking.PREFIX.encode()
 
 
 async def serve(board: Served, wires: Wires, opening: Opening, stop: asyncio.Event) -> None:
@@ -104,6 +106,8 @@ class _Pump:
     def _take(self, line: bytes | None) -> None:
         if line is not None and self._modern is not None:
             if b'"tools/call"' in line and self._called(line):
+                return
+            if self._gateway.asks.open and PREFIX in line and self._gateway.asks.answered(parsed(line), None):
                 return
             if self._calls and b'"notifications/cancelled"' in line:
                 self._cancelled(parsed(line))

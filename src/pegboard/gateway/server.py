@@ -18,8 +18,11 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    EmptyResult,
+    InputRequiredResult,
     ListToolsResult,
     PaginatedRequestParams,
+    SetLevelRequestParams,
     ToolListChangedNotification,
 )
 from pydantic import ValidationError
@@ -30,12 +33,16 @@ from pegboard.core.calls import find_called
 from pegboard.core.delivery import GATEWAY, GATEWAY_HANDSHAKE
 from pegboard.errors import PegboardError
 from pegboard.gateway import wire
+from pegboard.gateway.asking import Ask, Asks, HandshakeClient, Notify
 from pegboard.gateway.changes import CALLING, Changes, Tell
 from pegboard.gateway.connections import Connections, connection_of
 from pegboard.gateway.identity import DEFAULT_SESSION, Request, request_of
+from pegboard.gateway.levels import heard
 from pegboard.gateway.metrics import Metrics
 from pegboard.gateway.opening import TTL_MS
 from pegboard.gateway.served import CALLER, Caller, Served
+from pegboard.gateway.suspended import ModernClient, Owner, Suspended
+from pegboard.gateway.through import asker, notifier
 from pegboard.gateway.turns import Turns
 
 if TYPE_CHECKING:
@@ -45,7 +52,7 @@ if TYPE_CHECKING:
 
     from pegboard.board import Session
     from pegboard.core.tools import Tool
-    from pegboard.ports import Progress
+    from pegboard.ports import Client, Progress
 
 _logger = logging.getLogger("mcp.pegboard")
 _SESSIONS: Final = 1024
@@ -74,6 +81,8 @@ class Gateway:
         self.closing = asyncio.Event()
         self.connections = Connections()
         self.metrics = Metrics(board)
+        self.asks = Asks()
+        self.suspended = Suspended(self.asks)
         self._offs: list[Callable[[], None]] = []
         self._sessions: dict[tuple[str, str, str, bool], Session] = {}
         self._headed: dict[str, tuple[Tool, bool]] = {}
@@ -90,6 +99,7 @@ class Gateway:
             on_call_tool=self._call_tool,
             on_subscriptions_listen=self.changes.listen,
         )
+        self.server.add_request_handler("logging/setLevel", SetLevelRequestParams, self._set_level)
         self.server.middleware.append(self._around)
 
     def start(self) -> None:
@@ -104,6 +114,7 @@ class Gateway:
         for off in self._offs:
             off()
         self._offs.clear()
+        await self.suspended.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await self.turns.idle.wait()
@@ -165,13 +176,20 @@ class Gateway:
         _RAW.get()["tools"] = tools
         return ListToolsResult(tools=[])
 
-    async def _call_tool(self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
+    async def _set_level(self, ctx: ServerRequestContext[Any, Any], params: SetLevelRequestParams) -> EmptyResult:
+        heard(connection_of(ctx.session)).choose(params.level)
+        return EmptyResult()
+
+    async def _call_tool(
+        self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
         self.metrics.routed("sdk")
         request = request_of(CALLER.get(), ctx.protocol_version, ctx.params)
 
         async def tell() -> None:
             await ctx.session.send_notification(ToolListChangedNotification(), related_request_id=ctx.request_id)
 
+        notify = notifier(ctx)
         wanted = "progress_token" in (ctx.meta or {})
         raw = await self.call(
             request,
@@ -180,8 +198,13 @@ class Gateway:
             connection=None if request.modern else connection_of(ctx.session),
             progress=ctx.session.report_progress if wanted else None,
             tell=tell,
+            notify=notify,
+            ask=asker(ctx),
+            params=ctx.params or {},
         )
         _RAW.get().update(raw)
+        if raw.get("resultType") == "input_required":
+            return InputRequiredResult(request_state=raw["requestState"])
         return CallToolResult(content=[])
 
     async def call(
@@ -193,28 +216,66 @@ class Gateway:
         connection: Connection | None,
         progress: Progress | None,
         tell: Tell,
+        notify: Notify,
+        ask: Ask,
+        params: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Return the raw result of a call; raises ``MCPError`` where there is no such tool.
+        """Return the raw result of a call, or what its client is asked; raises ``MCPError`` for an unknown tool.
 
-        ``connection`` is that of the handshake era; ``tell`` says on it that its list has changed.
+        ``connection`` is that of the handshake era; ``tell`` says on it that its list has changed. On the
+        stream of the call ``notify`` sends a notification, and in the handshake era ``ask`` a request.
+        ``params`` is the call as the client sent it.
         """
         session = await self.session(request.caller, request.session, modern=request.modern)
         await self.turns.begin(session, request.turn)
+        if connection is None:
+            return await self._modern_call(session, request, name, arguments, progress, notify, params)
+        client = HandshakeClient(connection, request.caller, self.asks, heard(connection), notify, ask)
         with self.turns.call(session):
-            if connection is None:
-                return await self._run(session, request, name, arguments, progress)
             joined = self.changes.join(connection, request.caller, session.key)
             token = CALLING.set(joined)
             try:
-                return await self._run(session, request, name, arguments, progress)
+                return await self._run(session, request, name, arguments, progress, client)
             finally:
                 CALLING.reset(token)
                 await self.changes.settle(joined, tell)
 
-    async def _run(
-        self, session: Session, request: Request, name: str, arguments: dict[str, Any], progress: Progress | None
+    async def _modern_call(
+        self,
+        session: Session,
+        request: Request,
+        name: str,
+        arguments: dict[str, Any],
+        progress: Progress | None,
+        notify: Notify,
+        params: Mapping[str, Any],
     ) -> dict[str, Any]:
-        answer = await session.call(name, arguments, progress=progress, request_meta=request.meta)
+        """Make a call, or go on with one that waits for its client (MRTR)."""
+        client = ModernClient(params.get("_meta") or {}, notify)
+        state = params.get("requestState")
+        if not client.askable and state is None:
+            with self.turns.call(session):
+                return await self._run(session, request, name, arguments, progress, client)
+        owner = Owner(key=session.key, name=name, arguments=arguments)
+        if state is not None:
+            return await self.suspended.resume(state, params.get("inputResponses") or {}, owner, client, progress)
+
+        async def work(client: Client, progress: Progress | None) -> dict[str, Any]:
+            with self.turns.call(session):
+                return await self._run(session, request, name, arguments, progress, client)
+
+        return await self.suspended.begin(owner, client, progress, work)
+
+    async def _run(
+        self,
+        session: Session,
+        request: Request,
+        name: str,
+        arguments: dict[str, Any],
+        progress: Progress | None,
+        client: Client,
+    ) -> dict[str, Any]:
+        answer = await session.call(name, arguments, progress=progress, request_meta=request.meta, client=client)
         if answer.status == "not_found" and session.schema_of(name) is None:
             raise MCPError(INVALID_PARAMS, self.board.masker.text(answer.message))
         return wire.result_of(answer.result, modern=request.modern)

@@ -1,0 +1,152 @@
+"""Servers that ask and log, in both eras and over both transports, and clients that answer."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+
+import httpx2
+import mcp_types as types
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from .clients import HERE
+
+SERVER = str(HERE.parent / "servers" / "asking_server.py")
+FORM = {
+    "method": "elicitation/create",
+    "params": {
+        "message": "Which branch?",
+        "requestedSchema": {"type": "object", "properties": {"branch": {"type": "string"}}, "required": ["branch"]},
+    },
+}
+URL = {
+    "method": "elicitation/create",
+    "params": {"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "e1"},
+}
+SAMPLE = {
+    "method": "sampling/createMessage",
+    "params": {"messages": [{"role": "user", "content": {"type": "text", "text": "Name a bird."}}], "maxTokens": 9},
+}
+ROOTS = {"method": "roots/list"}
+BRANCH = {"action": "accept", "content": {"branch": "main"}}
+ANSWERS = [
+    BRANCH,
+    {"action": "accept"},
+    {"role": "assistant", "content": {"type": "text", "text": "wren"}, "model": "m", "stopReason": "endTurn"},
+    {"roots": [{"uri": "file:///work", "name": "work"}]},
+]
+CONFIG = """
+store: sqlite:///state.db
+servers:
+  up: {{{up}, timeout: {timeout}}}
+agents:
+  default: {{discoverable: ["*"], permissions: {{up: true}}}}
+"""
+
+
+@contextmanager
+def upstream(kind: str, *, handshake: bool) -> Iterator[dict[str, Any]]:
+    """Start a server where it is one of HTTP, and yield what a configuration says of it."""
+    more = ["--handshake"] if handshake else []
+    if kind == "stdio":
+        yield {"command": sys.executable, "args": [SERVER, "stdio", *more]}
+        return
+    with Popen([sys.executable, SERVER, "http", *more], stdout=PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield {"url": f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"}
+        finally:
+            process.kill()
+
+
+def configure(folder: Path, up: dict[str, Any], *, timeout: str = "30s", more: str = "") -> Path:
+    """Write a configuration in which every tool of the server is out."""
+    path = folder / "pegboard.yaml"
+    inside = json.dumps(up)[1:-1]
+    path.write_text(CONFIG.format(up=inside, timeout=timeout) + more)
+    return path
+
+
+def direct(up: dict[str, Any]) -> Any:
+    """Return what a client connects to that knows nothing of Pegboard."""
+    return up["url"] if "url" in up else StdioServerParameters(command=up["command"], args=up["args"])
+
+
+@dataclass
+class Person:
+    """Answer what is asked, and keep it; an answer waits while ``hold`` is set and ``go`` is not."""
+
+    hold: bool = False
+    asked: list[Any] = field(default_factory=list)
+    logged: list[Any] = field(default_factory=list)
+    gave_up: int = 0
+    go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def wait(self) -> None:
+        if self.hold:
+            try:
+                await self.go.wait()
+            except asyncio.CancelledError:
+                self.gave_up += 1
+                raise
+
+    async def elicit(self, ctx: Any, params: Any) -> Any:
+        self.asked.append(_plain(params))
+        await self.wait()
+        content = {"branch": "main"} if _plain(params).get("mode", "form") == "form" else None
+        return types.ElicitResult(action="accept", content=content)
+
+    async def sample(self, ctx: Any, params: Any) -> Any:
+        self.asked.append(_plain(params))
+        await self.wait()
+        text = types.TextContent(text="wren")
+        return types.CreateMessageResult(role="assistant", content=text, model="m", stop_reason="endTurn")
+
+    async def roots(self, ctx: Any) -> Any:
+        self.asked.append("roots")
+        return types.ListRootsResult(roots=[types.Root(uri="file:///work", name="work")])
+
+    async def log(self, params: Any) -> None:
+        self.logged.append(_plain(params))
+
+
+def _plain(params: Any) -> Any:
+    """Return what was said, without what only the SDK put there."""
+    wire = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+    wire.pop("_meta", None)
+    return wire
+
+
+@asynccontextmanager
+async def client(
+    target: Any, era: str, person: Person | None, *, token: str | None = None, level: Any = None
+) -> AsyncIterator[Client]:
+    """Connect the official client; without a person it can answer nothing."""
+    headers = {"Authorization": f"Bearer {token}"} if token else None
+    answers: dict[str, Any] = {}
+    if person is not None:
+        answers = {
+            "elicitation_callback": person.elicit,
+            "sampling_callback": person.sample,
+            "list_roots_callback": person.roots,
+            "logging_callback": person.log,
+        }
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+        if isinstance(target, str):
+            target = streamable_http_client(target, http_client=http)
+        async with Client(target, mode=era, log_level=level, **answers) as connected:
+            yield connected
+
+
+async def call(client: Client, name: str, /, **arguments: Any) -> Any:
+    """Return what a tool of the server says, however it is called."""
+    (first, *_) = (await client.call_tool(name, arguments)).content
+    assert isinstance(first, types.TextContent)
+    return json.loads(first.text) if first.text[:1] in '[{"0123456789' else first.text
