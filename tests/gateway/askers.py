@@ -17,20 +17,21 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from .clients import HERE
+from .conftest import ECHO
 
 SERVER = str(HERE.parent / "servers" / "asking_server.py")
-FORM = {
+FORM: dict[str, Any] = {
     "method": "elicitation/create",
     "params": {
         "message": "Which branch?",
         "requestedSchema": {"type": "object", "properties": {"branch": {"type": "string"}}, "required": ["branch"]},
     },
 }
-URL = {
+URL: dict[str, Any] = {
     "method": "elicitation/create",
     "params": {"mode": "url", "message": "Sign in", "url": "https://example.com/in", "elicitationId": "e1"},
 }
-SAMPLE = {
+SAMPLE: dict[str, Any] = {
     "method": "sampling/createMessage",
     "params": {"messages": [{"role": "user", "content": {"type": "text", "text": "Name a bird."}}], "maxTokens": 9},
 }
@@ -46,9 +47,16 @@ CONFIG = """
 store: sqlite:///state.db
 servers:
   up: {{{up}, timeout: {timeout}}}
+plugins:
+  talk: {{python: talk_tools}}
 agents:
-  default: {{discoverable: ["*"], permissions: {{up: true}}}}
+  default: {{tools: [up], discoverable: [talk]}}
 """
+
+
+def altered(request: dict[str, Any], **params: Any) -> dict[str, Any]:
+    """Return a request with other parameters."""
+    return {**request, "params": {**request["params"], **params}}
 
 
 @contextmanager
@@ -68,6 +76,7 @@ def upstream(kind: str, *, handshake: bool) -> Iterator[dict[str, Any]]:
 
 def configure(folder: Path, up: dict[str, Any], *, timeout: str = "30s", more: str = "") -> Path:
     """Write a configuration in which every tool of the server is out."""
+    (folder / "talk_tools.py").write_text(ECHO)
     path = folder / "pegboard.yaml"
     inside = json.dumps(up)[1:-1]
     path.write_text(CONFIG.format(up=inside, timeout=timeout) + more)

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
@@ -110,7 +110,8 @@ class Asks:
             return _result(await answer)
         except asyncio.CancelledError:
             cancelled = {"requestId": number, "reason": "nobody waits for the answer any more"}
-            await notify({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
+            with suppress(Exception):  # the client may be gone
+                await notify({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
             raise
         finally:
             del self._open[number]

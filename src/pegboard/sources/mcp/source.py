@@ -140,7 +140,8 @@ class McpSource:
                     await talk.tell_level(client)
                 raw = await call_tool(live.client, live.link, tool.name, arguments, meta, context.progress, call)
             finally:
-                talk.end(call)
+                if talk.end(call):
+                    await call.ended()
             return result_of(raw)
 
         from pegboard.sources.mcp.talk import Call

@@ -44,6 +44,7 @@ _SEVERAL = (
     "Several calls are under way over this connection and nothing says which of them this belongs to. "
     "From now on Pegboard makes one call at a time here."
 )
+_LAST_WORDS = 1.0
 _OVER = "The call that this belongs to is over."
 
 Thunk = Callable[[], Awaitable[None]]
@@ -92,6 +93,10 @@ class Call:
         if self.note is None or not self.note(what):
             self._last = asyncio.ensure_future(_after(self._last, what))
 
+    async def ended(self) -> None:
+        """Wait until its client knows that nothing is asked any more: its stream ends with the call."""
+        await asyncio.wait(self.tasks, timeout=_LAST_WORDS)
+
     async def settle(self) -> None:
         """Wait for what is still to be passed on."""
         while self._last is not None and not self._last.done():
@@ -136,14 +141,15 @@ class Talk:
         if listener is not None and listener not in self._listeners and listener.open:
             self._listeners[listener] = listener.watch(self._level_changed)
 
-    def end(self, call: Call) -> None:
-        """Forget a call that is over; what it still asks is asked no more."""
+    def end(self, call: Call) -> bool:
+        """Forget a call that is over; what it still asks is asked no more. Return whether there is such."""
         call.over = True
         for task in call.tasks:
             task.cancel()
         self.calls.discard(call)
         if not self.calls:
             self.drained.set()
+        return bool(call.tasks)
 
     def close(self) -> None:
         """Forget who listens: the connection has ended."""
