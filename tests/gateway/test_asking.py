@@ -89,13 +89,10 @@ async def test_a_call_through_is_asked_too(old: dict[str, Any], tmp_path: Path, 
     assert got == [ANSWERS[0], ANSWERS[3]]
 
 
-@pytest.mark.parametrize("way", ["stdio", "http"])
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_client_that_takes_no_questions_is_asked_none(
-    up: dict[str, Any], tmp_path: Path, era: str, way: str
-) -> None:
+async def test_a_client_that_takes_no_questions_is_asked_none(up: dict[str, Any], tmp_path: Path, era: str) -> None:
     """G9: the upstream hears why."""
-    async with way_in(way, configure(tmp_path, up)) as target, client(target, era, None) as connected:
+    async with gateway(configure(tmp_path, up)) as running, client(running.url, era, None) as connected:
         got = await connected.call_tool("up__ask", {"requests": [SAMPLE]})
     assert isinstance(got.content[0], types.TextContent)
     assert "The client of this call does not take sampling" in got.content[0].text
@@ -290,12 +287,15 @@ async def test_over_http_every_question_finds_its_call(tmp_path: Path, era: str)
     """G9: it comes on the stream of the call, however many are under way."""
     people = [Person(), Person()]
     with upstream("http", handshake=True) as up:
-        async with gateway(configure(tmp_path, up)) as running:
-            async with client(running.url, era, people[0]) as one, client(running.url, era, people[1]) as other:
-                questions = [altered(FORM, message=message) for message in "ab"]
-                pairs = zip((one, other), questions, strict=True)
-                work = [call(each, "up__ask", requests=[question], rounds=3) for each, question in pairs]
-                assert await asyncio.gather(*work) == [[BRANCH], [BRANCH]]
+        async with (
+            gateway(configure(tmp_path, up)) as running,
+            client(running.url, era, people[0]) as one,
+            client(running.url, era, people[1]) as other,
+        ):
+            questions = [altered(FORM, message=message) for message in "ab"]
+            pairs = zip((one, other), questions, strict=True)
+            work = [call(each, "up__ask", requests=[question], rounds=3) for each, question in pairs]
+            assert await asyncio.gather(*work) == [[BRANCH], [BRANCH]]
     assert [{asked["message"] for asked in person.asked} for person in people] == [{"a"}, {"b"}]
 
 
