@@ -24,11 +24,24 @@ parser.add_argument("--handshake", action="store_true", help="know nothing of th
 options = parser.parse_args()
 
 OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
-NAMES = ["ask", "log", "log_later", "level", "hold", "free", "taken_back", "declared"]
+NAMES = [
+    "ask",
+    "log",
+    "log_later",
+    "level",
+    "hold",
+    "free",
+    "taken_back",
+    "declared",
+    "ask_later",
+    "late",
+    "ask_briefly",
+]
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 freed = asyncio.Event()
 level = "debug"
 taken_back = 0
+late: list[Any] = []
 background: set[asyncio.Task[None]] = set()
 Anything = RootModel[Any]
 
@@ -48,12 +61,12 @@ def said(value: object) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=json.dumps(value))])
 
 
-async def asked(ctx: Any, request: dict[str, Any]) -> Any:
+async def asked(ctx: Any, request: dict[str, Any], *, related: bool = True, within: float | None = None) -> Any:
     global taken_back
     sent: Any = types.Request[dict[str, Any], str](method=request["method"], params=request.get("params", {}))
-    about = ServerMessageMetadata(related_request_id=ctx.request_id)
+    about = ServerMessageMetadata(related_request_id=ctx.request_id) if related else None
     try:
-        answer = await ctx.session.send_request(sent, Anything, metadata=about)
+        answer = await ctx.session.send_request(sent, Anything, within, metadata=about)
     except MCPError as error:
         return {"code": error.error.code, "message": error.error.message}
     except asyncio.CancelledError:
@@ -102,9 +115,15 @@ async def on_call(ctx: Any, params: types.CallToolRequestParams) -> Any:
             await log(ctx, arguments["messages"])
             return said("logged")
         case "log_later":
-            task = asyncio.ensure_future(later(ctx, arguments["messages"]))
-            background.add(task)
+            background.add(asyncio.ensure_future(later(ctx, arguments["messages"])))
             return said("soon")
+        case "ask_later":
+            background.add(asyncio.ensure_future(ask_later(ctx, arguments["request"])))
+            return said("soon")
+        case "late":
+            return said(late)
+        case "ask_briefly":
+            return said(await asked(ctx, arguments["request"], within=0.3))
         case "level":
             return said(level)
         case "hold":
@@ -120,6 +139,11 @@ async def on_call(ctx: Any, params: types.CallToolRequestParams) -> Any:
             have = ctx.session.client_capabilities
             return said(sorted(have.model_dump(by_alias=True, exclude_none=True)) if have else [])
     raise MCPError(-32602, f"unknown tool {params.name}")
+
+
+async def ask_later(ctx: Any, request: dict[str, Any]) -> None:
+    await asyncio.sleep(0.2)  # the answer to the call is out by then
+    late.append(await asked(ctx, request, related=False))
 
 
 async def later(ctx: Any, messages: list[dict[str, Any]]) -> None:
