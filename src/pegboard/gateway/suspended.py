@@ -254,6 +254,8 @@ class Suspended:
         self._held.clear()
         if tasks:
             await asyncio.wait(tasks)
+        for task in tasks:
+            _ = task.cancelled() or task.exception()  # nobody waits for it
 
 
 async def _made(work: Work, held: Held, progress: Progress | None) -> Message:

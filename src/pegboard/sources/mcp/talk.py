@@ -139,6 +139,7 @@ class Talk:
         self.drained.clear()
         listener = call.client.listener if call.client is not None and self.logs else None
         if listener is not None and listener not in self._listeners and listener.open:
+            self._prune()
             self._listeners[listener] = listener.watch(self._level_changed)
 
     def end(self, call: Call) -> bool:
@@ -150,6 +151,10 @@ class Talk:
         if not self.calls:
             self.drained.set()
         return bool(call.tasks)
+
+    def _prune(self) -> None:
+        for listener in [listener for listener in self._listeners if not listener.open]:
+            self._listeners.pop(listener)()
 
     def close(self) -> None:
         """Forget who listens: the connection has ended."""
@@ -248,8 +253,7 @@ class Talk:
                 told.add(client.listener or client)
                 each.pass_on(_telling(client, method, given))
         if not calls:
-            for listener in [listener for listener in self._listeners if not listener.open]:
-                self._listeners.pop(listener)()
+            self._prune()
             for listener in self._listeners:
                 listener.tell(method, given)
         return True
