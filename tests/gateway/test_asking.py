@@ -31,6 +31,7 @@ from .askers import (
     upstream,
 )
 from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, gateway, modern_request, until, way_in
+from .test_differential import HANDSHAKE_VERSION, hello, ready
 
 TOKENS = f"""
 tokens:
@@ -174,6 +175,33 @@ async def test_nobody_else_goes_on_with_a_call(tmp_path: Path) -> None:
             assert json.loads(last["result"]["content"][0]["text"]) == [BRANCH]
             twice = await modern(http, running.url, "up__ask", arguments, token=ADA, **more)
             assert twice["error"]["code"] == -32602
+
+
+async def test_nobody_else_answers_what_a_connection_was_asked(old: dict[str, Any], tmp_path: Path) -> None:
+    """G2, G7: not even who knows the transport's session and the id of the question."""
+    said = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    path = configure(tmp_path, old, more=TOKENS)
+    async with gateway(path) as running, httpx2.AsyncClient(timeout=20) as http:
+        greeting = hello()
+        greeting["params"]["capabilities"] = CAN
+        opened = await http.post(running.url, json=greeting, headers={**said, **_bearer(ADA)})
+        session = opened.headers["mcp-session-id"]
+        said |= {"mcp-session-id": session, "mcp-protocol-version": HANDSHAKE_VERSION}
+        await http.post(running.url, json=ready(), headers={**said, **_bearer(ADA)})
+        wanted = {"name": "up__ask", "arguments": {"requests": [FORM]}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": wanted}
+        async with http.stream("POST", running.url, json=body, headers={**said, **_bearer(ADA)}) as stream:
+            events = (json.loads(line[5:]) async for line in stream.aiter_lines() if line.startswith("data:"))
+            question = await anext(events)
+            assert question["params"] == FORM["params"]
+            answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}
+            await http.post(running.url, json=answer, headers={**said, **_bearer(BOB)})
+            await http.post(f"{running.url}/default", json={**answer, "id": "pegboard-ask-9"}, headers=said)
+            own = {**answer, "result": BRANCH}
+            taken = await http.post(running.url, json=own, headers={**said, **_bearer(ADA)})
+            last = await anext(events)
+    assert taken.status_code == 202
+    assert json.loads(last["result"]["content"][0]["text"]) == [BRANCH]
 
 
 async def test_a_call_that_nobody_comes_back_to_ends(

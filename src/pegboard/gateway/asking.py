@@ -75,7 +75,7 @@ class Asks:
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
         self._counts: Counter[str] = Counter()
-        self._open: dict[str, tuple[str | None, asyncio.Future[Message]]] = {}
+        self._open: dict[str, tuple[_Who, asyncio.Future[Message]]] = {}
 
     @contextmanager
     def one_more(self, principal: str) -> Generator[None]:
@@ -96,12 +96,12 @@ class Asks:
         return bool(self._open)
 
     async def ask(
-        self, transport: str | None, notify: Notify, when_gone: WhenGone | None, method: str, params: JsonObject
+        self, caller: Caller, notify: Notify, when_gone: WhenGone | None, method: str, params: JsonObject
     ) -> JsonObject:
         """Send a request on the stream of a call and return the answer; raises ``AskRefusedError``."""
         number = f"{PREFIX}{next(self._numbers)}"
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._open[number] = transport, answer
+        self._open[number] = _who(caller), answer
         if when_gone is not None:
             when_gone(lambda: _fail(answer, "The client of this call went away."))
         request: Message = {"jsonrpc": "2.0", "id": number, "method": method}
@@ -116,17 +116,24 @@ class Asks:
         finally:
             del self._open[number]
 
-    def answered(self, message: Message | None, transport: str | None) -> bool:
-        """Take a message if it is an answer that is awaited here; return whether it is."""
+    def answered(self, message: Message | None, caller: Caller) -> bool:
+        """Take a message if it is an answer that is awaited here, of whoever was asked; return whether it is."""
         number = message.get("id") if message is not None and "method" not in message else None
         if message is None or not isinstance(number, str) or number not in self._open:
             return False
         owner, answer = self._open[number]
-        if owner != transport:
+        if owner != _who(caller):
             return False
         if not answer.done():
             answer.set_result(message)
         return True
+
+
+_Who = tuple[str, str, str | None]
+
+
+def _who(caller: Caller) -> _Who:
+    return caller.principal, caller.agent, caller.transport_session
 
 
 def _fail(answer: asyncio.Future[Message], why: str) -> None:

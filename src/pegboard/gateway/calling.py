@@ -62,7 +62,7 @@ class Calling:
             await self._app(scope, again(first, receive), send)
             return
         message = parsed(first.get("body", b""))
-        if self._gateway.asks.open and self._gateway.asks.answered(message, caller.transport_session):
+        if self._gateway.asks.open and self._gateway.asks.answered(message, caller):
             await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
             await send({"type": "http.response.body", "body": b""})
             return

@@ -127,10 +127,9 @@ class Direct:
         """
         self.gateway.metrics.routed("direct")
         modern = connection is None
-        transport = caller.transport_session
 
         async def ask(method: str, params: JsonObject) -> JsonObject:
-            return await self.gateway.asks.ask(transport, notify, when_gone, method, params)
+            return await self.gateway.asks.ask(caller, notify, when_gone, method, params)
 
         version = LATEST_MODERN_VERSION if connection is None else connection.protocol_version
         try:

@@ -107,7 +107,7 @@ class _Pump:
         if line is not None and self._modern is not None:
             if b'"tools/call"' in line and self._called(line):
                 return
-            if self._gateway.asks.open and PREFIX in line and self._gateway.asks.answered(parsed(line), None):
+            if self._gateway.asks.open and PREFIX in line and self._gateway.asks.answered(parsed(line), self._caller):
                 return
             if self._calls and b'"notifications/cancelled"' in line:
                 self._cancelled(parsed(line))

@@ -255,6 +255,7 @@ class Connection:
         """Wait until no other call is under way, in the order in which calls came."""
         async with self._turn:
             while live.link.talk.calls and live.link.alive():
+                live.link.talk.drained.clear()
                 await live.link.talk.drained.wait()
             yield
 

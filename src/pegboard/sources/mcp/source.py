@@ -137,7 +137,8 @@ class McpSource:
             try:
                 if client is not None:
                     meta = talk.meta(client, meta)
-                    await talk.tell_level(client)
+                    if talk.logs:
+                        await talk.tell_level(client)
                 raw = await call_tool(live.client, live.link, tool.name, arguments, meta, context.progress, call)
             finally:
                 if talk.end(call):

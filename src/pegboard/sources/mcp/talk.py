@@ -125,6 +125,7 @@ class Talk:
         self.logs = False
         self.calls: set[Call] = set()
         self.drained = asyncio.Event()
+        self.drained.set()
         self.write: Callable[[Message], Awaitable[None]] | None = None
         self.set_level: Callable[[str], Awaitable[None]] | None = None
         self.ambiguous: Callable[[], None] = _nothing
@@ -136,8 +137,9 @@ class Talk:
     def begin(self, call: Call) -> None:
         """Take a call that is being made."""
         self.calls.add(call)
-        self.drained.clear()
-        listener = call.client.listener if call.client is not None and self.logs else None
+        if not self.logs or call.client is None:
+            return
+        listener = call.client.listener
         if listener is not None and listener not in self._listeners and listener.open:
             self._prune()
             self._listeners[listener] = listener.watch(self._level_changed)
@@ -148,7 +150,7 @@ class Talk:
         for task in call.tasks:
             task.cancel()
         self.calls.discard(call)
-        if not self.calls:
+        if not self.calls and not self.drained.is_set():
             self.drained.set()
         return bool(call.tasks)
 
