@@ -244,6 +244,23 @@ def _store(configuration: Configuration, *, quickstart: bool) -> Store:
     return SqliteStore(path)
 
 
+def in_memory(configuration: Configuration) -> bool:
+    """Return whether the store of a configuration ends with the process."""
+    return _file_of(configuration) is None
+
+
+def keeps_something(configuration: Configuration) -> bool:
+    """Return whether the store of a configuration is a file that is there already."""
+    path = _file_of(configuration)
+    return path is not None and path.is_file()
+
+
+def _file_of(configuration: Configuration) -> Path | None:
+    from pegboard.stores.urls import parse_store_url
+
+    return parse_store_url(configuration.store, configuration.path.absolute().parent)[1]
+
+
 def quickstart_store() -> Path:
     """Return where the quickstart keeps the state of this folder: in the user's state folder."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -51,7 +51,7 @@ class SessionStore(Protocol):
         ...
 
     async def pulse(self) -> Hashable:
-        """Return a value that differs once any process has changed a state or a switch; cheap enough for every call."""
+        """Return a value that differs once any process has changed a state, switch or claim; cheap enough for every call."""
         ...
 
 
@@ -71,7 +71,10 @@ class PermissionStore(Protocol):
         ...
 
     async def revision(self) -> int:
-        """Return a number that grows with every change by any process; cheap enough for every call."""
+        """Return a number that grows with every change of switches or claims by any process.
+
+        Cheap enough for every call.
+        """
         ...
 
 
@@ -84,6 +87,26 @@ class ManifestStore(Protocol):
 
     async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
         """Store a manifest in place of an older one."""
+        ...
+
+
+class ClaimStore(Protocol):
+    """Keep which tools of a server count as read-only, under the server's name alone (G6).
+
+    A changed command line, token or address is still the same name: it brings no trust of its own.
+    Every change counts in ``PermissionStore.revision``.
+    """
+
+    async def claims(self) -> Mapping[str, frozenset[str]]:
+        """Return the tools that count, of every server that has been seen."""
+        ...
+
+    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> None:
+        """Store what counts for a server of which nothing is stored; change nothing where something is."""
+        ...
+
+    async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
+        """Add tools to those that count, and take others away."""
         ...
 
 
@@ -136,7 +159,7 @@ class AuditLog(Protocol):
         ...
 
 
-class Store(SessionStore, PermissionStore, ManifestStore, AuditLog, Protocol):
+class Store(SessionStore, PermissionStore, ManifestStore, ClaimStore, AuditLog, Protocol):
     """Keep everything that outlives a process in one place."""
 
     async def open(self) -> None:
@@ -356,6 +379,7 @@ __all__ = [
     "AuditRecord",
     "CallContext",
     "Client",
+    "ClaimStore",
     "Clock",
     "EventSink",
     "FocusRules",

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from command_support import Run, misfits
 
-SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
+SERVERS = Path(__file__).resolve().parent.parent / "servers"
+SERVER = SERVERS / "plain_server.py"
 SHAPE = {
     "ok": bool,
     "problems": [
@@ -75,6 +76,14 @@ def test_p6_only_a_probe_reports_what_does_not_start(run: Run, folder: Path) -> 
     assert "plain__echo" in [tool["name"] for tool in listed if tool["available"]]
 
 
+def test_p6_a_probe_asks_also_a_server_whose_tools_are_known(run: Run, folder: Path) -> None:
+    tools = trusting(folder)
+    assert run("check", "--probe", "--json").json["problems"] == []
+    tools.unlink()
+    (problem,) = run("check", "--probe", "--json").json["problems"]
+    assert (problem["severity"], problem["code"], problem["path"]) == ("warning", "unavailable", "servers.up")
+
+
 def test_s9_a_start_over_the_budget_is_a_warning(run: Run, project: Path) -> None:
     config = project / "pegboard.yaml"
     config.write_text(config.read_text().replace("    tools: [notes]", "    tools: [notes]\n    budget: {tools: 2}"))
@@ -105,3 +114,59 @@ def test_p7_a_server_that_an_agent_may_not_have_is_not_started_for_it(run: Run, 
     found = run("search", "echo", "--agent", "with", "--json").json["results"]
     assert found[0]["name"] == "plain__echo"
     assert log.exists()
+
+
+def trusting(folder: Path, **more: object) -> Path:
+    """Write a configuration with one trusted server; return the file in which its list stands."""
+    tools = folder / "list.json"
+    tools.write_text(json.dumps({"look": True, "wipe": False}))
+    server = {"command": sys.executable, "args": [str(SERVERS / "listed_server.py"), str(tools)]}
+    document = {"servers": {"up": {**server, "trust": "annotations"}}, **more}
+    (folder / "pegboard.yaml").write_text(json.dumps(document))
+    return tools
+
+
+def test_g6_what_says_only_since_later_that_it_reads_is_a_warning_until_it_is_accepted(run: Run, folder: Path) -> None:
+    """G6: `check` names the server, the tool and what to do; `--accept` shows what it accepts."""
+    tools = trusting(folder)
+    assert run("check", "--json").json == {"ok": True, "problems": []}
+    assert not (folder / ".pegboard").exists()
+    assert run("check", "--probe", "--strict").code == 0
+    tools.write_text(json.dumps({"look": True, "wipe": True, "tidy": True}))
+    assert run("check", "--probe").code == 0
+    ran = run("check", "--json")
+    assert (ran.code, misfits(ran.json, SHAPE)) == (0, [])
+    wipe, tidy = ran.json["problems"]
+    assert (wipe["severity"], wipe["code"], wipe["path"]) == ("warning", "read_only_later", "servers.up")
+    assert "'up__wipe'" in wipe["message"]
+    assert "server 'up'" in wipe["message"]
+    assert "pegboard check --accept" in wipe["hint"]
+    assert "'up__tidy'" in tidy["message"]
+    assert run("check", "--strict").code == 1
+    accepted = run("check", "--strict", "--accept", "--json")
+    told = [{"plugin": "up", "name": "up__wipe"}, {"plugin": "up", "name": "up__tidy"}]
+    assert (accepted.code, accepted.json) == (0, {"ok": True, "problems": [], "accepted": told})
+    assert run("check", "--strict").code == 0
+    again = run("check", "--accept")
+    assert (again.code, again.out.splitlines()[0]) == (0, "There is nothing to accept.")
+
+
+def test_g6_accepting_says_what_it_accepts(run: Run, folder: Path) -> None:
+    tools = trusting(folder)
+    assert run("check", "--probe").code == 0
+    tools.write_text(json.dumps({"look": True, "wipe": True}))
+    ran = run("check", "--probe", "--accept")
+    assert (ran.code, ran.out.splitlines()[0]) == (
+        0,
+        "accepted: 'up__wipe' of server 'up' counts as read-only from the next call on.",
+    )
+    last = run("audit", "--json").json[0]
+    assert (last["kind"], last["subject"], last["decision"]) == ("permission", "up__wipe", "accepted")
+
+
+def test_g6_a_store_that_keeps_nothing_has_nothing_to_accept(run: Run, folder: Path) -> None:
+    trusting(folder, store="memory:")
+    ran = run("check", "--accept", "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (2, "usage")
+    assert "memory:" in ran.json["error"]["message"]
+    assert run("check", "--json").code == 0

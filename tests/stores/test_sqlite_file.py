@@ -166,6 +166,21 @@ async def test_an_older_file_is_taken_through_the_steps_that_it_lacks(path: Path
         assert in_file(path, "PRAGMA user_version") == [(len(steps),)]
 
 
+async def test_a_file_of_before_claims_were_kept_begins_to_keep_them(path: Path) -> None:
+    """G6: what such a file holds stays, and whatever is seen next is seen first."""
+    old = SqliteStore(path, migrations=MIGRATIONS[:1])
+    await old.open()
+    await old.set_switch("assistant", "git", False)
+    await old.aclose()
+    new = SqliteStore(path)
+    await new.open()
+    assert await new.claims() == {}
+    await new.keep_first_claims("git", ["log"])
+    assert await new.claims() == {"git": {"log"}}
+    assert await new.switches("assistant") == {"git": False}
+    await new.aclose()
+
+
 async def test_a_step_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
     await (old := SqliteStore(path)).open()
     await old.aclose()

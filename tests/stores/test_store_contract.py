@@ -387,3 +387,34 @@ def test_any_sequence_of_saves_leaves_what_the_accepted_ones_wrote(
         await store.aclose()
 
     asyncio.run(run())
+
+
+async def test_what_a_server_claims_at_first_is_kept_once(store: Store) -> None:
+    """G6: a later list does not take the place of the first, not even of an empty one."""
+    assert await store.claims() == {}
+    await store.keep_first_claims("git", ["log", "diff"])
+    await store.keep_first_claims("git", ["log", "wipe"])
+    await store.keep_first_claims("mute", [])
+    await store.keep_first_claims("mute", ["wipe"])
+    assert await store.claims() == {"git": {"log", "diff"}, "mute": frozenset()}
+
+
+async def test_claims_are_accepted_and_retracted_one_by_one(store: Store) -> None:
+    """G6: a change of one server leaves every other one alone, and every change is seen by its number."""
+    await store.keep_first_claims("git", ["log"])
+    await store.keep_first_claims("docs", ["log"])
+    before = await store.revision()
+    await store.change_claims("git", accept=["diff", "show"], retract=["log", "never"])
+    assert await store.claims() == {"git": {"diff", "show"}, "docs": {"log"}}
+    accepted = await store.revision()
+    await store.change_claims("git", retract=["show"])
+    assert before < accepted < await store.revision()
+    await store.keep_first_claims("git", ["log"])
+    assert (await store.claims())["git"] == {"diff"}
+
+
+@pytest.mark.parametrize("text", STRANGE, ids=range(len(STRANGE)))
+async def test_any_text_can_be_the_name_in_a_claim(store: Store, text: str) -> None:
+    """G6: servers name their tools as they like."""
+    await store.keep_first_claims(text, [text])
+    assert await store.claims() == {text: {text}}

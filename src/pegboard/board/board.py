@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pegboard.board.claims import Claims
 from pegboard.board.events import Events, Recorder
 from pegboard.board.keeper import IN_PROCESS, Keeper, Want
 from pegboard.board.metrics import Metrics
@@ -48,7 +49,10 @@ class Board:
         self.events = Events()
         self.meter = Metrics(self.events)
         self.recorder = Recorder(parts.store, self.events, masker)
-        self.keeper = Keeper(parts.sources, parts.store, masker=masker, env=env, changed=self._catalog_changed)
+        self.claims = Claims(parts.store)
+        self.keeper = Keeper(
+            parts.sources, parts.store, claims=self.claims, masker=masker, env=env, changed=self._catalog_changed
+        )
         self.permissions = Permissions(self)
         self.world = World()
         self._accesses: dict[tuple[object, ...], Access] = {}
@@ -130,7 +134,7 @@ class Board:
     # -- what sessions need ----------------------------------------------------------------------
 
     async def refresh(self) -> None:
-        """Take up what any process has stored since the last look (P4)."""
+        """Take up what any process has stored since the last look (P4, G6)."""
         pulse = await self.store.pulse()
         if pulse == self.pulse:
             return
@@ -138,6 +142,7 @@ class Board:
         revision = await self.store.revision()
         if revision != self._revision:
             self._switches = await self.store.all_switches()
+            await self.claims.refresh()
             self._revision = revision
             self._accesses.clear()
         self.pulse = pulse
@@ -232,6 +237,26 @@ class Permissions:
         state = "unset" if value is None else "on" if value else "off"
         await board.recorder.decided(key, 0, None, kind="permission", subject=name, decision=state)
         board.events.emit("permissions_changed", {"agent": agent, "subject": name})
+
+    async def accept_claims(self) -> tuple[Tool, ...]:
+        """Let every tool count as read-only of which a trusted server says so only since later (G6).
+
+        It takes effect at the next call, in every process. Returns these tools.
+        """
+        board = self._board
+        key = SessionKey(principal="local", agent="", session="")
+        accepted: list[Tool] = []
+        for plugin in board.world.catalog.plugins.values():
+            tools = board.claims.pending(plugin)
+            if tools:
+                await board.claims.accept(plugin, tools)
+            for tool in tools:
+                reason = "It counts as read-only from now on."
+                await board.recorder.decided(
+                    key, 0, None, kind="permission", subject=tool.wire, decision="accepted", reason=reason
+                )
+            accepted += tools
+        return tuple(accepted)
 
     async def panel(self, agent: str) -> tuple[JsonObject, ...]:
         """Return the toolkits of an agent as people switch them: labels, pictures, members, states (T6).

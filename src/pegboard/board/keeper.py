@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from pegboard.board.claims import Claims
 from pegboard.core.catalog import Catalog
 from pegboard.core.guards import guards_of
 from pegboard.core.loadouts import category_of
@@ -117,6 +118,7 @@ class Keeper:
         sources: Sequence[Source],
         manifests: ManifestStore,
         *,
+        claims: Claims,
         masker: Masker,
         env: Mapping[str, str],
         changed: Callable[[str], None],
@@ -126,6 +128,7 @@ class Keeper:
         self.masker = masker
         self._sources = tuple(sources)
         self._manifests = manifests
+        self._claims = claims
         self._env = env
         self._changed = changed
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -136,6 +139,7 @@ class Keeper:
     async def adopt(self, specs: Mapping[str, PluginSpec]) -> None:
         """Take over a configuration; what is known of unchanged plugins stays known."""
         before, self.specs = self.specs, dict(specs)
+        await self._claims.refresh()
         plugins: list[Plugin] = []
         for name, spec in specs.items():
             known = self.catalog.plugins.get(name)
@@ -156,6 +160,7 @@ class Keeper:
         stored = await self._manifests.manifest(plugin.name, fingerprint) if fingerprint else None
         if stored is None or plugin.variant("").unavailable:
             return plugin
+        await self._claims.seen(plugin, stored)
         return plugin.with_manifest("", self._judged(stored))
 
     def source_of(self, spec: PluginSpec) -> Source:
@@ -199,6 +204,11 @@ class Keeper:
         await _wait(near - self._late, CONSTRUCT_WAIT if patient else wait)
         self._late |= {task for task in near | far if not task.done()}
 
+    async def ask_anew(self, wants: Iterable[Want]) -> None:
+        """Ask every source as if nothing were known: what cannot run now has a fault then."""
+        self.catalog = Catalog(plugin_of(spec) for spec in self.specs.values())
+        await self.ready(wants)
+
     def fetch(self, want: Want) -> asyncio.Task[None]:
         """Start asking for a plugin, once for everybody who wants it now."""
         task = self._tasks.get(want.key)
@@ -225,6 +235,7 @@ class Keeper:
         fingerprint = source.fingerprint(spec)
         if fingerprint:
             await self._manifests.keep_manifest(want.plugin, fingerprint, manifest)
+        await self._claims.seen(plugin_of(spec), manifest)
         if self.specs.get(want.plugin) != spec:
             return
         _warn_of_guards(spec, manifest)

@@ -16,7 +16,7 @@ from pegboard.core.permissions import Access
 from pegboard.core.resolving import loadable
 from pegboard.core.sessions import Failure, State
 from pegboard.core.suffix import suffix
-from pegboard.core.tools import CallResult, JsonObject, Plugin, Tool
+from pegboard.core.tools import CallResult, JsonObject, Tool
 from pegboard.dialects.names import Done, Payload, Search, Step, View, schema_of
 from pegboard.dialects.through import CALL, CALL_READ_ONLY, call_through_tools
 
@@ -157,15 +157,10 @@ async def _through(session: Session, access: Access, tool: Tool, arguments: Json
     plugins = access.world.catalog.plugins
 
     def reads_only(called: Tool) -> bool:
-        return called.read_only and _believed(plugins[called.plugin])
+        return session.board.claims.reads_only(plugins[called.plugin], called)
 
     allowed = reads_only if tool.wire == CALL_READ_ONLY else None
     return await running.run(session, access, name, inner, channel, allowed=allowed)
-
-
-def _believed(plugin: Plugin) -> bool:
-    """Return whether annotations count: those of own plugins, and of servers that are trusted (G6)."""
-    return plugin.kind != "server" or plugin.trusted
 
 
 def _digest(tool: Tool, arguments: JsonObject) -> str:

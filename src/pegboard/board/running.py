@@ -87,8 +87,7 @@ async def _outside(
     if (refused := await focusing.outside(session, state, tool)) is not None:
         return refused
     if allowed is not None and not allowed(tool):
-        message = f"'{tool.wire}' may change things: call it through call_tool."
-        return answer("refused", message, tool=tool)
+        return await _not_allowed(session, state, tool)
     return None
 
 
@@ -121,6 +120,21 @@ async def _refuse(session: Session, plan: Refuse, state: State, name: str) -> Ca
         hint = did_you_mean(name, (tool.wire for tool in access.permitted))
         message = f"{message} {hint}".strip()
     return answer(plan.status, message, tool=plan.tool)
+
+
+async def _not_allowed(session: Session, state: State, tool: Tool) -> CallAnswer:
+    """Audit under its real name that a tool does not count as read-only (G6)."""
+    await session.board.recorder.decided(
+        session.key,
+        state.turn,
+        "denied",
+        kind="deny",
+        subject=tool.wire,
+        decision="refused",
+        reason="It does not count as read-only.",
+        outcome="not_read_only",
+    )
+    return answer("refused", f"'{tool.wire}' may change things: call it through call_tool.", tool=tool)
 
 
 async def _load_first(session: Session, plan: LoadFirst, arguments: JsonObject) -> CallAnswer | None:

@@ -9,8 +9,8 @@ import typer
 
 from pegboard.cli.common import DONE, REFUSED, ConfigOption, JsonOption, Options, guarded, problem_json, warnings_to
 from pegboard.cli.rendering import Printer, plural
-from pegboard.core.tools import Problem
-from pegboard.errors import PegboardError
+from pegboard.core.tools import Problem, Tool
+from pegboard.errors import PegboardError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +25,10 @@ EXAMPLE = "pegboard check --probe --strict"
 def check(
     strict: Annotated[bool, typer.Option("--strict", help="Take warnings for errors.")] = False,
     probe: Annotated[bool, typer.Option("--probe", help="Start every server and plugin, and say which fail.")] = False,
+    accept: Annotated[
+        bool,
+        typer.Option("--accept", help="Let tools count as read-only of which a server says so only since later."),
+    ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -34,23 +38,32 @@ def check(
     """
 
     async def checked(printer: Printer) -> int:
-        from pegboard.assembly import choose, registered
+        from pegboard.assembly import choose, in_memory, registered
         from pegboard.config.documents import shown
         from pegboard.config.loading import inspect
         from pegboard.core.masking import Masker
 
         path, _ = choose(config)
         configuration, problems = inspect(path, registered=registered())
+        accepted: Sequence[Tool] = ()
         if configuration is not None:
             printer.masker = Masker(configuration.secrets)
-            if probe or any(agent.budget for agent in configuration.agents.values()):
-                problems = await _opened(config, problems, printer, probe=probe)
+            if accept and in_memory(configuration):
+                raise UsageError(
+                    "Nothing can be accepted with `store: memory:`, which keeps nothing.",
+                    hint="Write sqlite:///FILE to keep what servers said.",
+                )
+            if probe or accept or _needs_board(configuration):
+                problems, accepted = await _opened(config, problems, printer, probe=probe, accept=accept)
         errors = sum(problem.severity == "error" for problem in problems)
         warnings = len(problems) - errors
         ok = not errors and not (strict and warnings)
         if printer.as_json:
-            printer.document({"ok": ok, "problems": [problem_json(problem) for problem in problems]})
+            told = {"accepted": [{"plugin": tool.plugin, "name": tool.wire} for tool in accepted]} if accept else {}
+            printer.document({"ok": ok, "problems": [problem_json(problem) for problem in problems], **told})
             return DONE if ok else REFUSED
+        if accept:
+            _say_accepted(accepted, printer)
         for problem in problems:
             printer.say(f"{problem}{' (warning)' if problem.severity == 'warning' else ''}")
         counted = [plural(errors, "error")] * bool(errors) + [plural(warnings, "warning")] * bool(warnings)
@@ -71,8 +84,28 @@ def _summary(configuration: Configuration) -> str:
     return f"{', '.join(counts)}."
 
 
-async def _opened(config: Path | None, before: list[Problem], printer: Printer, *, probe: bool) -> list[Problem]:
-    """Return the problems once the board has been opened, with those that only then can be seen."""
+def _needs_board(configuration: Configuration) -> bool:
+    """Return whether something is to be said that the file alone does not tell; a store is not made for it."""
+    from pegboard.assembly import keeps_something
+    from pegboard.core.specs import ServerSpec
+
+    if any(agent.budget for agent in configuration.agents.values()):
+        return True
+    trusted = any(isinstance(spec, ServerSpec) and spec.trust_annotations for spec in configuration.specs.values())
+    return trusted and keeps_something(configuration)
+
+
+def _say_accepted(accepted: Sequence[Tool], printer: Printer) -> None:
+    for tool in accepted:
+        printer.say(f"accepted: '{tool.wire}' of server '{tool.plugin}' counts as read-only from the next call on.")
+    if not accepted:
+        printer.say("There is nothing to accept.")
+
+
+async def _opened(
+    config: Path | None, before: list[Problem], printer: Printer, *, probe: bool, accept: bool
+) -> tuple[list[Problem], Sequence[Tool]]:
+    """Return the problems with those that only an open board can see, and what was accepted."""
     from pegboard.assembly import Pegboard, registered
     from pegboard.config.loading import inspect
 
@@ -80,23 +113,25 @@ async def _opened(config: Path | None, before: list[Problem], printer: Printer, 
         with warnings_to(printer):
             async with Pegboard.open(config) as board:
                 printer.masker = board.masker
-                if not probe:
-                    return [*before, *(await _over_budget(board))]
-                await _start(board, printer)
-                plugins = board.world.catalog.plugins.values()
-                known = {plugin.name: [tool.name for tool in plugin.tools] for plugin in plugins if plugin.tools}
-                _, found = inspect(board.configuration.path, registered=registered(), tools=known)
-                return [*found, *_faults(board), *_clashes(board), *(await _over_budget(board))]
+                found = before
+                if probe:
+                    await _start(board, printer)
+                    plugins = board.world.catalog.plugins.values()
+                    known = {plugin.name: [tool.name for tool in plugin.tools] for plugin in plugins if plugin.tools}
+                    _, problems = inspect(board.configuration.path, registered=registered(), tools=known)
+                    found = [*problems, *_faults(board), *_clashes(board)]
+                accepted = await board.permissions.accept_claims() if accept else ()
+                return [*found, *_claims(board), *(await _over_budget(board))], accepted
     except PegboardError as error:
         said = Problem(severity="error", code=error.code, message=error.message, hint=error.hint, place=error.location)
-        return [*before, said]
+        return [*before, said], ()
 
 
 async def _start(board: Pegboard, printer: Printer) -> None:
     wants = _wants(board)
     names = list(dict.fromkeys(want.plugin for want in wants))
     with printer.working(f"Starting {', '.join(names) or 'nothing'}", lasting=True):
-        await board.keeper.ready(wants)
+        await board.keeper.ask_anew(wants)
 
 
 def _wants(board: Pegboard) -> list[Want]:
@@ -127,6 +162,20 @@ def _faults(board: Pegboard) -> Iterator[Problem]:
         for reason in dict.fromkeys(filter(None, reasons)):
             message = reason if plugin.place is not None else f"plugin '{plugin.name}': {reason}"
             yield Problem(severity="warning", code="unavailable", message=message, place=plugin.place)
+
+
+def _claims(board: Pegboard) -> Iterator[Problem]:
+    """Yield what a trusted server says of its tools only since it was first seen (G6)."""
+    for plugin in board.world.catalog.plugins.values():
+        for tool in board.claims.pending(plugin):
+            yield Problem(
+                severity="warning",
+                code="read_only_later",
+                message=f"'{tool.wire}' says now that it only reads, which server '{plugin.name}' did not say of it"
+                " when it was first seen; it does not count as read-only.",
+                hint="Look at what it does, then run `pegboard check --accept`.",
+                place=plugin.place,
+            )
 
 
 def _clashes(board: Pegboard) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from pegboard.core.tools import Manifest
@@ -18,12 +18,15 @@ class MemoryStore:
     ``audit_keep`` is how many of the newest audit entries are kept.
     """
 
-    __slots__ = ("_audit", "_changes", "_digest_key", "_manifests", "_revision", "_states", "_switches", "_version")
+    __slots__ = (
+        "_audit", "_changes", "_claims", "_digest_key", "_manifests", "_revision", "_states", "_switches", "_version",
+    )  # fmt: skip
 
     def __init__(self, *, audit_keep: int = 100_000) -> None:
         self._states: dict[SessionKey, StoredState] = {}
         self._switches: dict[str, dict[str, bool]] = {}
         self._manifests: dict[tuple[str, str], Manifest] = {}
+        self._claims: dict[str, frozenset[str]] = {}
         self._audit: deque[AuditRecord] = deque(maxlen=audit_keep)
         self._digest_key = secrets.token_bytes(32)
         self._version = 0
@@ -85,11 +88,11 @@ class MemoryStore:
         return {agent: dict(switches) for agent, switches in self._switches.items()}
 
     async def pulse(self) -> int:
-        """Return how often a state or a switch has been changed."""
+        """Return how often a state, a switch or a claim has been changed."""
         return self._changes
 
     async def revision(self) -> int:
-        """Return how often a switch has been set."""
+        """Return how often a switch or a claim has changed."""
         return self._revision
 
     async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
@@ -99,6 +102,23 @@ class MemoryStore:
     async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
         """Store a manifest in place of an older one."""
         self._manifests[plugin, fingerprint] = manifest
+
+    async def claims(self) -> Mapping[str, frozenset[str]]:
+        """Return the tools that count as read-only, of every server that has been seen (G6)."""
+        return dict(self._claims)
+
+    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> None:
+        """Store what counts for a server of which nothing is stored; change nothing where something is."""
+        if plugin not in self._claims:
+            self._claims[plugin] = frozenset(tools)
+            self._revision += 1
+            self._changes += 1
+
+    async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
+        """Add tools to those that count, and take others away."""
+        self._claims[plugin] = self._claims.get(plugin, frozenset()).union(accept).difference(retract)
+        self._revision += 1
+        self._changes += 1
 
     async def record(self, entry: AuditRecord) -> None:
         """Store an entry."""

@@ -42,6 +42,7 @@ MIGRATIONS: tuple[Step, ...] = (
             arguments TEXT NOT NULL
         )""",
     ),
+    ("CREATE TABLE claims (plugin TEXT PRIMARY KEY, tools TEXT NOT NULL) WITHOUT ROWID",),
 )
 
 

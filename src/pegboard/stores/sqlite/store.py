@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -187,7 +188,7 @@ class SqliteStore:
         return found
 
     async def pulse(self) -> tuple[int, int, int]:
-        """Return a value that differs once any process has changed a state or a switch.
+        """Return a value that differs once any process has changed a state, a switch or a claim.
 
         ``PRAGMA data_version`` tells of commits through other connections only.
         """
@@ -196,7 +197,7 @@ class SqliteStore:
         return database.generation, version, self._changes
 
     async def revision(self) -> int:
-        """Return a number that grows with every switch set by any process.
+        """Return a number that grows with every switch or claim that any process stores.
 
         The row is read only where another connection has committed since (``PRAGMA data_version``).
         """
@@ -239,6 +240,39 @@ class SqliteStore:
             )
 
         await self._write(keep)
+
+    async def claims(self) -> Mapping[str, frozenset[str]]:
+        """Return the tools that count as read-only, of every server that has been seen (G6)."""
+        rows = await self._read(lambda connection: connection.execute("SELECT plugin, tools FROM claims").fetchall())
+        return {from_column(plugin): frozenset(json.loads(tools)) for plugin, tools in rows}
+
+    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> None:
+        """Store what counts for a server of which nothing is stored; change nothing where something is."""
+        row = (to_column(plugin), json.dumps(sorted(set(tools))))
+
+        def keep(connection: sqlite3.Connection) -> None:
+            if connection.execute("INSERT OR IGNORE INTO claims VALUES (?, ?)", row).rowcount:
+                _count(connection, "permissions")
+
+        await self._write(keep)
+        self._changes += 1
+        self._seen = None
+
+    async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
+        """Add tools to those that count, and take others away."""
+        name = to_column(plugin)
+        added, removed = frozenset(accept), frozenset(retract)
+
+        def change(connection: sqlite3.Connection) -> None:
+            row = connection.execute("SELECT tools FROM claims WHERE plugin = ?", (name,)).fetchone()
+            tools = frozenset(json.loads(row[0]) if row else ()) | added
+            text = json.dumps(sorted(tools - removed))
+            connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?)", (name, text))
+            _count(connection, "permissions")
+
+        await self._write(change)
+        self._changes += 1
+        self._seen = None
 
     async def record(self, entry: AuditRecord) -> None:
         """Store a decision, after the calls that wait, before returning."""

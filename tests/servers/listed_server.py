@@ -1,0 +1,50 @@
+"""An MCP server of the handshake era whose tools stand in a file: it lists what stands there now.
+
+The tool ``announce`` says that the list has changed; every other one answers with its own name.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+LIST = Path(sys.argv[1])
+
+
+def send(**message: object) -> None:
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def answer(request: dict) -> dict | None:
+    match request["method"]:
+        case "initialize":
+            return {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {"listChanged": True}},
+                "serverInfo": {"name": "listed", "version": "1"},
+            }
+        case "tools/list":
+            hints = json.loads(LIST.read_text())
+            schema = {"type": "object", "properties": {}}
+            return {
+                "tools": [
+                    {"name": name, "inputSchema": schema, "annotations": {"readOnlyHint": hint}}
+                    for name, hint in hints.items()
+                ]
+            }
+        case "tools/call":
+            name = request["params"]["name"]
+            if name == "announce":
+                send(method="notifications/tools/list_changed")
+            return {"content": [{"type": "text", "text": f"ran {name}"}]}
+        case _:
+            return None
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    if (result := answer(message)) is None:
+        send(id=message["id"], error={"code": -32601, "message": "Method not found"})
+    else:
+        send(id=message["id"], result=result)
