@@ -79,18 +79,32 @@ def test_a_revoked_permission_binds_the_next_call() -> None:
     assert isinstance(plan, Refuse)
 
 
-def test_what_is_denied_hides_nothing_that_is_permitted() -> None:
-    """P9: a name is taken as if there were no denied tool of that name."""
+def test_of_two_own_names_a_denied_one_hides_nothing() -> None:
+    """P9: an own name is taken as if there were no denied tool of that name."""
     twice = access_of(plugin("a", "log", prefix="a"), plugin("b", "log", prefix="b"), discoverable=("b",))
     found = find_called(twice, "log")
     assert found is not None
     assert found.id == "b/log"
     both = access_of(plugin("a", "log", prefix="a"), plugin("b", "log", prefix="b"), discoverable=("*",))
     assert find_called(both, "log") is None
-    cased = access_of(plugin("a", "Log"), plugin("b", "log"), discoverable=("b",))
-    found = find_called(cased, "Log")
+
+
+@pytest.mark.parametrize("name", ["echo", "talk/echo"])
+def test_a_name_on_the_wire_never_begins_to_mean_another_tool(name: str) -> None:
+    """P4, P9: what is switched off is not found, although a server has a permitted tool of that own name."""
+    plugins = (plugin("talk", "echo"), plugin("up", "echo", kind="server"))
+    on = access_of(*plugins, discoverable=("*",))
+    found = find_called(on, name)
     assert found is not None
-    assert found.id == "b/log"
+    assert found.id == "talk/echo"
+    off = access_of(*plugins, discoverable=("*",), switches={"talk": False})
+    assert find_called(off, name) is None
+    plan = plan_call(off, DEFAULT, name)
+    assert isinstance(plan, Refuse)
+    assert (plan.status, plan.message, plan.tool) == ("not_found", f"Tool '{name}' was not found.", None)
+    assert plan.reason.code == "denied_switch"
+    assert find_called(off, "up__echo") is not None
+    assert find_called(access_of(plugins[1], discoverable=("*",)), "echo") is not None
 
 
 def test_a_tool_that_is_out_and_unavailable_says_what_to_do() -> None:

@@ -123,8 +123,9 @@ async def test_a_switch_of_another_process_reaches_the_clients(config: Path, era
             return "echo" not in [tool.name for tool in (await pegboard.client.list_tools()).tools]
 
         await until(gone)
-        with pytest.raises(MCPError):  # the bare name would mean the echo of the server, once that is up
-            await pegboard.call("talk/echo", text="x")
+        assert "up__echo" in await pegboard.text("load_tools", names=["up"])
+        with pytest.raises(MCPError, match="'echo' was not found"):
+            await pegboard.call("echo", text="x")
 
 
 async def test_a_list_that_depends_on_the_principal_is_private(config_with_tokens: Path) -> None:

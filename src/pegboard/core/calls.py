@@ -60,14 +60,15 @@ def plan_call(access: Access, state: State, name: str) -> Plan:
 
 
 def find_called(access: Access, name: str) -> Tool | None:
-    """Return the permitted tool of this wire name or id, or the only one that differs in case.
+    """Return the permitted tool of this wire name or id; else of this own name, or the only one that differs in case.
 
-    What is denied is passed over, as if there were no such name (P9).
+    A wire name or id means its one tool, permitted or not: a call never begins to mean another tool
+    because of a switch. Tools of which only the own name fits are passed over where they are denied (P9).
     """
     catalog = access.world.catalog
-    for exact in (catalog.by_wire(name), catalog.by_id(name)):
-        if exact is not None and access.permits(exact):
-            return exact
+    exact = catalog.by_wire(name) or catalog.by_id(name)
+    if exact is not None:
+        return exact if access.permits(exact) else None
     same = [tool for tool in catalog.named(name) if access.permits(tool)]
     if same:
         return same[0] if len(same) == 1 else None
