@@ -75,6 +75,7 @@ async def test_every_call_leaves_a_record_without_its_arguments(board: Pegboard)
     await session.call("note_add", {"text": "a private thing"})
     calls = list(await board.store.entries(kind="call"))
     assert [record.outcome for record in calls] == ["ok", "invalid_arguments", "ok"]
+    assert [record.decision for record in calls] == ["allowed", "refused", "allowed"]
     assert calls[0].arguments == calls[2].arguments != calls[1].arguments
     assert "private" not in repr(await board.store.entries())
 

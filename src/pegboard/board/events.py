@@ -121,7 +121,7 @@ class Recorder:
 
     def called(self, key: SessionKey, turn: int, **fields: Any) -> None:
         """Write a call soon, and tell subscribers."""
-        record = self._record(key, turn, {"kind": "call", "decision": "allowed", **fields})
+        record = self._record(key, turn, {"kind": "call", **fields})
         self._audit.record_later(record)
         self._tell("called", record)
 

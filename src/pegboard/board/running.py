@@ -214,6 +214,7 @@ def _called(session: Session, state: State, tool: Tool, status: str, digest: str
         session.key,
         state.turn,
         subject=tool.wire,
+        decision="refused" if status == "invalid_arguments" else "allowed",
         outcome=status,
         duration=round((time.perf_counter() - started) * 1000, 3),
         arguments=digest,
