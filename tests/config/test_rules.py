@@ -369,8 +369,8 @@ RULES = {
         "store: mongodb://somewhere",
         "bad_store",
         (
-            "pegboard.yaml:1:8: store: the store is not one that is known. "
-            "Write sqlite:///path (relative to this file), or memory: to keep nothing."
+            "pegboard.yaml:1:8: store: there is no store of the kind 'mongodb:'. "
+            "Write sqlite:///relative/file.db, sqlite:////absolute/file.db or memory:."
         ),
     ),
     "P6: a variable that a server needs makes it unavailable": (

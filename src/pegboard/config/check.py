@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
-from pegboard.config.compile import COMES_BY_ITSELF, SQLITE, Draft, boolean
+from pegboard.config.checktexts import check_texts
+from pegboard.config.compile import COMES_BY_ITSELF, Draft, boolean
 from pegboard.config.documents import is_list, is_mapping
 from pegboard.config.members import Meaning, Names
 from pegboard.core.agents import Agent
@@ -17,8 +18,6 @@ from pegboard.core.selectors import Member
 from pegboard.core.specs import PythonSpec, ServerSpec
 from pegboard.core.toolkits import RESERVED
 from pegboard.core.tools import Place, Problem, Severity
-
-STORES: Final = ("sqlite://", "memory:")
 
 
 def problem(severity: Severity, code: str, message: str, place: Place | None, hint: str = "") -> Problem:
@@ -43,7 +42,7 @@ def check(plan: Draft, names: Names, masker: Masker) -> Iterator[Problem]:
         yield from _agent(agent, plan, names, masker)
     yield from _policies(plan)
     yield from _tokens(plan)
-    yield from _store(plan)
+    yield from check_texts(plan, names)
 
 
 def _plugins(plan: Draft, names: Names) -> Iterator[Problem]:
@@ -333,11 +332,3 @@ def _tokens(plan: Draft) -> Iterator[Problem]:
                 said = f"agent '{name}' is not defined."
                 place = sheet.place("tokens", token.principal, "agents", index)
                 yield problem("error", "unknown_agent", said, place, did_you_mean(name, declared))
-
-
-def _store(plan: Draft) -> Iterator[Problem]:
-    url = plan.sheet.section.store
-    if url is not None and not (url.startswith(SQLITE) or url in STORES):
-        said = "the store is not one that is known."
-        hint = "Write sqlite:///path (relative to this file), or memory: to keep nothing."
-        yield problem("error", "bad_store", said, plan.sheet.place("store"), hint)

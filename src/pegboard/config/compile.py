@@ -112,7 +112,7 @@ def _server(name: str, part: ServerSection, folder: Path, place: Place, unavaila
         command=part.command if not remote else None,
         args=tuple(part.args),
         env=Frozen(part.env),
-        cwd=str(folder / Path(part.cwd).expanduser()) if part.cwd else None,
+        cwd=str(folder / _expanded(part.cwd)) if part.cwd else None,
         url=part.url if remote else None,
         headers=Frozen(part.headers),
         transport=transport,
@@ -128,6 +128,14 @@ def _server(name: str, part: ServerSection, folder: Path, place: Place, unavaila
         unavailable=unavailable,
         place=place,
     )
+
+
+def _expanded(path: str) -> Path:
+    """Return a path with its home folder; as it is where there is none, which `check` says."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
 
 
 def _python(name: str, part: PluginSection, folder: Path, place: Place) -> PythonSpec:
@@ -296,4 +304,4 @@ def store_url(stated: str | None, folder: Path) -> str:
     path = url.removeprefix(SQLITE)
     if not url.startswith(SQLITE) or path in ("", ":memory:"):
         return url
-    return f"{SQLITE}{folder.absolute() / Path(path).expanduser()}"
+    return f"{SQLITE}{folder.absolute() / _expanded(path)}"

@@ -1,0 +1,57 @@
+"""What the address of a store must look like."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+STORE_RIGHT: Final = "Write sqlite:///relative/file.db, sqlite:////absolute/file.db or memory:."
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_LONGEST_PART: Final = 255
+"""Bytes that a name in a path may have, on every common file system."""
+
+
+def split_store(url: str) -> tuple[str, str]:
+    """Return the scheme of a store's address, and what follows it; no scheme where there is none.
+
+    >>> split_store("sqlite:///state.db")
+    ('sqlite', '///state.db')
+    """
+    match = _SCHEME.fullmatch(url.strip())
+    return (match[1].lower(), match[2]) if match else ("", url)
+
+
+def store_fault(url: str) -> str:
+    """Return what is wrong with a store's address, or nothing; never what follows the scheme, it may be secret (X5).
+
+    >>> store_fault("sqlite:///state.db"), store_fault("memory:")
+    ('', '')
+    >>> store_fault("sqlite:state.db")
+    'a sqlite store is a file, so three slashes stand before its path.'
+    """
+    scheme, rest = split_store(url)
+    match scheme:
+        case "":
+            return "the address of a store needs a scheme."
+        case "memory":
+            return "a store in memory has no path." if rest not in ("", "//") else ""
+        case "sqlite":
+            return _path_fault(rest)
+        case kind:
+            return f"there is no store of the kind '{kind}:'."
+
+
+def _path_fault(rest: str) -> str:
+    """Return what is wrong with what stands after ``sqlite:``."""
+    if not rest.startswith("///"):
+        return "a sqlite store is a file, so three slashes stand before its path."
+    name = rest.removeprefix("///")
+    if name in ("", ".", "/", ":memory:"):
+        return "the sqlite store names no file."
+    if "?" in name:
+        return "a sqlite store takes no options after '?'."
+    if "\0" in name:
+        return "the path of the sqlite store holds a NUL character."
+    if any(len(part.encode(errors="surrogatepass")) > _LONGEST_PART for part in name.split("/")):
+        return f"a name in the path of the sqlite store has more than {_LONGEST_PART} bytes."
+    return ""
