@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pegboard.core.tools import Place, Problem
 
@@ -36,6 +36,7 @@ __all__ = [
     "UpstreamError",
     "UpstreamTimeoutError",
     "UsageError",
+    "agent_required",
 ]
 
 
@@ -133,3 +134,10 @@ class UsageError(PegboardError):
     """Refuse a call of the library or the command that cannot mean anything."""
 
     code = "usage"
+
+
+def agent_required(agents: Iterable[str]) -> UsageError:
+    """Return the error that no agent is named where several are defined and none is the default."""
+    names = ", ".join(agents)
+    hint = f"Name one with `agent=` or --agent: {names}." if names else "Define one under 'agents:'."
+    return UsageError("No agent is named and there is no default.", code="agent_required", hint=hint)

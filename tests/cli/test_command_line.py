@@ -106,6 +106,17 @@ def test_an_empty_session_is_refused(run: Run, project: Path) -> None:
     assert run("surface", "--agent", "assistant", "--session", " ").code == 2
 
 
+@pytest.mark.parametrize("option", ["--session", "--principal"])
+def test_g1_a_session_and_a_principal_have_the_limits_of_the_gateway(run: Run, project: Path, option: str) -> None:
+    """G1: nobody stores under a name that a client could not give."""
+    arguments = ("session", "show", "--agent", "assistant", option)
+    assert run(*arguments, "x" * 512).code == 0
+    for text, said in (("x" * 513, "has 513 characters; at most 512"), ("x\udc80", "is not valid Unicode")):
+        ran = run(*arguments, text, "--json")
+        assert (ran.code, ran.json["error"]["code"]) == (2, "usage")
+        assert f"{option} {said}" in ran.json["error"]["message"]
+
+
 def test_a_configuration_that_is_missing_is_named(run: Run, folder: Path) -> None:
     ran = run("tools", "--config", "nowhere.yaml")
     assert ran.code == 1

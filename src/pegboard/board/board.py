@@ -22,7 +22,7 @@ from pegboard.core.permissions import Access, Circumstances
 from pegboard.core.specs import PluginSpec
 from pegboard.core.tools import JsonObject, Plugin, Tool
 from pegboard.dialects.names import Dialect
-from pegboard.errors import UnknownAgentError, UsageError
+from pegboard.errors import UnknownAgentError, UsageError, agent_required
 from pegboard.ports import ArgumentValidator, FocusRules, Ranker, SessionKey, Source, Store, TokenCounter
 
 
@@ -91,12 +91,7 @@ class Board:
         """Return an agent; None means the default one. Raises ``UnknownAgentError``."""
         chosen = name if name is not None else self.world.default_agent()
         if chosen is None:
-            names = ", ".join(self.world.agents) or "none"
-            raise UsageError(
-                "Which agent is meant? There is no default one.",
-                code="agent_required",
-                hint=f"Agents: {names}.",
-            )
+            raise agent_required(self.world.agents)
         agent = self.world.agents.get(chosen)
         if agent is None:
             hint = did_you_mean(chosen, self.world.agents)

@@ -12,14 +12,10 @@ import typer
 from pegboard.cli.common import (
     DONE,
     REFUSED,
-    AgentOption,
-    ConfigOption,
-    JsonOption,
     Options,
-    PrincipalOption,
-    SessionOption,
     bring_in,
     guarded,
+    on_session,
     open_session,
     run,
 )
@@ -35,20 +31,16 @@ EXAMPLE = 'pegboard call git__git_log \'{"repo_path": "."}\''
 QUOTING = 'Write an object in single quotes: \'{"name": "value"}\', or - to read it from standard input.'
 
 
+@on_session
 def call(
+    options: Options,
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="The name of the tool.")],
     arguments: Annotated[str, typer.Argument(metavar="JSON", help="Its arguments, or - for standard input.")] = "{}",
-    config: ConfigOption = None,
-    agent: AgentOption = None,
-    session: SessionOption = "default",
-    principal: PrincipalOption = "local",
-    as_json: JsonOption = False,
 ) -> int:
     """Run one tool as the agent would.
 
     The agent's permissions count, and the call stands in the audit trail.
     """
-    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
     try:
         parsed = parse_arguments(sys.stdin.read() if arguments == "-" else arguments)
     except UsageError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from pegboard.cli.rendering import Printer
+from pegboard.core.labels import label_problem
 from pegboard.core.tools import Problem
-from pegboard.errors import ConfigError, PegboardError, UsageError
+from pegboard.errors import ConfigError, PegboardError, UsageError, agent_required
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -63,6 +65,33 @@ class Options:
 
 
 Action = Callable[["Pegboard", Printer], Awaitable[int]]
+Command = Callable[..., int]
+_SHARED: tuple[tuple[str, object, object], ...] = (
+    ("config", ConfigOption, None),
+    ("agent", AgentOption, None),
+    ("session", SessionOption, "default"),
+    ("principal", PrincipalOption, "local"),
+    ("as_json", JsonOption, False),
+)
+
+
+def on_session(command: Command) -> Command:
+    """Return a command with the options that name a session behind its own; it takes them as ``Options``, first."""
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        for name, kind, default in _SHARED
+    ]
+
+    def with_options(**given: Any) -> int:
+        options = Options(**{name: given.pop(name) for name, _, _ in _SHARED})
+        return command(options, **given)
+
+    parameters = [*(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own), *shared]
+    with_options.__name__, with_options.__doc__ = command.__name__, command.__doc__
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    with_options.__dict__["__signature__"] = inspect.Signature(parameters)
+    return with_options
 
 
 def run(options: Options, action: Action, *, watch: bool = False) -> int:
@@ -123,6 +152,8 @@ def _require_text(options: Options) -> None:
     for name, value in (("--agent", options.agent), ("--session", options.session), ("--principal", options.principal)):
         if value is not None and not value.strip():
             raise UsageError(f"{name} is empty.", hint="Name one, or leave the option out.")
+        if value is not None and (problem := label_problem(value)):
+            raise UsageError(f"{name} {problem}", hint="Name a shorter one in plain text.")
 
 
 def report(error: BaseException, printer: Printer) -> int:
@@ -192,9 +223,7 @@ def chosen_agent(board: Pegboard, name: str | None) -> str:
     """Return the agent that is meant; raises ``UsageError`` where none is named and none is the default."""
     agent = name or board.world.default_agent()
     if agent is None:
-        names = ", ".join(board.world.agents)
-        hint = f"Choose one with --agent: {names}." if names else "Define one under 'agents:'."
-        raise UsageError("No agent is named and there is no default.", hint=hint, code="agent_required")
+        raise agent_required(board.world.agents)
     return agent
 
 

@@ -10,13 +10,9 @@ import typer
 from pegboard.cli.common import (
     DONE,
     REFUSED,
-    AgentOption,
-    ConfigOption,
-    JsonOption,
     Options,
-    PrincipalOption,
-    SessionOption,
     bring_in,
+    on_session,
     open_session,
     run,
 )
@@ -48,16 +44,12 @@ REMEDIES: Final[Mapping[str, str]] = {
 }
 
 
+@on_session
 def explain(
+    options: Options,
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="The name of the tool.")],
-    config: ConfigOption = None,
-    agent: AgentOption = None,
-    session: SessionOption = "default",
-    principal: PrincipalOption = "local",
-    as_json: JsonOption = False,
 ) -> int:
     """Say why an agent can or cannot call a tool now."""
-    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
 
     async def explained(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)

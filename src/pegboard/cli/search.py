@@ -9,13 +9,9 @@ import typer
 
 from pegboard.cli.common import (
     DONE,
-    AgentOption,
-    ConfigOption,
-    JsonOption,
     Options,
-    PrincipalOption,
-    SessionOption,
     bring_in,
+    on_session,
     open_session,
     run,
 )
@@ -36,19 +32,15 @@ COLUMNS = (
 )
 
 
+@on_session
 def search(
+    options: Options,
     words: Annotated[
         list[str], typer.Argument(metavar="QUERY...", help="What is needed; put quotes around each of several things.")
     ],
     limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many results.")] = 5,
-    config: ConfigOption = None,
-    agent: AgentOption = None,
-    session: SessionOption = "default",
-    principal: PrincipalOption = "local",
-    as_json: JsonOption = False,
 ) -> int:
     """Search the tools that the agent may use."""
-    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
 
     async def searched(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)

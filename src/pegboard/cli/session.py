@@ -16,8 +16,8 @@ from pegboard.cli.common import (
     JsonOption,
     Options,
     PrincipalOption,
-    SessionOption,
     bring_in,
+    on_session,
     open_session,
     run,
 )
@@ -32,71 +32,51 @@ if TYPE_CHECKING:
 NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Toolkits, plugins or tools.")]
 
 
+@on_session
 def load(
+    options: Options,
     names: NamesArgument,
     keep: Annotated[
         Literal["turn", "idle", "session"] | None, typer.Option("--keep", help="How long. [default: as the agent says]")
     ] = None,
-    config: ConfigOption = None,
-    agent: AgentOption = None,
-    session: SessionOption = "default",
-    principal: PrincipalOption = "local",
-    as_json: JsonOption = False,
 ) -> int:
     """Take tools out."""
-    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
     return _change(options, lambda on: on.load(*names, keep=keep), f"Loading {', '.join(names)}")
 
 
+@on_session
 def unload(
+    options: Options,
     names: NamesArgument,
-    config: ConfigOption = None,
-    agent: AgentOption = None,
-    session: SessionOption = "default",
-    principal: PrincipalOption = "local",
-    as_json: JsonOption = False,
 ) -> int:
     """Hang tools back."""
-    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
     return _change(options, lambda on: on.unload(*names))
 
 
+@on_session
 def fallback(
-    config: ConfigOption = None,
-    agent: AgentOption = None,
-    session: SessionOption = "default",
-    principal: PrincipalOption = "local",
-    as_json: JsonOption = False,
+    options: Options,
 ) -> int:
     """Take out everything permitted, for this turn.
 
     Where a budget is set, as much as fits, what was used last first.
     """
-    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
     return _change(options, lambda on: on.fallback(), "Loading everything permitted")
 
 
+@on_session
 def end_turn(
-    config: ConfigOption = None,
-    agent: AgentOption = None,
-    session: SessionOption = "default",
-    principal: PrincipalOption = "local",
-    as_json: JsonOption = False,
+    options: Options,
 ) -> int:
     """End the turn; what lapses with it is hung back."""
-    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
     return _change(options, lambda on: on.end_turn())
 
 
+@on_session
 def show(
-    config: ConfigOption = None,
-    agent: AgentOption = None,
-    session: SessionOption = "default",
-    principal: PrincipalOption = "local",
-    as_json: JsonOption = False,
+    options: Options,
 ) -> int:
     """Show the turn and what has been taken out."""
-    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
 
     async def shown(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)

@@ -9,13 +9,9 @@ import typer
 
 from pegboard.cli.common import (
     DONE,
-    AgentOption,
-    ConfigOption,
-    JsonOption,
     Options,
-    PrincipalOption,
-    SessionOption,
     bring_in,
+    on_session,
     open_session,
     run,
 )
@@ -29,19 +25,15 @@ EXAMPLE = "pegboard surface --agent assistant --session thread-42"
 COLUMNS = (Column("name"), Column("plugin"), Column("lease"), Column("reason"), Column("tokens", "right"))
 
 
+@on_session
 def surface(
+    options: Options,
     message: Annotated[str | None, typer.Option("--message", help="The user's message, for focus rules.")] = None,
-    config: ConfigOption = None,
-    agent: AgentOption = None,
-    session: SessionOption = "default",
-    principal: PrincipalOption = "local",
-    as_json: JsonOption = False,
 ) -> int:
     """Show what goes to the model now, and what it costs.
 
     Tools in order, hints, suffix, policy and focus.
     """
-    options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
 
     async def shown(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)

@@ -8,8 +8,9 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from pegboard.core.labels import label_problem
 from pegboard.errors import UnknownAgentError, UsageError
-from pegboard.gateway.identity import label_problem, opens, owner_of
+from pegboard.gateway.identity import opens, owner_of
 from pegboard.gateway.served import LOCAL, Caller, Served, Token
 
 if TYPE_CHECKING:

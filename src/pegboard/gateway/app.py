@@ -17,10 +17,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from pegboard.core.labels import label_problem
 from pegboard.errors import PegboardError
 from pegboard.gateway.access import INVALID_PARAMS, Door, Guard, Refusal
 from pegboard.gateway.calling import Calling
-from pegboard.gateway.identity import label_problem, opens
+from pegboard.gateway.identity import opens
 from pegboard.gateway.metrics import TYPE
 from pegboard.gateway.served import Caller
 from pegboard.gateway.server import Gateway

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from pegboard.core.labels import label_problem
 from pegboard.core.tools import EMPTY
 from pegboard.gateway.served import Caller, Token
 
@@ -15,8 +16,6 @@ MODERN: Final = "2026-07-28"
 SESSION_KEY: Final = "pegboard/session"
 TURN_KEY: Final = "pegboard/turn"
 DEFAULT_SESSION: Final = "default"
-LONGEST: Final = 512
-"""How many characters a session id or a turn label may have."""
 
 _OURS: Final = ("pegboard/", "io.modelcontextprotocol/")
 
@@ -62,25 +61,6 @@ def _label(meta: Mapping[str, Any], key: str) -> str | None:
 
         raise MCPError(INVALID_PARAMS, f'_meta["{key}"] {problem}')
     return meta[key]
-
-
-def label_problem(value: object) -> str:
-    """Return what is wrong with a session id or turn label, or nothing.
-
-    >>> label_problem("thread-42"), label_problem("")
-    ('', 'is empty.')
-    """
-    if not isinstance(value, str):
-        return "is not a string."
-    if not value:
-        return "is empty."
-    if len(value) > LONGEST:
-        return f"has {len(value)} characters; at most {LONGEST} are allowed."
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return "is not valid Unicode."
-    return ""
 
 
 def owner_of(authorization: str | None, tokens: Sequence[Token]) -> Token | None:

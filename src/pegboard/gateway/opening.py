@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.core.delivery import GATEWAY, GATEWAY_HANDSHAKE
+from pegboard.core.labels import label_problem
 from pegboard.errors import PegboardError
 from pegboard.gateway import wire
-from pegboard.gateway.identity import DEFAULT_SESSION, MODERN, SESSION_KEY, label_problem
+from pegboard.gateway.identity import DEFAULT_SESSION, MODERN, SESSION_KEY
 from pegboard.gateway.messages import Message, parsed
 
 if TYPE_CHECKING:

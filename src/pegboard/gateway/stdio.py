@@ -11,9 +11,9 @@ import os
 import sys
 from collections.abc import Generator
 
-from pegboard.errors import UsageError
+from pegboard.core.labels import label_problem
+from pegboard.errors import UsageError, agent_required
 from pegboard.gateway.access import chosen_agent
-from pegboard.gateway.identity import label_problem
 from pegboard.gateway.logs import quiet
 from pegboard.gateway.opening import Opening, first
 from pegboard.gateway.pipes import Wires
@@ -25,9 +25,7 @@ async def run_stdio(board: Served, *, agent: str | None = None, session: str | N
     """Serve until standard input closes or SIGINT or SIGTERM comes; stops nothing it did not start."""
     name = chosen_agent(board, agent)
     if name is None:
-        raise UsageError(
-            "No agent is named and there is no default.", code="agent_required", hint="Choose one with --agent."
-        )
+        raise agent_required(board.world.agents)
     if session is not None and (problem := label_problem(session)):
         raise UsageError(f"--session {problem}")
     quiet(board.masker)
