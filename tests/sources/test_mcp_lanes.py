@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import signal
 import sys
@@ -16,8 +17,8 @@ from hypothesis import strategies as st
 from mcp_helpers import SERVERS, call, plain, runs, state, text, until
 
 from pegboard.core.specs import ServerSpec
-from pegboard.core.tools import Tool
-from pegboard.errors import PegboardError
+from pegboard.core.tools import CallResult, Tool
+from pegboard.errors import PegboardError, UpstreamError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
 from pegboard.sources.mcp.exchange import Events
@@ -155,9 +156,21 @@ ANSWERS = [
     RESULT.replace("ok", "\\ud83d\\ude00 \u2028"),
 ]  # fmt: skip
 # Nothing in these answers the call: it waits until its time is over.
-UNANSWERED = [
-    "not json", "[]", "{}", message(result=5), message(error={"message": "no code"}), RESULT.replace("ok", "\\ud800"),
-]  # fmt: skip
+UNANSWERED = ["not json", "[]", "{}"]
+# These answer the call and are no messages: it ends at once.
+BROKEN = [
+    message(result=5),
+    message(error={"message": "no code"}),
+    message(),
+    RESULT.replace("ok", "\\ud800"),
+    RESULT.replace('"ok"', "9" * 5000),
+    RESULT.replace('"ok"', "[" * 5000 + "]" * 5000),
+    RESULT + "}",
+    f"[{RESULT}]",
+    f"\ufeff{RESULT}",
+]
+# These are no JSON by the letter, and pass: Python and JavaScript print them.
+NUMBERS = [RESULT.replace('"ok"', f'"ok", "n": {number}') for number in ("NaN", "Infinity", "-Infinity", "1e999")]
 
 
 async def compare(both: Both, spec: ServerSpec, cases: list[dict[str, Any]]) -> None:
@@ -173,8 +186,37 @@ async def test_answers_over_stdio_end_alike(both: Both, era: tuple[str, ...]) ->
     await compare(both, replace(stdio(*era), timeout=0.3), [{"lines": [answer]} for answer in UNANSWERED])
 
 
+async def test_an_answer_that_is_no_message_ends_its_call_at_once(source: McpSource, era: tuple[str, ...]) -> None:
+    """G8: lone surrogates, numbers and depths that nothing reads, missing members; the server is named."""
+    spec = replace(stdio(*era), timeout=60.0)
+    async with asyncio.timeout(30):
+        for answer in BROKEN:
+            ended, _ = await outcome(source, spec, {"lines": ["a stray line", answer]})
+            said = "Server 'fast' failed at 'raw': its answer is not a message of the protocol."
+            assert ended == (UpstreamError, said, None, None), answer[:200]
+        assert text(await call(source, spec, "echo", text="and it goes on")) == "and it goes on"
+
+
+async def test_a_broken_answer_to_another_call_ends_that_one_only(source: McpSource, era: tuple[str, ...]) -> None:
+    """G8: what is blamed is the request that the answer names."""
+    spec = replace(stdio(*era), timeout=60.0)
+    stranger = RESULT.replace('"$ID"', "77").replace("ok", "\\ud800")
+    ended, _ = await outcome(source, spec, {"lines": [stranger, f"log: {BROKEN[0]}", RESULT]})
+    assert isinstance(ended, CallResult)
+    assert text(ended) == "ok"
+
+
+async def test_numbers_that_are_none_pass_through(both: Both, era: tuple[str, ...]) -> None:
+    """G7: the library has them as floats; the gateway, which writes JSON, has null."""
+    await compare(both, stdio(*era), [{"lines": [answer.replace("NaN", "-Infinity")]} for answer in NUMBERS])
+    for answer in NUMBERS:
+        ended, _ = await outcome(both.around, stdio(*era), {"lines": [answer]})
+        assert isinstance(ended, CallResult)
+        assert not math.isfinite(ended.content[0]["n"])
+
+
 async def test_answers_over_http_end_alike(both: Both, web: ServerSpec) -> None:
-    bad = [answer for answer in UNANSWERED if answer != "{}"]
+    bad = [answer for answer in [*UNANSWERED, *BROKEN] if answer != "{}"]
     cases: list[dict[str, Any]] = [{"body": answer} for answer in [*ANSWERS, *bad] if "$ID " not in answer]
     cases += [{"body": answer, "headers": {"content-encoding": "gzip"}} for answer in ANSWERS[:2]]
     for status in (202, 301, 400, 401, 403, 404, 418, 500, 503):

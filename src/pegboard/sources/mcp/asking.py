@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pegboard.core.naming import one_line
 from pegboard.core.tools import EMPTY, JsonObject
 from pegboard.ports import Progress
+from pegboard.sources.mcp.broken import UNPARSED
 from pegboard.sources.mcp.http import BROKEN, SESSION, UNREACHED
 from pegboard.sources.mcp.lane import DetourError
 from pegboard.sources.mcp.link import FLIGHT, NO_MESSAGE, Flight, GoneError, InvalidAnswerError, Link
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 _PAGES = 1000
 _SUBSCRIBED_WITHIN = 1.0
-_UNPARSED = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
+_UNPARSED = (UNPARSED, "Failed to parse SSE message: ")
 _STREAM_ENDED = "SSE stream ended"
 
 

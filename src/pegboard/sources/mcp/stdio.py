@@ -18,6 +18,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
 
 from pegboard.core.specs import ServerSpec
+from pegboard.sources.mcp.broken import answered, refusal
 from pegboard.sources.mcp.child import Child
 from pegboard.sources.mcp.lane import by_model
 from pegboard.sources.mcp.link import FLIGHT, Link
@@ -59,6 +60,8 @@ class Lines:
                 try:
                     return SessionMessage(by_model(line))
                 except ValueError:
+                    if (number := next(answered(line), None)) is not None:
+                        return SessionMessage(refusal(number))
                     child.link.stray(line[:400].decode("utf-8", errors="replace"))
                     if child.link.stray_count > _STRAYS and not child.link.heard:
                         child.link.close("it does not speak MCP")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from pegboard.sources.mcp.broken import answered
 from pegboard.sources.mcp.lane import Lane, Message, Pending, as_answer, by_model, cancellation, parsed, plain
-from pegboard.sources.mcp.link import GoneError, Link
+from pegboard.sources.mcp.link import NO_MESSAGE, GoneError, InvalidAnswerError, Link
 
 if TYPE_CHECKING:
     from pegboard.sources.mcp.child import Child
@@ -25,8 +26,10 @@ class StdioLane(Lane):
 
     def route(self, line: bytes) -> bool:
         """Take a line if it belongs to a call of this lane; return whether it does."""
-        if not self.pending or (message := parsed(line)) is None:
+        if not self.pending:
             return False
+        if (message := parsed(line)) is None:
+            return self._blame(line)
         if "method" in message:
             return self.notified(message)
         pending = self.find(message.get("id"))
@@ -37,11 +40,18 @@ class StdioLane(Lane):
             try:
                 answer = as_answer(by_model(line))
             except ValueError:
-                return False
+                return self._blame(line)
         if answer is None:
             return False
         pending.settle(answer)
         return True
+
+    def _blame(self, line: bytes) -> bool:
+        """End the calls that a line answers which is no message; return whether there are any."""
+        found = [pending for number in answered(line) if (pending := self.find(number)) is not None]
+        for pending in found:
+            pending.settle(InvalidAnswerError(NO_MESSAGE))
+        return bool(found)
 
     async def send(self, pending: Pending, name: str, body: bytes) -> Message:  # noqa: ARG002 - for other lanes
         """Write a request and return the answer; the server is told when nobody waits any more."""
