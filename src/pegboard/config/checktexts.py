@@ -9,6 +9,7 @@ from typing import Final
 
 from pegboard.config.compile import SQLITE, Draft
 from pegboard.config.documents import Key
+from pegboard.config.dotenv import ENV_FILE
 from pegboard.config.members import Names
 from pegboard.core.addresses import STORE_RIGHT, store_fault
 from pegboard.core.catalog import split_kind
@@ -32,8 +33,15 @@ def check_texts(plan: Draft, names: Names) -> Iterator[Problem]:
         for name in plan.toolkits:
             yield from _name(name, "toolkits", "toolkit", plan, names)
     for name, spec in plan.written.items():
-        if isinstance(spec, ServerSpec) and not spec.unavailable:
+        if not isinstance(spec, ServerSpec):
+            continue
+        if not spec.unavailable:
             yield from _server(name, plan)
+        elif spec.unavailable.startswith(ENV_FILE):
+            said = f"{spec.unavailable.removesuffix('.')}; the server is unavailable until then."
+            place = plan.sheet.place("servers", name, "envFile")
+            hint = "Correct the path, or take it out."
+            yield Problem(severity="warning", code="env_missing", message=said, hint=hint, place=place)
     for token in plan.tokens:
         if token.value.strip() and (fault := _carried(token.value)):
             hint = "Choose one of ASCII letters, digits and signs."

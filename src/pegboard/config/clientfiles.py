@@ -35,7 +35,7 @@ _LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
         {*_CODEX_OWN, "startup_timeout_sec", "startup_timeout_ms", "required", "scopes", "tools", "oauth"}
     ),
     GEMINI.name: frozenset({"trust", "oauth", "authProviderType"}),
-    VSCODE.name: frozenset({"envFile", "dev", "sandbox", "sandboxEnabled", "gallery"}),
+    VSCODE.name: frozenset({"dev", "sandbox", "sandboxEnabled", "gallery"}),
     ZED.name: frozenset({"source", "settings", "remote"}),
 }
 

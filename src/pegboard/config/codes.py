@@ -24,7 +24,7 @@ CODES: Final[Mapping[str, str]] = {
     "duplicate_plugin": "A name is both a server and a plugin.",
     "duplicate_token": "Two principals have the same token.",
     "empty_token": "A token is empty.",
-    "env_missing": "An environment variable that a value needs is not set.",
+    "env_missing": "An environment variable that a value needs is not set, or the file of them cannot be read.",
     "env_syntax": "A `${` begins no reference to an environment variable.",
     "file_binary": "The file is not UTF-8 text.",
     "file_empty": "The file is empty.",

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pegboard.config.configuration import Token
 from pegboard.config.documents import Expanded, Key, Word
+from pegboard.config.dotenv import read_variables
 from pegboard.config.schema import AgentSection, File, LeaseSection, LoadoutSection, PluginSection, ServerSection
 from pegboard.config.validation import Sheet
 from pegboard.config.values import Entry
@@ -107,11 +108,12 @@ def _server(name: str, part: ServerSection, folder: Path, place: Place, unavaila
     kind = part.type or part.transport or ""
     remote = part.url is not None and not (part.command is not None and kind in ("", "stdio", "local"))
     transport = "stdio" if not remote else "sse" if kind == "sse" else "http"
+    given, lacks = ({}, "") if remote or part.env_file is None else read_variables(env_file_of(part.env_file, folder))
     return ServerSpec(
         name=name,
         command=part.command if not remote else None,
         args=tuple(part.args),
-        env=Frozen(part.env),
+        env=Frozen({**given, **part.env}),
         cwd=str(folder / _expanded(part.cwd)) if part.cwd else None,
         url=part.url if remote else None,
         headers=Frozen(part.headers),
@@ -125,9 +127,14 @@ def _server(name: str, part: ServerSection, folder: Path, place: Place, unavaila
         trust_annotations=part.trust == "annotations",
         default_on=part.default_on,
         shared_only=shared_only(name, part.shared_only),
-        unavailable=unavailable,
+        unavailable=unavailable or lacks,
         place=place,
     )
+
+
+def env_file_of(stated: str, folder: Path) -> Path:
+    """Return where the environment file of a server lies."""
+    return folder / _expanded(stated)
 
 
 def _expanded(path: str) -> Path:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pegboard.config import jsontext, mcpjson, yaml
 from pegboard.config.check import check, problem
 from pegboard.config.checkloadouts import Written, check_loadouts
-from pegboard.config.compile import Draft, draft, joined, loadout_of, store_url
+from pegboard.config.compile import Draft, draft, env_file_of, joined, loadout_of, store_url
 from pegboard.config.configuration import Configuration
 from pegboard.config.documents import Document, Key, UnreadableError, is_mapping, read_text, shown
 from pegboard.config.env import Expansion, Missing
@@ -23,7 +23,7 @@ from pegboard.config.schema import File, LoadoutSection
 from pegboard.config.validation import Sheet, validate
 from pegboard.core.loadouts import BUILT_IN
 from pegboard.core.masking import MASK, Masker, masked
-from pegboard.core.specs import RegisteredSpec
+from pegboard.core.specs import RegisteredSpec, ServerSpec
 from pegboard.core.tools import Frozen, Problem
 from pegboard.errors import ConfigError
 
@@ -120,8 +120,8 @@ def _masked(item: Problem, masker: Masker) -> Problem:
 def _literal_secrets(plan: Draft, known: AbstractSet[str]) -> set[str]:
     """Return the secrets that were written into the file itself: tokens, and what is named like one."""
     found = {token.value for token in plan.tokens}
-    for part in plan.sheet.section.servers.values():
-        for pairs in (part.env, part.headers):
+    for spec in plan.written.values():
+        for pairs in (spec.env, spec.headers) if isinstance(spec, ServerSpec) else ():
             for key, value in pairs.items():
                 named = masked({key: value}, Masker(), frozenset())[key] == MASK
                 if named and not any(secret in value for secret in known):
@@ -177,6 +177,8 @@ class Reading:
             filters=client.filters if client else {},
             client=client is not None,
         )
+        stated = (part.env_file for part in sheet.section.servers.values() if part.env_file)
+        self.files += [env_file_of(text, self.folder) for text in stated]
         own = [
             Written(loadout=loadout_of(name, part, sheet, "loadouts", name), sheet=sheet, path=("loadouts", name))
             for name, part in sheet.section.loadouts.items()

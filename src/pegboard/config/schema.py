@@ -80,6 +80,9 @@ class ServerSection(Section):
     command: Text | None = _said("The program to start (stdio).")
     args: list[Text] = _said("Its arguments.", default_factory=list)
     env: dict[str, Text] = _said("Its environment.", default_factory=dict)
+    env_file: Text | None = _said(
+        "A file of lines NAME=VALUE for its environment, relative to this file.", alias="envFile", default=None
+    )
     cwd: Text | None = _said("The folder to start it in, relative to this file.")
     url: Text | None = _said("The address of a remote server (HTTP).")
     headers: dict[str, Text] = _said("HTTP headers to send with every request.", default_factory=dict)
