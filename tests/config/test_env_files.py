@@ -33,8 +33,8 @@ def test_p6_without_the_file_the_server_is_unavailable_and_everything_else_works
     where = writer.folder / "gone.env"
     assert writer.said(text) == [
         (
-            f"pegboard.yaml:1:36: servers.a.envFile: its envFile {where} does not exist; the server is unavailable until "
-            "then. Correct the path, or take it out."
+            f"pegboard.yaml:1:36: servers.a.envFile: its envFile {where} does not exist; the server is unavailable "
+            "until then. Correct the path, or take it out."
         )
     ]
     assert server(writer, text).unavailable == f"its envFile {where} does not exist."

@@ -83,7 +83,7 @@ def source(both: Both, request: pytest.FixtureRequest) -> McpSource:
     return getattr(both, request.param)
 
 
-async def outcome(source: McpSource, spec: ServerSpec, arguments: dict[str, Any]) -> object:
+async def outcome(source: McpSource, spec: ServerSpec, arguments: dict[str, Any]) -> tuple[object, list[object]]:
     """Return all that can be seen of one call of the tool ``raw``."""
     seen: list[object] = []
 

@@ -12,7 +12,7 @@ from pegboard.core.toolkits import SHARED_ONLY
 from pegboard.core.tools import CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
-from pegboard.sources.signatures import Built, Instances, built, in_thread, run, stdout_to_stderr
+from pegboard.sources.signatures import Built, Held, built
 
 GROUP: Final = "pegboard.plugins"
 _ENTRY_POINT: Final = "entry_point:"
@@ -41,7 +41,7 @@ class PackageSource:
     """Bring in plugins of installed packages; and say of known names without one what would bring them."""
 
     def __init__(self) -> None:
-        self._instances: Instances[Built] = Instances()
+        self._held = Held()
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether an installed package has, or should have, the plugin."""
@@ -62,28 +62,20 @@ class PackageSource:
         """Run the function; what it raises is an error result."""
         assert isinstance(spec, RegisteredSpec)
         plugin = await self._built(spec, overrides)
-        function = plugin.tools.get(tool.name)
-        if function is None:
-            raise ToolUnavailableError(f"plugin '{spec.name}' has no tool '{tool.name}' any more.")
-        return await run(function, arguments, principal=context.principal)
+        return await self._held.call(plugin, spec.name, tool.name, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: installed packages do not change by themselves."""
 
     async def aclose(self) -> None:
         """Close what was constructed."""
-        for plugin in self._instances.drain():
-            await plugin.aclose()
+        await self._held.aclose()
 
     async def _built(self, spec: RegisteredSpec, overrides: JsonObject) -> Built:
         if spec.loader.startswith(_MISSING):
             raise _not_provided(spec)
-
-        async def make() -> Built:
-            with stdout_to_stderr():
-                return await in_thread(_load, spec, overrides)
-
-        return await self._instances.get((spec.name, spec.loader, variant_key(overrides)), make)
+        key = (spec.name, spec.loader, variant_key(overrides))
+        return await self._held.get(key, lambda: _load(spec, overrides))
 
 
 def _entries() -> dict[str, EntryPoint]:

@@ -19,7 +19,7 @@ from pegboard.core.specs import PluginSpec, PythonSpec
 from pegboard.core.tools import CallResult, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
-from pegboard.sources.signatures import Built, Instances, built, in_thread, run, stdout_to_stderr
+from pegboard.sources.signatures import Built, Held, built, in_thread, stdout_to_stderr
 
 _DISTRIBUTIONS: Final[Mapping[str, str]] = {
     "PIL": "pillow",
@@ -45,7 +45,7 @@ class PythonSource:
     """Bring in plugins that the configuration names with ``python:``."""
 
     def __init__(self) -> None:
-        self._instances: Instances[Built] = Instances()
+        self._held = Held()
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the plugin is written in Python."""
@@ -76,26 +76,18 @@ class PythonSource:
         """Run the function; what it raises is an error result."""
         assert isinstance(spec, PythonSpec)
         plugin = await self._built(spec, overrides)
-        function = plugin.tools.get(tool.name)
-        if function is None:
-            raise ToolUnavailableError(f"plugin '{spec.name}' has no tool '{tool.name}' any more.")
-        return await run(function, arguments, principal=context.principal)
+        return await self._held.call(plugin, spec.name, tool.name, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: what was imported does not change by itself."""
 
     async def aclose(self) -> None:
         """Close what was constructed."""
-        for plugin in self._instances.drain():
-            await plugin.aclose()
+        await self._held.aclose()
 
     async def _built(self, spec: PythonSpec, overrides: JsonObject) -> Built:
-        async def make() -> Built:
-            with stdout_to_stderr():
-                return await in_thread(_load, spec, overrides)
-
         key = (spec.name, spec.target, spec.folder, variant_key(overrides))
-        return await self._instances.get(key, make)
+        return await self._held.get(key, lambda: _load(spec, overrides))
 
 
 class Hooks:

@@ -1,0 +1,43 @@
+"""Plugins of this process: constructed once, called, closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from pegboard.core.tools import CallResult, JsonObject
+from pegboard.errors import ToolUnavailableError
+from pegboard.ports import CallContext
+from pegboard.sources.signatures.instances import Instances
+from pegboard.sources.signatures.plugins import Built
+from pegboard.sources.signatures.quiet import in_thread, stdout_to_stderr
+from pegboard.sources.signatures.results import run
+
+
+class Held:
+    """Hold what was constructed, and run its functions."""
+
+    def __init__(self) -> None:
+        self._instances: Instances[Built] = Instances()
+
+    async def get(self, key: Hashable, load: Callable[[], Built]) -> Built:
+        """Return the plugin of a key, loaded in a thread where there is none yet; raises ``ToolUnavailableError``."""
+
+        async def make() -> Built:
+            with stdout_to_stderr():
+                return await in_thread(load)
+
+        return await self._instances.get(key, make)
+
+    async def call(
+        self, plugin: Built, owner: str, name: str, arguments: JsonObject, context: CallContext
+    ) -> CallResult:
+        """Run a function of the plugin ``owner``; what it raises is an error result."""
+        function = plugin.tools.get(name)
+        if function is None:
+            raise ToolUnavailableError(f"plugin '{owner}' has no tool '{name}' any more.")
+        return await run(function, arguments, principal=context.principal)
+
+    async def aclose(self) -> None:
+        """Close what was constructed."""
+        for plugin in self._instances.drain():
+            await plugin.aclose()
