@@ -388,6 +388,86 @@ def test_without_the_copy_the_place_of_the_servers_is_told(run: Run) -> None:
     assert "pegboard.yaml. Put them back by hand" in ran.err
 
 
+@pytest.mark.parametrize("damage", [b"{bad", b"\xff\xfe\x00"])
+def test_a_copy_that_cannot_be_read_is_told_and_changes_nothing(run: Run, damage: bytes) -> None:
+    path = placed("cursor")
+    run("init", "--install", "cursor")
+    installed = path.read_text()
+    (copy,) = path.parent.glob("*backup")
+    copy.write_bytes(damage)
+    ran = run("init", "--uninstall", "cursor", "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "no_backup")
+    assert "cannot be read" in ran.json["error"]["message"]
+    assert "pegboard.yaml. Put them back by hand" in ran.json["error"]["hint"]
+    assert path.read_text() == installed
+
+
+@pytest.mark.parametrize("client", FILES)
+def test_what_was_taken_out_once_is_not_taken_out_twice(run: Run, client: str) -> None:
+    path = placed(client)
+    before = path.read_bytes()
+    for _ in range(2):
+        assert run("init", "--install", client).code == 0
+        assert run("init", "--uninstall", client).code == 0
+        again = run("init", "--uninstall", client, "--json")
+        assert (again.code, again.json["error"]["code"]) == (1, "not_installed")
+        assert path.read_bytes() == before
+        Path("pegboard.yaml").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("client", FILES)
+def test_a_file_that_is_read_only_is_left_as_it_is(run: Run, client: str) -> None:
+    """Another one could be put in its place; whoever wrote-protected it does not want that."""
+    path = placed(client)
+    before = path.read_bytes()
+    path.chmod(0o444)
+    for arguments in (("init", "--install", client), ("init", "--install", client, "--dry-run")):
+        ran = run(*arguments)
+        assert (ran.code, ran.out) == (1, "")
+        assert "is read-only, and is left as it is" in ran.err
+    assert path.read_bytes() == before
+    assert not Path("pegboard.yaml").exists()
+    path.chmod(0o644)
+    assert run("init", "--install", client).code == 0
+    path.chmod(0o444)
+    assert "is read-only" in run("init", "--uninstall", client).err
+
+
+def test_an_installation_whose_configuration_is_gone_says_so_and_can_be_taken_out(run: Run) -> None:
+    path = placed("cursor")
+    run("init", "--install", "cursor")
+    Path("pegboard.yaml").unlink()
+    assert "That file does not exist: take Pegboard out and begin anew." in run("init", "--install", "cursor").out
+    assert "stays as it is" not in run("init", "--uninstall", "cursor").out
+    assert path.read_text() == MCP
+
+
+@pytest.mark.parametrize("before", [None, "servers: {}\n"])
+def test_servers_that_our_configuration_cannot_have_leave_no_file_behind(run: Run, before: str | None) -> None:
+    text = '{"mcpServers": {"*": {"command": "x"}}}'
+    path = put(".cursor/mcp.json", text)
+    if before is not None:
+        Path("pegboard.yaml").write_text(before)
+    ran = run("init", "--install", "cursor", "--force")
+    assert (ran.code, ran.out) == (1, "")
+    assert "stands for anything" in ran.err
+    assert path.read_text() == text
+    found = Path("pegboard.yaml")
+    assert (found.read_text() if found.exists() else None) == before
+    assert list(Path().glob("*.bak*")) == []
+
+
+def test_a_file_that_somebody_broke_since_is_told_with_its_place(run: Run) -> None:
+    path = placed("cursor")
+    run("init", "--install", "cursor")
+    path.write_text('{"mcpServers": ')
+    for option in ("--install", "--uninstall"):
+        ran = run("init", option, "cursor")
+        assert (ran.code, ran.out) == (1, "")
+        assert ".cursor/mcp.json:1:" in ran.err
+    assert len(list(path.parent.glob("*backup"))) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

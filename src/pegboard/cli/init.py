@@ -172,7 +172,8 @@ def _install(
         beside = [other for other in file.entries if other not in names and other not in file.only_its_own()]
         more = f" Beside it stand {', '.join(beside)}: move them into that file by hand." if beside else ""
         told = {**said, "status": "already_installed", "config": str(used), "servers": beside, "backup": None}
-        text = f"Pegboard is in {file.shown} already and uses {used}.{more}"
+        gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and begin anew."
+        text = f"Pegboard is in {file.shown} already and uses {used}.{gone}{more}"
         return _answer(printer, {**told, "diff": ""}, [text])
     movable = installing.movable(file)
     _refuse_faults(movable)
@@ -219,10 +220,14 @@ def _write_moved(taken: Taken, file: ServerFile, config: Path, *, force: bool) -
     text = client_text(taken, file.shown)
     if personal:  # several clients may keep theirs in one folder
         text = text.replace("/pegboard.db", f"/{config.stem}.db", 1)
-    write(config, text, force=force, like=file.spot.path, allowed=0o600 if personal else 0o666)
+    before = write(config, text, force=force, like=file.spot.path, allowed=0o600 if personal else 0o666)
     if errors := [problem for problem in _problems(config) if problem.severity == "error"]:
+        if before is None:
+            config.unlink()
+        else:
+            before.replace(config)
         listed = "; ".join(map(str, errors))
-        said = f"{config} was written and cannot be used, so {file.shown} is left as it is: {listed}"
+        said = f"{config} could not be used, so it and {file.shown} are left as they are: {listed}"
         raise ConfigError(said, problems=errors)
 
 
@@ -260,7 +265,7 @@ def _uninstall(printer: Printer, name: str, source: Path | None, *, dry_run: boo
     lines = [edit.diff(), "", "Nothing was changed. Without --dry-run:" if dry_run else "", result]
     if how == "put_back":
         lines.append(f"What it was before Pegboard is still kept as {backup}.")
-    lines.append(f"{used} stays as it is.")
+    lines += [f"{used} stays as it is."] if used is not None and used.exists() else []
     status = {"restored": "would_restore", "put_back": "would_put_back"}[how] if dry_run else how
     told = {"client": client.name, "file": file.shown, "status": status, "config": str(used)}
     kept = str(backup) if how == "put_back" or dry_run else None

@@ -275,6 +275,7 @@ def _suffix(file: ServerFile) -> str:
 def _edit(file: ServerFile, text: str, servers: Mapping[str, Any]) -> Edit:
     """Return an edit that changes nothing but the servers; raises ``ConfigError`` where that cannot be done."""
     path = file.spot.path.expanduser().resolve()
+    _require_writable(file, path)
     expected: dict[str, Any] = {**file.document.value}
     level = expected
     for key in file.root[:-1]:
@@ -295,6 +296,13 @@ def _edit(file: ServerFile, text: str, servers: Mapping[str, Any]) -> Edit:
     return Edit(file=file, path=path, data=path.read_bytes(), text=text)
 
 
+def _require_writable(file: ServerFile, path: Path) -> None:
+    """Raise ``ConfigError`` for a file that nobody is to write: putting another in its place would be easy."""
+    if not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK):
+        said = f"{file.shown} is read-only, and is left as it is."
+        raise ConfigError(said, code="not_rewritable", hint="Give yourself the right to write it, if it is yours.")
+
+
 # -- out -------------------------------------------------------------------------------------------
 
 
@@ -308,22 +316,29 @@ def removal(file: ServerFile, machine: Machine) -> tuple[Edit, Restored, Path]:
     names, written_now = own_names(file, machine), _written_servers(file)
     if not names:
         raise ConfigError(f"Pegboard does not stand in {file.shown}.", code="not_installed")
-    backup = backup_of(path)
+    backup, config = backup_of(path), own_configuration(written_now[names[0]], machine)
     if backup is None:
-        config = own_configuration(written_now[names[0]], machine)
-        hint = f"The servers stand in {config}. Put them back by hand." if config else ""
-        raise ConfigError(f"No copy of {file.shown} was kept.", code="no_backup", hint=hint)
-    was = _read_copy(backup, file)
+        raise ConfigError(f"No copy of {file.shown} was kept.", code="no_backup", hint=_by_hand(config))
+    was = _read_copy(backup, file, config)
     if _installed(was, written_now[names[0]], name=names[0]) == file.text:
+        _require_writable(file, path)
         return Edit(file=file, path=path, data=path.read_bytes(), text=was.text), "restored", backup
     since = {n: e for n, e in written_now.items() if n not in names and was.entries.get(n) != e}
     servers = {**{n: e for n, e in was.entries.items() if n not in since}, **since}
     return _edit(file, _put_back(file, was, since), servers), "put_back", backup
 
 
-def _read_copy(backup: Path, file: ServerFile) -> ServerFile:
-    text = backup.read_bytes().decode("utf-8-sig")
-    document = compose(text, file.shown, _suffix(file))
+def _by_hand(config: Path | None) -> str:
+    return f"The servers stand in {config}. Put them back by hand." if config else ""
+
+
+def _read_copy(backup: Path, file: ServerFile, config: Path | None) -> ServerFile:
+    try:
+        text = backup.read_bytes().decode("utf-8-sig")
+        document = compose(text, file.shown, _suffix(file))
+    except (UnreadableError, UnicodeDecodeError):
+        said = f"The copy that was kept of {file.shown}, {backup.name}, cannot be read."
+        raise ConfigError(said, code="no_backup", hint=_by_hand(config)) from None
     was = ServerFile(spot=file.spot, text=text, document=document, root=file.root, entries={})
     return replace(was, entries=_written_servers(was))
 
