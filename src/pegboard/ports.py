@@ -51,7 +51,10 @@ class SessionStore(Protocol):
         ...
 
     async def pulse(self) -> Hashable:
-        """Return a value that differs once any process has changed a state, switch or claim; cheap enough for every call."""
+        """Return a value that differs once any process has changed a state, a switch or a claim.
+
+        Cheap enough for every call.
+        """
         ...
 
 

@@ -49,7 +49,7 @@ class HttpLane(Lane):
     """
 
     def __init__(self, link: Link, client: WatchedClient, url: str, inject: Inject) -> None:
-        super().__init__(link)
+        super().__init__(link, self._send)
         self.inject = inject
         self._client = client
         request = client.build_request("POST", url, headers={**_OWN_HEADERS, "accept-encoding": "gzip, deflate"})
@@ -94,7 +94,7 @@ class HttpLane(Lane):
             more += [(b"mcp-method", b"tools/call"), (b"mcp-name", encode_header_value(name).encode())]
         return self.head(b"POST", more) + b"\r\n" + body
 
-    async def send(self, pending: Pending, name: str, body: bytes) -> Message:
+    async def _send(self, pending: Pending, name: str, body: bytes) -> Message:
         """Post a request and return the answer; the server is told when nobody waits any more."""
         request = self._post(body, name)
         exchange = await self._exchange()

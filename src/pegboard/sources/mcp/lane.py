@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import logging
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from mcp import MCPError
@@ -102,14 +103,19 @@ class Pending:
             log.exception("passing on what a server said failed")
 
 
+Send = Callable[[Pending, str, bytes], Awaitable[Message]]
+"""Send the request of a call of a tool, and return the answer."""
+
+
 class Lane:
-    """Make calls over a connection that the SDK has opened.
+    """Make calls over a connection that the SDK has opened; ``send`` is the way of its transport.
 
     ``by_sdk`` names the tools that are left to the SDK because arguments of theirs belong in headers.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, send: Send) -> None:
         self.link = link
+        self.send = send
         self.pending: dict[int, Pending] = {}
         self.by_sdk: set[str] = set()
         self.modern = False
@@ -143,10 +149,6 @@ class Lane:
             del self.pending[pending.number]
             call.note = None
         return result_in(message)
-
-    async def send(self, pending: Pending, name: str, body: bytes) -> Message:
-        """Send a request and return the answer."""
-        raise NotImplementedError
 
     def _request(
         self, number: int, name: str, arguments: JsonObject, meta: JsonObject | None, *, reports: bool

@@ -155,12 +155,29 @@ class Link:
         self.dropped[name] = reason
 
 
-class Reader:
-    """Read messages, and see each before the session does."""
+class _End:
+    """Be one end of the SDK's pair of streams, and know the link."""
 
     def __init__(self, inner: Any, link: Link) -> None:
         self._inner = inner
         self._link = link
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, trace)
+
+
+class Reader(_End):
+    """Read messages, and see each before the session does."""
 
     @property
     def last_context(self) -> Any:
@@ -206,26 +223,9 @@ class Reader:
             case _:
                 pass
 
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._inner.aclose()
 
-    async def __aenter__(self) -> Self:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, trace)
-
-
-class Writer:
+class Writer(_End):
     """Write messages, and note which requests left."""
-
-    def __init__(self, inner: Any, link: Link) -> None:
-        self._inner = inner
-        self._link = link
 
     async def send(self, item: SessionMessage, /) -> None:
         """Send a message."""
@@ -239,19 +239,6 @@ class Writer:
         await self._inner.send(item)
         if flight is not None:
             flight.sent = True
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, trace)
 
 
 class Tap:

@@ -20,7 +20,7 @@ class StdioLane(Lane):
     """Write calls to a process, and take their answers before the session sees them."""
 
     def __init__(self, link: Link, child: Child) -> None:
-        super().__init__(link)
+        super().__init__(link, self._send)
         self._child = child
         self._unsent: dict[Pending, bytes] = {}
 
@@ -53,7 +53,7 @@ class StdioLane(Lane):
             pending.settle(InvalidAnswerError(NO_MESSAGE))
         return bool(found)
 
-    async def send(self, pending: Pending, name: str, body: bytes) -> Message:  # noqa: ARG002 - for other lanes
+    async def _send(self, pending: Pending, name: str, body: bytes) -> Message:  # noqa: ARG002 - for other lanes
         """Write a request and return the answer; the server is told when nobody waits any more."""
         child = self._child
         self._unsent[pending] = body + b"\n"
