@@ -18,10 +18,11 @@ A refused load or call is not an exception: it is an ``Outcome`` or a ``CallAnsw
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
 
     from pegboard.core.tools import Place, Problem
 
@@ -119,9 +120,13 @@ class ToolUnavailableError(PegboardError):
 
 
 class UpstreamError(PegboardError):
-    """Report a server that failed or went away in the middle of a request."""
+    """Report a server that failed or went away in the middle of a request.
+
+    ``answer`` is the error that it answered with, as it stood on the wire, where it gave one.
+    """
 
     code = "upstream_failed"
+    answer: Mapping[str, Any] | None = None
 
 
 class UpstreamTimeoutError(UpstreamError):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from pegboard.core.offers import OfferKind
 from pegboard.core.specs import PluginSpec
 from pegboard.core.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
 
@@ -292,6 +293,61 @@ class Source(Protocol):
         ...
 
 
+class OfferSource(Protocol):
+    """Ask servers for what they offer besides tools; ``scope`` names the pool of the connection (G9)."""
+
+    def cached(self, spec: PluginSpec, scope: str, kind: OfferKind) -> Sequence[JsonObject] | None:
+        """Return a list that was read already and cannot have changed since, or None."""
+        ...
+
+    async def offers(self, spec: PluginSpec, scope: str, kind: OfferKind) -> Sequence[JsonObject]:
+        """Return a list as it stands on the wire; items that are not valid are left out and reported.
+
+        A server that declares none has an empty one. Raises ``ToolUnavailableError``, ``UpstreamError``.
+        """
+        ...
+
+    async def ask(self, spec: PluginSpec, method: str, params: JsonObject, context: CallContext) -> JsonObject:
+        """Return the result of ``resources/read``, ``prompts/get`` or ``completion/complete``, unchanged (G7).
+
+        Raises ``ToolUnavailableError``, ``UpstreamError``; where the server refused, with its ``answer``.
+        """
+        ...
+
+    async def subscribe(
+        self, spec: PluginSpec, uri: str, scope: str, updated: Callable[[str], None]
+    ) -> Callable[[], None] | None:
+        """Call back with the URI when a resource, or one beneath it, is updated; returns what ends that.
+
+        A restart of the server counts as an update.
+
+        None where the server takes no subscriptions. Raises as :meth:`ask` does.
+        """
+        ...
+
+    def is_up(self, spec: PluginSpec, scope: str) -> bool:
+        """Return whether the connection of a scope stands."""
+        ...
+
+    def matches(self, template: str, uri: str) -> bool:
+        """Return whether a template (RFC 6570) gives a URI."""
+        ...
+
+    def on_changed(self, callback: Callable[[str, OfferKind], None]) -> None:
+        """Call back with the name of a server, and which of its lists has changed."""
+        ...
+
+
+@runtime_checkable
+class HasOffers(Protocol):
+    """A source whose plugins may offer more than tools."""
+
+    @property
+    def offering(self) -> OfferSource:
+        """Return what to ask for it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
     """Hold one answer of a search; ``score`` grows with relevance, between 0 and 1."""
@@ -386,8 +442,10 @@ __all__ = [
     "Clock",
     "EventSink",
     "FocusRules",
+    "HasOffers",
     "Listener",
     "ManifestStore",
+    "OfferSource",
     "PermissionStore",
     "Progress",
     "RankContext",

@@ -10,6 +10,7 @@ from pegboard.board.claims import Claims
 from pegboard.board.events import Events, Recorder
 from pegboard.board.keeper import IN_PROCESS, Keeper, Want
 from pegboard.board.metrics import Metrics
+from pegboard.board.offering import Offers
 from pegboard.board.routes import Routes
 from pegboard.board.session import Session
 from pegboard.core.agents import Agent, WorkerScope, World
@@ -54,6 +55,7 @@ class Board:
             parts.sources, parts.store, claims=self.claims, masker=masker, env=env, changed=self._catalog_changed
         )
         self.permissions = Permissions(self)
+        self.offers = Offers(self)
         self.world = World()
         self._accesses: dict[tuple[object, ...], Access] = {}
         self._switches: Mapping[str, Mapping[str, bool]] = {}
@@ -206,6 +208,7 @@ class Board:
 
     async def aclose(self) -> None:
         """Stop what was started; write what is still to be written."""
+        await self.offers.aclose()
         await self.keeper.aclose()
         await self.store.aclose()
 

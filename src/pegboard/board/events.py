@@ -125,6 +125,10 @@ class Recorder:
         self._audit.record_later(record)
         self._tell("called", record)
 
+    def asked(self, key: SessionKey, turn: int, **fields: Any) -> None:
+        """Write a read of a resource or prompt soon."""
+        self._audit.record_later(self._record(key, turn, {"decision": "allowed", **fields}))
+
     def _tell(self, event: str | None, record: AuditRecord) -> None:
         if event is not None:
             self._events.emit(

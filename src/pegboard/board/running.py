@@ -178,7 +178,7 @@ async def _execute(session: Session, route: Route, arguments: JsonObject, channe
         result = await route.source.call(spec, route.out.overrides, tool, arguments, context)
     except PegboardError as error:
         message = session.board.masker.text(f"{error.message} {error.hint}".strip())
-        failed = answer(_failure(error), message, tool=tool)
+        failed = answer(failure_of(error), message, tool=tool)
         _called(session, state, tool, failed.status, digest, started)
         return failed
     except BaseException:
@@ -221,7 +221,8 @@ def _called(session: Session, state: State, tool: Tool, status: str, digest: str
     )
 
 
-def _failure(error: PegboardError) -> str:
+def failure_of(error: PegboardError) -> str:
+    """Return the status of a request that failed this way."""
     match error:
         case UpstreamTimeoutError():
             return "timeout"

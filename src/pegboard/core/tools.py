@@ -120,6 +120,7 @@ class Manifest:
 
     ``parameters`` maps the names of the overrides that the plugin takes to JSON types
     (``string``, ``integer`` …), for T5; ``secrets`` names those that must never be shown (X5).
+    ``offers`` is what a server has besides tools (resources, prompts, completions); None is not known.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -127,6 +128,7 @@ class Manifest:
     secrets: frozenset[str] = frozenset()
     description: str = ""
     instructions: str = ""
+    offers: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,8 @@ class Plugin:
 
     ``prefix`` is what stands before the wire names: None for the default of the source (servers:
     ``{plugin}__``; others: nothing). ``variants`` maps :func:`variant_key` of the overrides that
-    were asked for to what came back; ``tools`` is their union, first seen first.
+    were asked for to what came back; ``tools`` is their union, first seen first. ``offers`` is that of
+    the newest manifest.
     """
 
     name: str
@@ -151,6 +154,7 @@ class Plugin:
     default_on: bool = True
     takes_overrides: bool = True
     trusted: bool = False
+    offers: frozenset[str] | None = None
     place: Place | None = None
 
     def variant(self, key: str) -> Variant:
@@ -175,6 +179,7 @@ class Plugin:
             parameters=manifest.parameters or self.parameters,
             secrets=self.secrets | manifest.secrets,
             description=self.description or manifest.description,
+            offers=manifest.offers,
         )
 
     def with_fault(self, key: str, reason: str) -> Plugin:

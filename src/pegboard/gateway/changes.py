@@ -18,6 +18,7 @@ from pegboard.gateway.served import CALLER, Caller, Served
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
     from mcp.server.context import ServerRequestContext
+    from mcp.server.subscriptions import ServerEvent
     from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
     from pegboard.ports import SessionKey
@@ -59,11 +60,13 @@ class Changes:
     """Watch a board, and notify whoever is listed something else than before.
 
     ``listed`` is what was listed on stdio before there was a connection: the session, and the digest.
+    ``beside`` is called at whatever may change every list.
     """
 
     board: Served
     digest: Digest
     listed: tuple[SessionKey, str] | None = None
+    beside: Callable[[], None] = lambda: None
     _joined: dict[int, Joined] = field(default_factory=dict)
     _streams: dict[Caller, _Stream] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -137,6 +140,16 @@ class Changes:
             if not stream.open and self._streams.get(viewer) is stream:
                 del self._streams[viewer]
 
+    async def publish(self, viewer: Caller, event: ServerEvent) -> None:
+        """Tell those streams of a viewer that asked for it."""
+        stream = self._streams.get(viewer)
+        if stream is not None:
+            await stream.bus.publish(event)
+
+    def listens(self, viewer: Caller) -> bool:
+        """Return whether a viewer has a stream open."""
+        return viewer in self._streams
+
     # -- what happens on the board -----------------------------------------------------------------
 
     def _in_session(self, record: Mapping[str, Any]) -> None:
@@ -151,6 +164,7 @@ class Changes:
                 self._spawn(self._refresh(joined))
 
     def _everywhere(self, _: Mapping[str, Any] = EMPTY) -> None:
+        self.beside()
         if not self._stale and (self._joined or self._streams):
             self._stale = True
             self._spawn(self._refresh_all())

@@ -30,6 +30,7 @@ class Metrics:
         self._board = board
         self._counts: Counter[tuple[str, str, str]] = Counter()
         self._routes: Counter[str] = Counter({"direct": 0, "sdk": 0})
+        self._asked: Counter[str] = Counter({"read": 0, "prompt": 0})
 
     def start(self) -> list[Callable[[], None]]:
         """Begin to count; returns what ends it."""
@@ -44,6 +45,10 @@ class Metrics:
         """Count a call that came in by this route."""
         self._routes[route] += 1
 
+    def asked(self, kind: str) -> None:
+        """Count a read of a resource, or a prompt."""
+        self._asked[kind] += 1
+
     def text(self) -> str:
         """Return all of it."""
         lines: list[str] = []
@@ -52,6 +57,8 @@ class Metrics:
             lines += _family(name, "counter", about, (_labelled(event, key, n) for key, n in sorted(samples.items())))
         routes = (({"route": route}, count) for route, count in self._routes.items())
         lines += _family("pegboard_requests_total", "counter", "Calls that came in, by their way.", routes)
+        asked = (({"kind": kind}, count) for kind, count in self._asked.items())
+        lines += _family("pegboard_reads_total", "counter", "Resources read and prompts got.", asked)
         lines += _family("pegboard_upstreams", "gauge", "Connections to servers, by their state.", self._upstreams())
         return "\n".join(lines) + "\n"
 

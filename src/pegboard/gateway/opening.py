@@ -160,7 +160,13 @@ def _named(value: object) -> bool:
 
 def capabilities() -> Message:
     """Return what the gateway says that it can."""
-    return {"logging": {}, "tools": {"listChanged": True}}
+    return {
+        "completions": {},
+        "logging": {},
+        "prompts": {"listChanged": True},
+        "resources": {"listChanged": True, "subscribe": True},
+        "tools": {"listChanged": True},
+    }
 
 
 def server_info() -> Message:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pegboard.board import Session
+    from pegboard.board.offering import Offers
     from pegboard.core.agents import World
     from pegboard.core.delivery import Host
     from pegboard.core.masking import Masker
@@ -74,6 +75,11 @@ class Served(Protocol):
     @property
     def quickstart(self) -> bool:
         """Return whether the packaged configuration is in use."""
+        ...
+
+    @property
+    def offers(self) -> Offers:
+        """Return what servers offer besides tools."""
         ...
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp.server.caching import CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -39,6 +39,7 @@ from pegboard.gateway.connections import Connections, connection_of
 from pegboard.gateway.identity import DEFAULT_SESSION, Request, request_of
 from pegboard.gateway.levels import heard
 from pegboard.gateway.metrics import Metrics
+from pegboard.gateway.offering import Offering
 from pegboard.gateway.opening import TTL_MS
 from pegboard.gateway.served import CALLER, Caller, Served
 from pegboard.gateway.suspended import ModernClient, Owner, Suspended
@@ -56,6 +57,14 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("mcp.pegboard")
 _SESSIONS: Final = 1024
+LISTS: Final[tuple[CacheableMethod, ...]] = (
+    "tools/list",
+    "server/discover",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+)
+"""What a client may take as fresh for a while."""
 _RAW: ContextVar[dict[str, Any]] = ContextVar("pegboard_raw")
 """What a handler answers, past the models of the SDK: they drop keys that they do not know."""
 
@@ -68,7 +77,9 @@ class _Server(Server[Any]):
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
         """Return the options of the handshake era, in which lists change (G5)."""
-        options = notification_options or NotificationOptions(tools_changed=True)
+        options = notification_options or NotificationOptions(
+            tools_changed=True, prompts_changed=True, resources_changed=True
+        )
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
 
@@ -87,17 +98,26 @@ class Gateway:
         self._sessions: dict[tuple[str, str, str, bool], Session] = {}
         self._headed: dict[str, tuple[Tool, bool]] = {}
         self.changes = Changes(board, self._digest)
+        self.offering = Offering(self, lambda raw: _RAW.get().update(raw))
         scope = "private" if board.configuration.tokens else "public"
         hint = CacheHint(ttl_ms=TTL_MS, scope=scope)
         self.server: Server[Any] = _Server(
             "pegboard",
             version=__version__,
             title="Pegboard",
-            cache_hints={"tools/list": hint, "server/discover": hint},
+            cache_hints=dict.fromkeys(LISTS, hint),
             get_tool_input_schema=self._schema_of,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_subscriptions_listen=self.changes.listen,
+            on_list_resources=self.offering.list_resources,
+            on_list_resource_templates=self.offering.list_templates,
+            on_read_resource=self.offering.read,
+            on_subscribe_resource=self.offering.subscribe,
+            on_unsubscribe_resource=self.offering.unsubscribe,
+            on_list_prompts=self.offering.list_prompts,
+            on_get_prompt=self.offering.get_prompt,
+            on_completion=self.offering.complete,
+            on_subscriptions_listen=self.offering.listen,
         )
         self.server.add_request_handler("logging/setLevel", SetLevelRequestParams, self._set_level)
         self.server.middleware.append(self._around)
@@ -105,12 +125,14 @@ class Gateway:
     def start(self) -> None:
         """Listen to the board; call it on the loop that serves."""
         self.changes.start()
+        self.offering.changes.start()
         self._offs += self.metrics.start()
         self._offs.append(self.board.on("configuration_changed", lambda _: self._sessions.clear()))
 
     async def close(self, *, grace: float = 0) -> None:
         """End every stream; calls that are in flight may go on for ``grace`` seconds."""
         self.changes.close()
+        self.offering.changes.close()
         for off in self._offs:
             off()
         self._offs.clear()

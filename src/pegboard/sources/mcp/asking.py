@@ -175,6 +175,19 @@ async def _ask(link: Link, flight: Flight, send: Callable[[], Awaitable[T]]) -> 
     return flight.raw, result
 
 
+async def answer_to(client: Client, link: Link, request: Any, progress: Progress | None = None) -> dict[str, Any]:
+    """Return the raw result of a request other than a call; raises as :func:`call_tool` does."""
+    ordered = None if progress is None else InOrder(progress)
+
+    async def send() -> Any:
+        return await client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
+
+    raw, _ = await _ask(link, Flight(), send)
+    if ordered is not None:
+        await ordered.settle()
+    return raw
+
+
 def _gone(error: MCPError, flight: Flight) -> GoneError | None:
     """Return the end of the connection that an error stands for, or None."""
     # The SDK's own code for an end is one that many servers use too.

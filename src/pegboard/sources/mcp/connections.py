@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pegboard.core.specs import ServerSpec
@@ -55,13 +56,16 @@ class Connection:
     """Keep one server connected: start when needed, share one start, start anew after an end.
 
     The SDK's client is entered and left in one task of its own (its cancel scopes demand it); others
-    only send requests through it.
+    only send requests through it. ``held`` counts those who want it to stay up; ``noticed`` takes the
+    notifications that are not about tools, None where some may have been missed.
     """
 
     def __init__(self, spec: ServerSpec, fingerprint: str, settings: Settings, changed: Callable[[], None]) -> None:
         self.spec = spec
         self.fingerprint = fingerprint
         self.in_flight = 0
+        self.held = 0
+        self.noticed: Callable[[Link, Any], None] | None = None
         self.used = settings.monotonic()
         self.one_at_a_time = False
         self._turn = asyncio.Lock()
@@ -109,6 +113,16 @@ class Connection:
         """Return whether a request can be sent at once."""
         return self._live is not None and self._live.link.alive()
 
+    @property
+    def live(self) -> Live | None:
+        """Return the connection if it is up."""
+        return self._live if self.is_up else None
+
+    @property
+    def closing(self) -> bool:
+        """Return whether it was stopped for good."""
+        return self._closing
+
     async def _start(self) -> Live | Fault:
         try:
             async with self._settings.spawns:
@@ -143,6 +157,7 @@ class Connection:
         from pegboard.sources.mcp.link import Link
 
         link = self._last = Link(self.spec.name)
+        link.notice = partial(self._notice, link)
         ready: asyncio.Future[Live | Fault] = asyncio.get_running_loop().create_future()
         owner = asyncio.create_task(self._own(link, ready, legacy=legacy))
         self._owners[owner] = link
@@ -154,6 +169,10 @@ class Connection:
 
         owner.add_done_callback(done)
         return await ready, link
+
+    def _notice(self, link: Link, message: Any) -> None:
+        if self.noticed is not None:
+            self.noticed(link, message)
 
     def _count_failure(self) -> None:
         self._failures += 1
@@ -205,35 +224,46 @@ class Connection:
                     async with asyncio.timeout(rest):
                         await link.closed.wait()
                 except TimeoutError:
-                    if idle is not None and not self.in_flight and self._settings.monotonic() - self.used >= idle:
+                    unused = not self.in_flight and not self.held
+                    if idle is not None and unused and self._settings.monotonic() - self.used >= idle:
                         link.stop("it was not used")
         finally:
             listener.cancel()
             await asyncio.wait({listener})
 
     async def _listen(self, client: Client, link: Link) -> None:
-        """Pass on changes of the list; in the handshake era they come by themselves."""
+        """Pass on changes of the lists; in the handshake era they come by themselves."""
         try:
-            tools = client.server_capabilities.tools
-            if tools is not None and tools.list_changed:
-                await self._subscribe(client, link)
+            kinds = ("tools", "prompts", "resources")
+            held = ((kind, getattr(client.server_capabilities, kind)) for kind in kinds)
+            changing = frozenset(kind for kind, has in held if has is not None and has.list_changed)
+            if changing:
+                await self._subscribe(client, link, changing)
         finally:
             link.subscribed.set()
 
-    async def _subscribe(self, client: Client, link: Link) -> None:
+    async def _subscribe(self, client: Client, link: Link, changing: frozenset[str]) -> None:
         from mcp import MCPError
-        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost, ToolsListChanged
 
         lost = 0
         while not link.closed.is_set():
             try:
-                async with client.listen(tools_list_changed=True) as changes:
+                async with client.listen(
+                    tools_list_changed="tools" in changing,
+                    prompts_list_changed="prompts" in changing,
+                    resources_list_changed="resources" in changing,
+                ) as changes:
+                    honored = changes.honored.model_dump()
+                    link.told = frozenset(kind for kind in changing if honored[f"{kind}_list_changed"])
                     link.subscribed.set()
                     if lost:
                         self._changed()
+                        link.notice(None)
                     lost = 0
-                    async for _ in changes:
-                        self._changed()
+                    async for change in changes:
+                        if isinstance(change, ToolsListChanged):
+                            self._changed()
                 return
             except ListenNotSupportedError:
                 return
@@ -242,6 +272,8 @@ class Connection:
             except MCPError as error:
                 if not lost and not error.data:  # the server does not have it
                     return
+            finally:
+                link.told = frozenset()
             link.subscribed.set()
             await asyncio.sleep(_LISTEN_AGAIN[min(lost, len(_LISTEN_AGAIN) - 1)])
             lost += 1
@@ -311,7 +343,7 @@ class Connection:
             "one_at_a_time": self.one_at_a_time,
             "last_error": self._fault.text if self._fault else "",
             "started_at": self._started_at if live else None,
-            "dropped": dict(link.dropped) if link else {},
+            "dropped": {**link.dropped, **link.left_out} if link else {},
         }
 
     def _state(self, *, live: bool) -> State:

@@ -29,13 +29,19 @@ def tool_of(plugin: str, raw: Mapping[str, Any]) -> Tool:
 
 
 def manifest_of(
-    plugin: str, tools: Iterable[Mapping[str, Any]], *, description: str | None, instructions: str | None
+    plugin: str,
+    tools: Iterable[Mapping[str, Any]],
+    *,
+    description: str | None,
+    instructions: str | None,
+    offers: frozenset[str] | None = None,
 ) -> Manifest:
     """Return what a server says of itself."""
     return Manifest(
         tools=tuple(tool_of(plugin, raw) for raw in tools),
         description=description or "",
         instructions=instructions or "",
+        offers=offers,
     )
 
 

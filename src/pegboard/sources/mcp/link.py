@@ -94,7 +94,8 @@ class Link:
     ``heard`` tells whether anything valid ever came. ``lane`` takes calls around the SDK once the
     connection is up; ``envelope`` is what the SDK says of this client with every request of the 2026 era.
     ``session_id`` and ``initialized`` are those of the handshake era over HTTP. ``talk`` takes what
-    the server asks and says.
+    the server asks and says, ``notice`` the notifications about lists other than that of tools, and
+    ``told`` is of which lists a stream says that they change.
     """
 
     def __init__(self, name: str) -> None:
@@ -113,6 +114,9 @@ class Link:
         self.strays: deque[str] = deque(maxlen=3)
         self.stray_count = 0
         self.dropped: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
+        self.told: frozenset[str] = frozenset()
+        self.notice: Callable[[Any], None] = lambda _: None
         self.flights: dict[int | str, Flight] = {}
         self.alive_check: Callable[[], bool] | None = None
         self.lane: Lane | None = None
@@ -153,6 +157,11 @@ class Link:
         if self.dropped.get(name) != reason:
             log.warning("server %r: tool %r is left out: %s", self.name, name, reason)
         self.dropped[name] = reason
+
+    def leave_out(self, what: str, reason: str) -> None:
+        """Report a list, or an item of it, besides tools that is left out."""
+        log.warning("server %r: %s is left out: %s", self.name, one_line(what, limit=200), reason)
+        self.left_out[what] = reason
 
 
 class _End:

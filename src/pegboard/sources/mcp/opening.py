@@ -33,6 +33,8 @@ def open_client(
     async def notified(message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             on_changed()
+        else:
+            link.notice(message)
 
     callback: Any = _never if asks else None  # the SDK declares what there is a callback for
     transport = http_transport(spec, link) if spec.url else cast("Transport", StdioTransport(spec, link))

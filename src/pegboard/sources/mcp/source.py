@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from pegboard.core.masking import Masker
 from pegboard.core.naming import one_line
 from pegboard.core.specs import PluginSpec, ServerSpec
-from pegboard.core.tools import CallResult, JsonObject, Manifest, Tool
+from pegboard.core.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
 from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError, UsageError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp.connections import Connection, Live, Settings
 from pegboard.sources.mcp.convert import manifest_of, meta_for_upstream, result_of
 from pegboard.sources.mcp.faults import Fault
+from pegboard.sources.mcp.offers import Offers, declared_by
 
 if TYPE_CHECKING:
     from mcp import MCPError
@@ -64,6 +65,7 @@ class McpSource:
         self._tools: dict[tuple[str, str], int] = {}
         self._prints: dict[str, tuple[ServerSpec, str]] = {}
         self._closed = False
+        self.offering = Offers(self._claimed, self._found, self._with_retry)
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the specification is that of a server."""
@@ -112,6 +114,7 @@ class McpSource:
                 tools,
                 description=about and (about.description or about.title),
                 instructions=live.client.instructions,
+                offers=declared_by(live.client.server_capabilities),
             )
 
         return work
@@ -228,7 +231,9 @@ class McpSource:
             reason, hint = reason_of(error, spec)
             return UpstreamError(mask(f"Server {spec.name!r} failed at {what!r}: {reason}."), hint=hint)
         text = one_line(error.message, limit=1000)
-        return UpstreamError(mask(f"Server {spec.name!r} refused {what!r}: {text} ({error.code})."))
+        refused = UpstreamError(mask(f"Server {spec.name!r} refused {what!r}: {text} ({error.code})."))
+        refused.answer = {"code": error.code, "message": error.message, "data": error.data}
+        return refused
 
     def _check(self, spec: ServerSpec, overrides: JsonObject) -> None:
         if overrides:
@@ -256,6 +261,19 @@ class McpSource:
             found = self._pool.pop((spec.name, fingerprint, _SPARE), None) or self._connection(spec, fingerprint)
             self._pool[key] = found
         return found
+
+    def _claimed(self, spec: PluginSpec, scope: str) -> Connection:
+        """Return the connection of a scope for what is no call; raises where it cannot be."""
+        server = _server(spec)
+        self._check(server, EMPTY)
+        return self._claim(server, scope)
+
+    def _found(self, spec: PluginSpec, scope: str) -> Connection | None:
+        """Return the connection that a scope has, or would take over."""
+        server = _server(spec)
+        fingerprint = self.fingerprint(server)
+        own = self._pool.get((server.name, fingerprint, scope))
+        return own or self._pool.get((server.name, fingerprint, _SPARE))
 
     def _any(self, spec: ServerSpec) -> Connection:
         """Return a connection that may be asked for its tools: any that is there, else a spare one."""

@@ -47,6 +47,7 @@ def manifest_to_json(manifest: Manifest) -> str:
     """
     document: dict[str, Any] = {field.name: getattr(manifest, field.name) for field in fields(Manifest)}
     document["secrets"] = sorted(manifest.secrets)
+    document["offers"] = None if manifest.offers is None else sorted(manifest.offers)
     document["tools"] = [{field.name: getattr(tool, field.name) for field in fields(Tool)} for tool in manifest.tools]
     return json.dumps(document, separators=(",", ":"))
 
@@ -58,6 +59,8 @@ def manifest_from_json(text: str) -> Manifest | None:
         values = _values(Manifest, document)
         values["tools"] = tuple(Tool(**_values(Tool, tool)) for tool in document["tools"])
         values["secrets"] = frozenset(document["secrets"])
+        offers: Any = document.get("offers")
+        values["offers"] = None if offers is None else frozenset(offers)
         return Manifest(**values)
     except (ValueError, LookupError, TypeError):
         return None
