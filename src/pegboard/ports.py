@@ -118,7 +118,7 @@ class ClaimStore(Protocol):
 class AuditRecord:
     """Hold one line of the audit trail (X4); ``arguments`` is a keyed digest, never the arguments.
 
-    ``kind`` is load, unload, evict, deny, call, permission …; ``duration`` is in milliseconds.
+    ``kind`` is load, unload, evict, deny, call, read, prompt, permission …; ``duration`` is in milliseconds.
     """
 
     at: datetime

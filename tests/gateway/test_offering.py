@@ -329,6 +329,21 @@ async def test_changes_of_the_lists_reach_those_who_were_listed(tmp_path: Path, 
         assert (await prompts(client))[-1] == "up__grown"
 
 
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_server_that_has_only_some_of_it_is_asked_for_that(tmp_path: Path, era: str) -> None:
+    """G7: resources without templates, and nothing at all, are empty lists and no errors."""
+    tools = entry([sys.executable, PLAIN])
+    config = configured(tmp_path, {"up": entry(stdio("--no-templates")), "tools": tools})
+    async with gateway(config) as running, connected(running.url, era) as client:
+        assert (await client.client.list_resource_templates()).resource_templates == []
+        assert len(await uris(client)) == 3
+        assert await read(client, "note://shared") == "one: note://shared"
+    none = configured(tmp_path, {"tools": tools})
+    async with gateway(none) as running, connected(running.url, era) as client:
+        assert await uris(client) == await prompts(client) == []
+        assert (await refusal(client, "note://shared"))[1] == "Unknown resource: note://shared"
+
+
 async def test_a_server_that_says_nothing_of_changes_is_asked_again(tmp_path: Path) -> None:
     """G8: its lists count as fresh for no longer than a client may take ours."""
     config = configured(tmp_path, {"up": entry(stdio("--quiet", "--handshake"))})

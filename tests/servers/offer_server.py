@@ -29,6 +29,7 @@ parser.add_argument("transport", choices=["stdio", "http"])
 parser.add_argument("--handshake", action="store_true", help="know nothing of the 2026 era")
 parser.add_argument("--name", default="one", help="what its texts say")
 parser.add_argument("--no-tools", action="store_true", help="have no tools")
+parser.add_argument("--no-templates", action="store_true", help="know nothing of templates")
 parser.add_argument("--hang", action="append", default=[], help="never answer this method")
 parser.add_argument("--wait-for", type=Path, help="answer lists once this file exists")
 parser.add_argument("--bad", action="store_true", help="list items that are not valid among the others")
@@ -188,7 +189,7 @@ server: Server[Any] = _Server(
     on_list_tools=None if options.no_tools else list_tools,
     on_call_tool=None if options.no_tools else call,
     on_list_resources=list_resources,
-    on_list_resource_templates=list_templates,
+    on_list_resource_templates=None if options.no_templates else list_templates,
     on_read_resource=read,
     on_subscribe_resource=None if options.quiet else subscribe,
     on_unsubscribe_resource=None if options.quiet else unsubscribe,

@@ -197,7 +197,8 @@ async def test_a_stored_manifest_that_cannot_be_used_counts_as_missing(store: Sq
     assert await store.manifest("git", "1") is None
 
 
-async def test_a_manifest_of_a_newer_release_is_read_as_far_as_it_is_understood(store: SqliteStore) -> None:
+async def test_a_manifest_of_another_release_is_read_as_far_as_it_is_understood(store: SqliteStore) -> None:
+    """G8: a newer one has more, an older one does not say what there is besides tools."""
     text = '{"tools": [{"plugin": "git", "name": "log", "colour": "red"}], "secrets": ["token"], "shape": "round"}'
     with closing(sqlite3.connect(store.path)) as connection, connection:
         connection.execute("INSERT INTO manifests (plugin, fingerprint, text) VALUES ('git', '1', ?)", (text,))
@@ -205,6 +206,7 @@ async def test_a_manifest_of_a_newer_release_is_read_as_far_as_it_is_understood(
     assert manifest is not None
     assert [tool.id for tool in manifest.tools] == ["git/log"]
     assert manifest.secrets == {"token"}
+    assert manifest.offers is None
 
 
 def test_importing_the_store_does_not_import_sqlite() -> None:

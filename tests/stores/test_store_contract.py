@@ -61,6 +61,7 @@ FULL_MANIFEST = Manifest(
     secrets=frozenset({"token", "password"}),
     description="Git",
     instructions="Commit often.",
+    offers=frozenset({"resources", "completions"}),
 )
 
 

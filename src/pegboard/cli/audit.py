@@ -25,7 +25,7 @@ COLUMNS = (
 
 def audit(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many records, the newest first.")] = 50,
-    kind: Annotated[str | None, typer.Option("--kind", help="Only load, unload, evict, deny, call …")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help="Only load, unload, evict, deny, call, read …")] = None,
     config: ConfigOption = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
     session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only this session.")] = None,

@@ -44,6 +44,7 @@ _PAGES: Final = 1000
 
 Run = Callable[..., Awaitable[Any]]
 Claim = Callable[[PluginSpec, str], Connection]
+Mask = Callable[[str], str]
 Find = Callable[[PluginSpec, str], Connection | None]
 
 
@@ -60,7 +61,8 @@ class _Kept:
 class Offers:
     """Ask servers for what they offer besides tools, over the connections of a source."""
 
-    def __init__(self, claim: Claim, find: Find, run: Run) -> None:
+    def __init__(self, claim: Claim, find: Find, run: Run, *, mask: Mask) -> None:
+        self._mask = mask
         self._claim = claim
         self._find = find
         self._run = run
@@ -114,7 +116,7 @@ class Offers:
                 async with asyncio.timeout(_SUBSCRIBED_WITHIN):
                     await live.link.subscribed.wait()
             age = kept.age
-            items = await _pages(live, kind)
+            items = await _pages(live, kind, self._mask)
         if kept.age == age:
             kept.lists[kind] = items, asyncio.get_running_loop().time()
         return items
@@ -240,7 +242,7 @@ def _request(method: str, params: JsonObject, context: CallContext) -> Any:
     return models[method].model_validate({"method": method, "params": sent}, by_name=False)
 
 
-async def _pages(live: Live, kind: OfferKind) -> Sequence[JsonObject]:
+async def _pages(live: Live, kind: OfferKind, mask: Mask) -> Sequence[JsonObject]:
     """Return every item that a server lists, page by page."""
     import mcp_types as types
     from mcp import MCPError
@@ -264,7 +266,7 @@ async def _pages(live: Live, kind: OfferKind) -> Sequence[JsonObject]:
             if error.code == types.METHOD_NOT_FOUND:
                 return ()
             raise
-        found += _valid(live.link, kind, raw)
+        found += _valid(live.link, kind, raw, mask)
         following: object = raw.get("nextCursor")
         if not isinstance(following, str) or not following or following == cursor:
             break
@@ -272,7 +274,7 @@ async def _pages(live: Live, kind: OfferKind) -> Sequence[JsonObject]:
     return tuple(found)
 
 
-def _valid(link: Link, kind: OfferKind, raw: dict[str, Any]) -> list[JsonObject]:
+def _valid(link: Link, kind: OfferKind, raw: dict[str, Any], mask: Mask) -> list[JsonObject]:
     """Return the items of a page that clients take, so that one bad item never costs the list (G8)."""
     from pegboard.sources.mcp.link import InvalidAnswerError
 
@@ -290,7 +292,7 @@ def _valid(link: Link, kind: OfferKind, raw: dict[str, Any]) -> list[JsonObject]
             continue
         name: object = cast("dict[str, Any]", item).get(KEYS[kind]) if isinstance(item, dict) else None
         named = name if isinstance(name, str) and name else f"#{number + 1}"
-        link.leave_out(f"{METHODS[kind]}: {named}", fault)
+        link.leave_out(mask(f"{METHODS[kind]}: {named}"), fault)
     return kept
 
 

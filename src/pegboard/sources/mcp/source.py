@@ -65,7 +65,7 @@ class McpSource:
         self._tools: dict[tuple[str, str], int] = {}
         self._prints: dict[str, tuple[ServerSpec, str]] = {}
         self._closed = False
-        self.offering = Offers(self._claimed, self._found, self._with_retry)
+        self.offering = Offers(self._claimed, self._found, self._with_retry, mask=self._settings.mask)
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the specification is that of a server."""

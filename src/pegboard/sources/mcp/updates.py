@@ -51,8 +51,8 @@ class Updates:
                     await self._run(lambda live: self._hold(live, uri))
                 taken = self._holds(uri)
         finally:
-            if not taken:
-                self._remove(uri, updated)
+            if not taken and self._remove(uri, updated) and not self._wanted:
+                self._end_stream()
         if not taken:
             return None
         if self._watcher is None or self._watcher.done():
