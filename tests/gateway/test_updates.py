@@ -189,6 +189,32 @@ async def test_principals_hear_of_their_own_processes(tmp_path: Path) -> None:
             assert updates(ada) == [SHARED]
 
 
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_subscription_outlives_an_edit_of_its_server(tmp_path: Path, era: str) -> None:
+    """G8, G9: an edited server is another process; what is new in the configuration is announced."""
+    config = configured(tmp_path, {"up": entry(stdio())})
+    async with (
+        gateway(config) as running,
+        connected(running.url, era) as client,
+        AsyncExitStack() as stack,
+    ):
+        await client.load("up__do")
+        if era == MODERN:
+            await stack.enter_async_context(client.client.listen(resources_list_changed=True))
+        assert len((await client.client.list_resources()).resources) == 3
+        async with subscribed(client, era, SHARED):
+            configured(
+                tmp_path, {"up": entry(stdio("--log", str(tmp_path / "log")), timeout="9s"), "b": entry(stdio())}
+            )
+            await until(lambda: any(isinstance(note, types.ResourceListChangedNotification) for note in client.seen))
+
+            async def touched() -> bool:
+                await change(client, f"touch {SHARED}")
+                return updates(client) != []
+
+            await until(touched)
+
+
 async def test_the_end_of_a_client_ends_what_it_subscribed_to(tmp_path: Path) -> None:
     """G7: whoever goes away without a word holds nothing any more."""
     log = tmp_path / "log"

@@ -41,12 +41,31 @@ _LATER: Final = frozenset({"resultType", "ttlMs", "cacheScope"})
 log = logging.getLogger("pegboard")
 
 
-@dataclass(slots=True)
-class _Listened:
-    """Hold a subscription that all streams of one viewer share."""
+@dataclass(slots=True, kw_only=True)
+class _Held:
+    """Hold a subscription: of one connection of the handshake era, or of all streams of one viewer."""
 
+    session: Session
+    uri: str
+    updated: Callable[[str], None]
     subscription: Subscription
     streams: int = 1
+    over: bool = False
+
+    def release(self) -> None:
+        """End it."""
+        self.over = True
+        _end(self.subscription)
+
+    def replace(self, found: Subscription) -> None:
+        """Go on with another subscription, unless it was ended meanwhile."""
+        before, self.subscription = self.subscription, found
+        _end(found if self.over else before)
+
+
+def _end(subscription: Subscription) -> None:
+    if subscription.release is not None:
+        subscription.release()
 
 
 class Offering:
@@ -58,8 +77,14 @@ class Offering:
         self.changes = OfferChanges(
             gateway.board, gateway.changes, lambda caller, name, modern: gateway.session(caller, name, modern=modern)
         )
-        self._subscribed: dict[int, dict[str, Subscription]] = {}
-        self._listened: dict[tuple[Caller, str], _Listened] = {}
+        self._subscribed: dict[int, dict[str, _Held]] = {}
+        self._listened: dict[tuple[Caller, str], _Held] = {}
+
+    def start(self) -> list[Callable[[], None]]:
+        """Listen to the board; returns what ends that. Call it on the loop that serves."""
+        self.changes.start()
+        edited = self._gateway.board.on("configuration_changed", lambda _: self.changes.spawn(self._renew()))
+        return [edited, self.changes.close]
 
     async def _begun(self, ctx: ServerRequestContext[Any, Any]) -> tuple[Request, Session]:
         request = request_of(CALLER.get(), ctx.protocol_version, ctx.params)
@@ -190,7 +215,7 @@ class Offering:
             return types.EmptyResult()
 
         def updated(uri: str) -> None:
-            self.changes.spawn(self._notify(connection, session, params.uri, uri))
+            self.changes.spawn(self._notify(connection, params.uri, uri))
 
         try:
             found = await self._gateway.board.offers.subscribe(session, params.uri, updated)
@@ -200,10 +225,11 @@ class Offering:
             raise self._unknown(params.uri, modern=False)
         if found.release is None:
             raise MCPError(types.METHOD_NOT_FOUND, "The server of this resource takes no subscriptions.")
+        kept = _Held(session=session, uri=params.uri, updated=updated, subscription=found)
         if self._subscribed.get(id(connection)) is not held or params.uri in held:
-            found.release()  # it closed meanwhile, or asked twice
+            kept.release()  # it closed meanwhile, or asked twice
         else:
-            held[params.uri] = found
+            held[params.uri] = kept
         return types.EmptyResult()
 
     async def unsubscribe(
@@ -212,18 +238,28 @@ class Offering:
         """Answer ``resources/unsubscribe`` of the handshake era; what was not subscribed to is no error."""
         held = self._subscribed.get(id(connection_of(ctx.session)), {})
         found = held.pop(params.uri, None)
-        if found is not None and found.release is not None:
+        if found is not None:
             found.release()
         return types.EmptyResult()
 
     def _forget(self, number: int) -> None:
         for found in self._subscribed.pop(number, {}).values():
-            if found.release is not None:
-                found.release()
+            found.release()
 
-    async def _notify(self, connection: Connection, session: Session, subscribed: str, uri: str) -> None:
+    async def _renew(self) -> None:
+        """Subscribe once more: a server that was edited has another connection."""
+        for held in [*self._listened.values(), *(kept for one in self._subscribed.values() for kept in one.values())]:
+            try:
+                found = await self._gateway.board.offers.subscribe(held.session, held.uri, held.updated)
+            except PegboardError as error:
+                log.warning("a subscription was not renewed: %s", self._gateway.board.masker.text(str(error)))
+                continue
+            if found is not None:
+                held.replace(found)
+
+    async def _notify(self, connection: Connection, subscribed: str, uri: str) -> None:
         found = self._subscribed.get(id(connection), {}).get(subscribed)
-        if found is None or not await self._sees(session, found):
+        if found is None or not await self._sees(found):
             return
         try:
             async with asyncio.timeout(PATIENCE):
@@ -231,9 +267,9 @@ class Offering:
         except TimeoutError:
             log.debug("a client does not read what it is notified of")
 
-    async def _sees(self, session: Session, found: Subscription) -> bool:
+    async def _sees(self, held: _Held) -> bool:
         try:
-            return await self._gateway.board.offers.sees(session, found.plugin)
+            return await self._gateway.board.offers.sees(held.session, held.subscription.plugin)
         except PegboardError:
             return False
 
@@ -261,7 +297,7 @@ class Offering:
         session = await self._gateway.session(viewer, DEFAULT_SESSION, modern=True)
 
         def updated(_: str) -> None:
-            self.changes.spawn(self._publish(session, viewer, uri))
+            self.changes.spawn(self._publish(viewer, uri))
 
         try:
             async with asyncio.timeout(LOOK_WAIT):
@@ -271,12 +307,11 @@ class Offering:
             return False
         if found is None or found.release is None:
             return False
-        known = self._listened.get((viewer, uri))
-        if known is not None:  # another stream was faster
-            found.release()
+        kept = _Held(session=session, uri=uri, updated=updated, subscription=found)
+        known = self._listened.setdefault((viewer, uri), kept)
+        if known is not kept:  # another stream was faster
+            kept.release()
             known.streams += 1
-        else:
-            self._listened[viewer, uri] = _Listened(found)
         return True
 
     def _unlisten(self, viewer: Caller, uri: str) -> None:
@@ -284,12 +319,11 @@ class Offering:
         known.streams -= 1
         if not known.streams:
             del self._listened[viewer, uri]
-            if known.subscription.release is not None:
-                known.subscription.release()
+            known.release()
 
-    async def _publish(self, session: Session, viewer: Caller, uri: str) -> None:
+    async def _publish(self, viewer: Caller, uri: str) -> None:
         known = self._listened.get((viewer, uri))
-        if known is not None and await self._sees(session, known.subscription):
+        if known is not None and await self._sees(known):
             await self._gateway.changes.publish(viewer, ResourceUpdated(uri=uri))
 
 

@@ -125,14 +125,12 @@ class Gateway:
     def start(self) -> None:
         """Listen to the board; call it on the loop that serves."""
         self.changes.start()
-        self.offering.changes.start()
-        self._offs += self.metrics.start()
+        self._offs += [*self.metrics.start(), *self.offering.start()]
         self._offs.append(self.board.on("configuration_changed", lambda _: self._sessions.clear()))
 
     async def close(self, *, grace: float = 0) -> None:
         """End every stream; calls that are in flight may go on for ``grace`` seconds."""
         self.changes.close()
-        self.offering.changes.close()
         for off in self._offs:
             off()
         self._offs.clear()
