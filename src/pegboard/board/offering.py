@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pegboard.board.keeper import LOOK_WAIT
-from pegboard.board.running import failure_of, pool_scope
+from pegboard.board.routes import pool_scope
+from pegboard.board.running import failure_of
 from pegboard.core.masking import Masker
 from pegboard.core.naming import one_line
 from pegboard.core.offers import (
