@@ -98,7 +98,7 @@ def answers() -> set[str]:
         found |= first(call) if name == "answer" else set()
         found |= keyword(call, "status") if name in ("CallAnswer", "Refuse") else set()
     for node in nodes("board/running.py"):
-        if isinstance(node, ast.FunctionDef) and node.name == "_failure":
+        if isinstance(node, ast.FunctionDef) and node.name == "failure_of":
             found |= {text for part in ast.walk(node) if isinstance(part, ast.Return) for text in constants(part.value)}
     return found
 

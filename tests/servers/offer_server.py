@@ -26,6 +26,7 @@ from starlette.responses import PlainTextResponse
 
 parser = argparse.ArgumentParser()
 parser.add_argument("transport", choices=["stdio", "http"])
+parser.add_argument("--port", type=int, default=0)
 parser.add_argument("--handshake", action="store_true", help="know nothing of the 2026 era")
 parser.add_argument("--name", default="one", help="what its texts say")
 parser.add_argument("--no-tools", action="store_true", help="have no tools")
@@ -227,7 +228,8 @@ def old(app: Any) -> Any:
 def over_http() -> None:
     app: Any = server.streamable_http_app()
     listener = socket.socket(proto=socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", options.port))
     listener.listen(128)
     print(listener.getsockname()[1], flush=True)
     config = uvicorn.Config(old(app) if options.handshake else app, log_level="error", timeout_graceful_shutdown=1)

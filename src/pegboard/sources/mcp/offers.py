@@ -61,8 +61,9 @@ class _Kept:
 class Offers:
     """Ask servers for what they offer besides tools, over the connections of a source."""
 
-    def __init__(self, claim: Claim, find: Find, run: Run, *, mask: Mask) -> None:
+    def __init__(self, claim: Claim, find: Find, run: Run, *, mask: Mask, check_every: float) -> None:
         self._mask = mask
+        self._check_every = check_every
         self._claim = claim
         self._find = find
         self._run = run
@@ -156,7 +157,7 @@ class Offers:
         updates = self._updates.get(connection)
         if updates is None:
             run = partial(self._run, connection, spec, "resources/subscribe", repeatable=True)
-            updates = self._updates[connection] = Updates(connection, run)
+            updates = self._updates[connection] = Updates(connection, run, check_every=self._check_every)
         return await updates.add(uri, updated)
 
     # -- changes -----------------------------------------------------------------------------------

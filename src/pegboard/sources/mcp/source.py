@@ -40,6 +40,7 @@ class McpSource:
     ``mask`` takes secrets out of what is said of a server. At most ``spawns`` servers start at once,
     each within ``start_timeout`` seconds; one that nobody used for ``idle_after`` seconds is stopped.
     Without ``asks`` servers are told that they can ask nothing, as by a client that has no answers.
+    Sessions over HTTP on which updates are awaited are looked at every ``check_every`` seconds.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class McpSource:
         start_timeout: float = 30.0,
         idle_after: float | None = None,
         asks: bool = True,
+        check_every: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = Settings(
@@ -65,7 +67,9 @@ class McpSource:
         self._tools: dict[tuple[str, str], int] = {}
         self._prints: dict[str, tuple[ServerSpec, str]] = {}
         self._closed = False
-        self.offering = Offers(self._claimed, self._found, self._with_retry, mask=self._settings.mask)
+        self.offering = Offers(
+            self._claimed, self._found, self._with_retry, mask=self._settings.mask, check_every=check_every
+        )
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the specification is that of a server."""

@@ -28,10 +28,12 @@ class Updates:
     """Hold what is subscribed to over one connection, and who wants to hear of it.
 
     ``run`` does work on the connection, started if it is not up, within the server's timeout.
+    ``check_every`` is in seconds.
     """
 
-    def __init__(self, connection: Connection, run: Run) -> None:
+    def __init__(self, connection: Connection, run: Run, *, check_every: float) -> None:
         self._connection = connection
+        self._check_every = check_every
         self._run = run
         self._wanted: dict[str, list[Updated]] = {}
         self._held: set[str] = set()
@@ -179,19 +181,37 @@ class Updates:
             self._connection.held -= 1
 
     async def _ended(self) -> None:
+        """Wait until what was subscribed to is not held any more.
+
+        A session of the handshake era over HTTP ends without a word: it is looked whether it stands.
+        """
         if self._link is None:
             return
         closed = asyncio.create_task(self._link.closed.wait())
+        over_http = self._connection.spec.url is not None
         try:
             while not closed.done():
                 stream = self._stream
-                await asyncio.wait({closed, stream} if stream else {closed}, return_when=asyncio.FIRST_COMPLETED)
+                waited = {closed, stream} if stream else {closed}
+                rest = self._check_every if over_http and stream is None else None
+                done, _ = await asyncio.wait(waited, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
                 async with self._lock:
                     if stream is not None and stream.done() and stream is self._stream:
                         self._held.clear()
                         return
+                if not done:
+                    with suppress(PegboardError):
+                        await self._run(_ping)
         finally:
             closed.cancel()
+
+
+async def _ping(live: Live) -> None:
+    import mcp_types as types
+
+    from pegboard.sources.mcp.asking import answer_to
+
+    await answer_to(live.client, live.link, types.PingRequest())
 
 
 async def _stream(live: Live, uris: list[str], ready: asyncio.Future[frozenset[str]]) -> None:
