@@ -109,7 +109,7 @@ class Person:
     async def elicit(self, ctx: Any, params: Any) -> Any:
         self.asked.append(_plain(params))
         await self.wait()
-        content = {"branch": "main"} if _plain(params).get("mode", "form") == "form" else None
+        content: dict[str, Any] | None = {"branch": "main"} if _plain(params).get("mode", "form") == "form" else None
         return types.ElicitResult(action="accept", content=content)
 
     async def sample(self, ctx: Any, params: Any) -> Any:
@@ -120,7 +120,7 @@ class Person:
 
     async def roots(self, ctx: Any) -> Any:
         self.asked.append("roots")
-        return types.ListRootsResult(roots=[types.Root(uri="file:///work", name="work")])
+        return types.ListRootsResult(roots=[types.Root.model_validate({"uri": "file:///work", "name": "work"})])
 
     async def log(self, params: Any) -> None:
         self.logged.append(_plain(params))
