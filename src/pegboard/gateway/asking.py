@@ -54,7 +54,7 @@ def lacking(capabilities: Mapping[str, Any], method: str, params: JsonObject) ->
     if declared is None:
         return name
     if name == "elicitation":
-        mode = params.get("mode", "form")
+        mode = str(params.get("mode", "form"))
         if mode not in declared and not (mode == "form" and not declared):  # {} is that of forms alone
             return "elicitation by URL" if mode == "url" else f"elicitation of the mode {mode!r}"
     if name == "sampling" and ("tools" in params or "toolChoice" in params) and declared.get("tools") is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, cast
 
@@ -65,7 +65,7 @@ class Call:
         self.limit: asyncio.Timeout | None = None
         self.note: Callable[[Thunk], bool] | None = None
         self.over = False
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.tasks: set[asyncio.Task[JsonObject]] = set()
         self._asking = 0
         self._left: float | None = None
         self._last: asyncio.Task[None] | None = None
@@ -129,7 +129,7 @@ class Talk:
         self.write: Callable[[Message], Awaitable[None]] | None = None
         self.set_level: Callable[[str], Awaitable[None]] | None = None
         self.ambiguous: Callable[[], None] = _nothing
-        self._open: dict[int | str, asyncio.Task[None]] = {}
+        self._open: dict[int | str, asyncio.Task[JsonObject]] = {}
         self._listeners: dict[Listener, Callable[[], None]] = {}
         self._level: str | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -178,8 +178,8 @@ class Talk:
                 return True
             case JSONRPCNotification(method=method) if method in SAID:
                 return self.said(method, message.params, call)
-            case JSONRPCNotification(method="notifications/cancelled", params=dict(params)):
-                task = self._open.get(params.get("requestId", ""))
+            case JSONRPCNotification(method="notifications/cancelled", params={"requestId": str() | int() as number}):
+                task = self._open.get(number)
                 if task is not None:
                     task.cancel()
                 return task is not None
@@ -199,37 +199,27 @@ class Talk:
                 len(self.calls),
             )
             self.ambiguous()
-        work = self._refuse(request, refused) if call is None else self._answer(request, call)
-        task = asyncio.ensure_future(work)
+        if call is None:
+            self._start(self._reply(_error(request, refused)))
+            return
+        task = asyncio.ensure_future(ask(call, request.method, request.params or {}))
         self._open[request.id] = task
-        holders = self._tasks if call is None else call.tasks
-        holders.add(task)
+        call.tasks.add(task)
 
-        def done(task: asyncio.Task[None]) -> None:
-            holders.discard(task)
+        def done(task: asyncio.Task[JsonObject]) -> None:
+            call.tasks.discard(task)
             if self._open.get(request.id) is task:
                 del self._open[request.id]
+            if not task.cancelled() or call.over:  # else the server took it back
+                self._start(self._reply(_answer(request, task)))
 
         task.add_done_callback(done)
 
-    async def _refuse(self, request: JSONRPCRequest, why: str) -> None:
-        await self._reply(_error(request, why))
-
-    async def _answer(self, request: JSONRPCRequest, call: Call) -> None:
-        try:
-            result = await ask(call, request.method, request.params or {})
-        except AskRefusedError as error:
-            answer = _error(request, error.message, error.code, error.data)
-        except asyncio.CancelledError:
-            if not call.over:  # the server took it back
-                return
-            answer = _error(request, _OVER)
-        except Exception:
-            log.exception("passing %s on failed", request.method)
-            answer = _error(request, "Pegboard could not pass this on.")
-        else:
-            answer = JSONRPCResponse(jsonrpc="2.0", id=request.id, result=dict(result))
-        await self._reply(answer)
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that outlives the call."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _reply(self, answer: Message) -> None:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -277,9 +267,7 @@ class Talk:
 
     def _level_changed(self) -> None:
         if self.logs and not self.modern:
-            task = asyncio.ensure_future(self._agree())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start(self._agree())
 
     async def _agree(self, *more: str) -> None:
         """Tell the server the lowest level that anybody wants."""
@@ -297,6 +285,20 @@ async def ask(call: Call, method: str, params: JsonObject) -> JsonObject:
         raise AskRefusedError(f"The client of this call does not take {ASKED[method]}.")
     with call.asking():
         return await call.client.ask(method, params)
+
+
+def _answer(request: JSONRPCRequest, asked: asyncio.Task[JsonObject]) -> Message:
+    """Return what a server is answered."""
+    if asked.cancelled():
+        return _error(request, _OVER)
+    match asked.exception():
+        case None:
+            return JSONRPCResponse(jsonrpc="2.0", id=request.id, result=dict(asked.result()))
+        case AskRefusedError() as error:
+            return _error(request, error.message, error.code, error.data)
+        case error:
+            log.error("passing %s on failed", request.method, exc_info=error)
+            return _error(request, "Pegboard could not pass this on.")
 
 
 def _telling(client: Client, method: str, params: JsonObject) -> Thunk:
