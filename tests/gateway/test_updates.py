@@ -206,13 +206,15 @@ async def test_a_subscription_outlives_an_edit_of_its_server(tmp_path: Path, era
             configured(
                 tmp_path, {"up": entry(stdio("--log", str(tmp_path / "log")), timeout="9s"), "b": entry(stdio())}
             )
-            await until(lambda: any(isinstance(note, types.ResourceListChangedNotification) for note in client.seen))
+            await until(
+                lambda: any(isinstance(note, types.ResourceListChangedNotification) for note in client.seen), 30
+            )
 
             async def touched() -> bool:
                 await change(client, f"touch {SHARED}")
                 return updates(client) != []
 
-            await until(touched)
+            await until(touched, 30)
 
 
 async def test_the_end_of_a_client_ends_what_it_subscribed_to(tmp_path: Path) -> None:

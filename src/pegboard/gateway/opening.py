@@ -160,7 +160,7 @@ def _named(value: object) -> bool:
 
 def capabilities() -> Message:
     """Return what the gateway says that it can."""
-    return {
+    return {  # in the SDK's order: answers are compared byte for byte
         "completions": {},
         "logging": {},
         "prompts": {"listChanged": True},
