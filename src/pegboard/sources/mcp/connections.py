@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -291,14 +291,10 @@ class Connection:
                 await live.link.talk.drained.wait()
             yield
 
-    async def while_used(self, work: Awaitable[Any]) -> Any:
-        """Await a request, counted as use."""
-        self.in_flight += 1
-        try:
-            return await work
-        finally:
-            self.in_flight -= 1
-            self.used = self._settings.monotonic()
+    def unused(self) -> None:
+        """Note the end of a request, which counts as use."""
+        self.in_flight -= 1
+        self.used = self._settings.monotonic()
 
     async def lost(self, live: Live, reason: str, *, dead: bool) -> str:
         """Note the end of a connection and return in words how it came."""

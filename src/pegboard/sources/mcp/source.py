@@ -172,28 +172,27 @@ class McpSource:
         live = await connection.up()
         from pegboard.sources.mcp.link import GoneError
 
+        once = self._alone if call is not None and connection.one_at_a_time else self._once
         try:
-            return await self._once(connection, live, spec, what, work, call)
+            return await once(connection, live, spec, what, work, call)
         except GoneError as gone:
             how = await connection.lost(live, gone.reason, dead=gone.dead)
             if gone.sent and not repeatable:
                 raise _went_away(spec, what, how) from None
         live = await connection.up()
         try:
-            return await self._once(connection, live, spec, what, work, call)
+            return await once(connection, live, spec, what, work, call)
         except GoneError as gone:
             how = await connection.lost(live, gone.reason, dead=gone.dead)
             raise _went_away(spec, what, how) from None
 
-    async def _once(
+    async def _alone(
         self, connection: Connection, live: Live, spec: ServerSpec, what: str, work: Work, call: Call | None
     ) -> Any:
-        if call is None or not connection.one_at_a_time:
-            return await self._limited(connection, live, spec, what, work, call)
         async with connection.alone(live):
-            return await self._limited(connection, live, spec, what, work, call)
+            return await self._once(connection, live, spec, what, work, call)
 
-    async def _limited(
+    async def _once(
         self, connection: Connection, live: Live, spec: ServerSpec, what: str, work: Work, call: Call | None
     ) -> Any:
         from mcp import MCPError
@@ -205,9 +204,10 @@ class McpSource:
         limit = asyncio.timeout(spec.timeout)
         if call is not None:
             call.limit = limit
+        connection.in_flight += 1
         try:
             async with limit:
-                answer = await connection.while_used(work(live))
+                answer = await work(live)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -218,6 +218,8 @@ class McpSource:
             if not marked_by_us(error):
                 connection.proved()
             raise self._refused(spec, what, error) from error
+        finally:
+            connection.unused()
         connection.proved()
         return answer
 
