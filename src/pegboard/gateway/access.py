@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ INVALID_PARAMS: Final = -32602
 _HOSTS_KNOWN: Final = 256
 
 
+@lru_cache(maxsize=16)
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach an address.
 

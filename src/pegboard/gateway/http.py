@@ -13,6 +13,7 @@ import uvicorn
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.access import Door, chosen_agent, require_tokens
 from pegboard.gateway.early import Early
+from pegboard.gateway.joined import JoinedProtocol
 from pegboard.gateway.logs import quiet
 from pegboard.gateway.served import Served
 from pegboard.gateway.stopping import stopping
@@ -50,7 +51,7 @@ async def serving(
     app = Early(Door(board=board, host=host, default_agent=agent, default_session=session))
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
-        server_header=False,
+        server_header=False, http=JoinedProtocol,
     )  # fmt: skip
     server = _Uvicorn(config)
     task = asyncio.create_task(server.run_on(listening))

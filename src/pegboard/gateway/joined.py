@@ -1,0 +1,47 @@
+"""HTTP responses that go out in one piece: uvicorn writes head and body apart, and each wakes the client."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+
+class JoinedProtocol(HttpToolsProtocol):
+    """Be uvicorn's protocol over a transport that joins what is written in one turn of the loop."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take the transport of a new connection."""
+        super().connection_made(cast("asyncio.Transport", _Joined(transport)))
+
+
+class _Joined:
+    """Be a transport, and write in the next turn of the loop what was written in this one."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._parts: list[bytes] = []
+        self._loop = asyncio.get_running_loop()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        self._parts.append(data)
+        if len(self._parts) == 1:
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        if self._parts:
+            data = b"".join(self._parts)
+            self._parts.clear()
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._flush()
+        self._transport.set_protocol(protocol)
