@@ -76,9 +76,11 @@ def _own(session: Session, access: Access) -> tuple[Tool, ...]:
 
 async def call(session: Session, access: Access, tool: Tool, arguments: JsonObject, channel: Channel) -> CallAnswer:
     """Carry a call of a meta-tool through; the third equal failure in a row is not executed (X3)."""
-    arguments = _tidied(tool, arguments)
     through = tool.wire in (CALL, CALL_READ_ONLY)
-    state = State() if through else await session.state()
+    if through and not session.board.parts.validator.problems(tool, arguments):
+        return await _through(session, access, tool, arguments, channel)
+    arguments = _tidied(tool, arguments)
+    state = await session.state()
     if _stopped(state, tool, arguments):
         message = (
             f"'{tool.wire}' failed {FAILURES} times with the same arguments in this turn; this call "
@@ -89,8 +91,6 @@ async def call(session: Session, access: Access, tool: Tool, arguments: JsonObje
     if problems:
         message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
         return await _counted(session, tool, arguments, answer("invalid_arguments", message, tool=tool))
-    if through:
-        return await _through(session, access, tool, arguments, channel)
     payload = await _converse(session, tool, arguments, state)
     blocks = [payload.text()]
     if payload.schemas:
