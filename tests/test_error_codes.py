@@ -100,7 +100,7 @@ agents: {writer: {tools: [pads], allowed_toolkits: [wide]}}
 DEAF = """
 import asyncio
 from pegboard import Pegboard, PegboardError
-from pegboard.gateway.http import serving
+from pegboard.gateway.http import run_http
 
 class Deaf(Pegboard):
     def on(self, event, callback):
@@ -109,8 +109,7 @@ class Deaf(Pegboard):
 async def serve():
     async with Deaf.open("pegboard.yaml") as board:
         try:
-            async with serving(board, port=0):
-                pass
+            await run_http(board, port=0)
         except PegboardError as error:
             print(error.code)
 

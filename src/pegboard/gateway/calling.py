@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 WATCH_AFTER: Final = 0.005
 """After how many seconds it is looked whether the client is still there."""
+LONGEST_EVENT: Final = 512 * 1024
+"""Above how many bytes an answer is JSON where the SDK sends an event: its clients read at most 1 MiB of one."""
 PING: Final = 15.0
 """How long a stream may be silent, in seconds."""
 
@@ -145,7 +147,7 @@ class _Exchange:
         self._receive = receive
         self._send = send
         self._modern = modern
-        self._session = session
+        self._named = [(b"mcp-session-id", session.encode())] if session is not None and not modern else []
         self._streams = self._gone = self.given_up = False
         self._task = asyncio.current_task()
         self._timer: asyncio.TimerHandle | None = None
@@ -198,7 +200,7 @@ class _Exchange:
 
     async def notify(self, message: Message) -> None:
         """Send a notification before the answer."""
-        await self._event(_framed(message))
+        await self._event(_frame(dumped(message)))
 
     async def _event(self, event: bytes) -> None:
         await self._begin_stream()
@@ -207,28 +209,27 @@ class _Exchange:
     async def _begin_stream(self) -> None:
         if not self._streams:
             self._streams = True
-            extra = [(b"mcp-session-id", self._session.encode())] if self._session is not None else []
-            await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *extra]})
+            await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *self._named]})
 
     async def finish(self, message: Message | None) -> None:
         """Send the answer; None ends a call that is not answered any more."""
         if self._gone:
             return
-        if self._modern and not self._streams and message is not None:
-            await self._whole(message)
+        body = b"" if message is None else dumped(message)
+        if message is not None and not self._streams and (self._modern or len(body) > LONGEST_EVENT):
+            await self._whole(message, body)
             return
         await self._begin_stream()
-        body = b"" if message is None else _framed(message)
-        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+        event = body and _frame(body)
+        await self._send({"type": "http.response.body", "body": event, "more_body": False})
 
-    async def _whole(self, message: Message) -> None:
-        body = dumped(message)
-        error = message.get("error")
+    async def _whole(self, message: Message, body: bytes) -> None:
+        error = message.get("error") if self._modern else None
         status = 200 if error is None else ERROR_CODE_HTTP_STATUS.get(error["code"], 200)
-        headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
+        headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json"), *self._named]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-def _framed(message: Message) -> bytes:
-    return b"event: message\r\ndata: " + dumped(message) + b"\r\n\r\n"
+def _frame(body: bytes) -> bytes:
+    return b"event: message\r\ndata: " + body + b"\r\n\r\n"

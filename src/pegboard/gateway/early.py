@@ -28,12 +28,13 @@ _METHODS: Final = frozenset({b"tools/list", b"server/discover"})
 
 
 class Early:
-    """Be the app that serves everything, brought in as late as it can be."""
+    """Be the app that serves everything, brought in as late as it can be; ``failed`` is set where it cannot."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
         self._guard = Guard(_nowhere, host=door.host)
         self._app: App | None = None
+        self.failed = asyncio.Event()
         self._stack = contextlib.AsyncExitStack()
         self._coming: asyncio.Task[App] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -48,9 +49,8 @@ class Early:
             if found is None:
                 self._later(QUIET)
                 return
-            receive = found
-            await self._whole()
-        assert self._app is not None
+            await (await self._whole())(scope, found, send)
+            return
         await self._app(scope, receive, send)
 
     async def close(self, *, grace: float) -> None:
@@ -68,7 +68,7 @@ class Early:
         if self._timer is not None:
             self._timer.cancel()
         if self._coming is not None:
-            await asyncio.wait({self._coming})
+            await asyncio.gather(self._coming, return_exceptions=True)
         await self._stack.aclose()
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -76,24 +76,30 @@ class Early:
         if self._timer is not None:
             self._timer.cancel()
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(seconds, lambda: loop.create_task(self._whole()))
+        self._timer = loop.call_later(seconds, self._begin)
+
+    def _begin(self) -> None:
+        """Start to bring in what serves everything, once."""
+        if self._coming is None:
+            self._coming = asyncio.create_task(self._bring_in())
 
     async def _whole(self) -> App:
         """Bring in what serves everything, once: in the thread of the loop, for imports in two can break each other."""
-        if self._app is None:
-            if self._coming is None:
-                self._coming = asyncio.create_task(self._bring_in())
-            await asyncio.shield(self._coming)
-        assert self._app is not None
-        return self._app
+        self._begin()
+        assert self._coming is not None
+        return await asyncio.shield(self._coming)
 
     async def _bring_in(self) -> App:
         if self._timer is not None:
             self._timer.cancel()
-        from pegboard.gateway.app import App
+        try:
+            from pegboard.gateway.app import App
 
-        app = App(self._door)
-        await self._stack.enter_async_context(app.running())
+            app = App(self._door)
+            await self._stack.enter_async_context(app.running())
+        except Exception:
+            self.failed.set()
+            raise
         self._app = app
         return app
 

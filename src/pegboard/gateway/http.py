@@ -45,6 +45,14 @@ async def serving(
     Raises ``UsageError`` where other machines would come in without a token, ``UnknownAgentError``,
     and ``PegboardError`` (``port_in_use``, ``address_unavailable``).
     """
+    async with _serving(board, host=host, port=port, agent=agent, session=session) as (url, _):
+        yield url
+
+
+@contextlib.asynccontextmanager
+async def _serving(
+    board: Served, *, host: str, port: int, agent: str | None, session: str | None
+) -> AsyncGenerator[tuple[str, Early]]:
     require_tokens(board, host)
     chosen_agent(board, agent)
     listening = bind(host, port)
@@ -59,9 +67,9 @@ async def serving(
         while not server.started:
             if task.done():
                 await task
-                raise PegboardError("The HTTP server did not start.", code="server_failed")
+                raise _failed()
             await asyncio.sleep(0.005)
-        yield url_of(host, listening.getsockname()[1])
+        yield url_of(host, listening.getsockname()[1]), app
     finally:
         server.should_exit = True
         await asyncio.shield(_stopped(app, task))
@@ -84,11 +92,20 @@ async def run_http(
 ) -> None:
     """Serve until SIGINT or SIGTERM; ``ready`` is called with the URL once requests are taken."""
     quiet(board.masker)
-    async with serving(board, host=host, port=port, agent=agent, session=session) as url:
+    async with _serving(board, host=host, port=port, agent=agent, session=session) as (url, app):
         with stopping() as stop:
             if ready is not None:
                 ready(url)
-            await stop.wait()
+            ends = {asyncio.create_task(event.wait()) for event in (stop, app.failed)}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for end in ends:
+                end.cancel()
+            if app.failed.is_set():
+                raise _failed()
+
+
+def _failed() -> PegboardError:
+    return PegboardError("The HTTP server did not start.", code="server_failed")
 
 
 def bind(host: str, port: int) -> socket.socket:

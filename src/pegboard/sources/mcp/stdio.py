@@ -131,6 +131,7 @@ class StdioTransport:
         child = self._child
         child.settle(final=not child.alive())
         child.lane.close()
+        child.stopping = child.alive()  # what ends from now on was asked to
         child.stdin.close()
         try:
             # A server that never came up gets no time to say good-bye.
