@@ -153,7 +153,13 @@ async def test_a_question_outside_of_any_call_is_refused(source: McpSource, old:
         async with asyncio.timeout(15):
             while not found:
                 found = await late()
-        assert found[0]["message"].startswith(("No call is under way", "The client of this call does not take"))
+        # It may come before, during or after the call that looks for it.
+        told = (
+            "No call is under way",
+            "The client of this call does not take",
+            "The call that this belongs to is over",
+        )
+        assert found[0]["message"].startswith(told)
     assert somebody.asked == []
 
 
