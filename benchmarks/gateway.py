@@ -63,25 +63,29 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"no gateway is called that; there are {', '.join(make().name for make in GATEWAYS)}")
     # SIGTERM ends it as Ctrl-C does: every child is stopped on the way out.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    rows: list[dict[str, Any]] = []
+    code = 0
     try:
-        rows = asyncio.run(_all(chosen, options.transport, options.servers, QUICK if options.quick else Scale()))
+        asyncio.run(_all(rows, chosen, options.transport, options.servers, QUICK if options.quick else Scale()))
     except KeyboardInterrupt:
-        return 130
+        code = 130  # what was measured until then is printed
     if options.json:
         print(json.dumps({"servers": options.servers, "rows": rows}, indent=2, ensure_ascii=False))
     else:
         for title, heads in TABLES.items():
             _table(title, heads, rows)
-    return 0
+    return code
 
 
 def _wanted(name: str, wanted: Sequence[str]) -> bool:
     return not wanted or any(name.startswith(start) for start in wanted)
 
 
-async def _all(chosen: Sequence[Adapter], transport: str | None, count: int, scale: Scale) -> list[dict[str, Any]]:
+async def _all(
+    rows: list[dict[str, Any]], chosen: Sequence[Adapter], transport: str | None, count: int, scale: Scale
+) -> None:
+    """Add a row for each gateway and way in, as they are measured."""
     folder = Path(tempfile.mkdtemp(prefix="pegboard-bench-"))
-    rows: list[dict[str, Any]] = []
     try:
         servers = upstreams.five(folder) if count == 5 else upstreams.thirteen(folder)
         for adapter in chosen:
@@ -92,7 +96,6 @@ async def _all(chosen: Sequence[Adapter], transport: str | None, count: int, sca
                     print(f"  {json.dumps(rows[-1], ensure_ascii=False)}", file=sys.stderr)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return rows
 
 
 async def _row(trial: Trial, folder: Path) -> dict[str, Any]:
