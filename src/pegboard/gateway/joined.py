@@ -17,7 +17,7 @@ class JoinedProtocol(HttpToolsProtocol):
 
 
 class _Joined:
-    """Be a transport, and write in the next turn of the loop what was written in this one."""
+    """Be a transport, and keep a first piece until the second, or the next turn of the loop."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -29,7 +29,9 @@ class _Joined:
 
     def write(self, data: bytes) -> None:
         self._parts.append(data)
-        if len(self._parts) == 1:
+        if len(self._parts) > 1:  # a head and its body: nothing more is waited for
+            self._flush()
+        else:
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:

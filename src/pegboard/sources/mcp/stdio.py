@@ -131,7 +131,8 @@ class StdioTransport:
         child = self._child
         child.settle(final=not child.alive())
         child.lane.close()
-        child.stopping = child.alive()  # what ends from now on was asked to
+        # What ends from now on was asked to, unless its output has ended: then it is on its way already.
+        child.stopping = not child.eof and child.alive()
         child.stdin.close()
         try:
             # A server that never came up gets no time to say good-bye.
