@@ -119,6 +119,12 @@ class Recorder:
         await self._audit.record(record)
         self._tell(event, record)
 
+    async def denied(self, key: SessionKey, turn: int, *, subject: str, reason: str, outcome: str) -> None:
+        """Write at once that a call was refused, then tell subscribers."""
+        await self.decided(
+            key, turn, "denied", kind="deny", subject=subject, decision="refused", reason=reason, outcome=outcome
+        )
+
     def called(self, key: SessionKey, turn: int, **fields: Any) -> None:
         """Write a call soon, and tell subscribers."""
         record = self._record(key, turn, {"kind": "call", **fields})

@@ -56,14 +56,5 @@ async def outside(session: Session, state: State, tool: Tool) -> CallAnswer | No
     if session.focus is None or tool.wire in session.focus:
         return None
     message = f"'{tool.wire}' is outside the focus of this step: {', '.join(sorted(session.focus))}."
-    await session.board.recorder.decided(
-        session.key,
-        state.turn,
-        "denied",
-        kind="deny",
-        subject=tool.wire,
-        decision="refused",
-        reason=message,
-        outcome="focus",
-    )
+    await session.board.recorder.denied(session.key, state.turn, subject=tool.wire, reason=message, outcome="focus")
     return answer("refused", message, tool=tool)

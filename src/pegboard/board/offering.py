@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pegboard.board.keeper import LOOK_WAIT
 from pegboard.board.routes import pool_scope
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from pegboard.board.session import Session
 
 log = logging.getLogger("pegboard")
+
+MOST_SAID: Final = 1000
+"""Of how many warnings it is remembered that they were given."""
 
 Key = tuple[str, str, str, OfferKind]
 """A server, its fingerprint, the scope of a connection, and which list."""
@@ -203,6 +206,8 @@ class Offers:
         """Log a warning once."""
         shown = one_line(self._board.masker.text(text), limit=500)
         if shown not in self._said:
+            if len(self._said) >= MOST_SAID:
+                self._said.clear()
             self._said.add(shown)
             log.warning("%s", shown)
 

@@ -18,6 +18,7 @@ from pegboard.core.transitions import used
 if TYPE_CHECKING:
     from pegboard.board.session import Session
     from pegboard.core.calls import Run
+    from pegboard.core.delivery import Host
     from pegboard.core.permissions import Access
     from pegboard.core.sessions import State
     from pegboard.core.surfaces import Out
@@ -45,6 +46,7 @@ class Route:
     """
 
     access: Access
+    host: Host
     stored: State
     state: State
     out: Out
@@ -60,7 +62,7 @@ class Routes:
 
     def __init__(self) -> None:
         self._states: dict[SessionKey, State] = {}
-        self._routes: dict[tuple[SessionKey, str], Route] = {}
+        self._routes: dict[tuple[SessionKey, bool, str], Route] = {}
 
     def forget_states(self) -> None:
         """Forget the states: the store has changed."""
@@ -76,10 +78,12 @@ class Routes:
         """Return the state as of the last look at the store, if it was read since."""
         return self._states.get(key)
 
-    def find(self, key: SessionKey, name: str, access: Access, stored: State) -> Route | None:
-        """Return what a call of this name comes to, if that was decided for the same access and state."""
-        route = self._routes.get((key, name))
-        return route if route is not None and route.access is access and _same(route.stored, stored) else None
+    def find(self, session: Session, name: str, access: Access, stored: State) -> Route | None:
+        """Return what a call of this name comes to, if that was decided for the same access, state and host."""
+        route = self._routes.get((session.key, session.stable, name))
+        if route is None or route.access is not access or route.host is not session.host:
+            return None
+        return route if route.stored is stored or route.stored == stored else None
 
     def keep(self, session: Session, name: str, access: Access, stored: State, state: State, plan: Run) -> Route:
         """Remember a call that may run."""
@@ -88,6 +92,7 @@ class Routes:
         late = session.stable and tool.id not in base(access).head
         route = Route(
             access=access,
+            host=session.host,
             stored=stored,
             state=state,
             out=plan.out,
@@ -99,12 +104,8 @@ class Routes:
         )
         if len(self._routes) >= MOST:
             self._routes.clear()
-        self._routes[session.key, name] = route
+        self._routes[session.key, session.stable, name] = route
         return route
-
-
-def _same(before: State, now: State) -> bool:
-    return before is now or before == now
 
 
 LOCAL = "local"

@@ -40,7 +40,7 @@ async def run(
     ``access`` has just been looked at: the stored switches are not read twice (P4).
     """
     stored = await session.recalled()
-    route = session.board.routes.find(session.key, name, access, stored)
+    route = session.board.routes.find(session, name, access, stored)
     if route is None:
         found = await _decided(session, access, name, arguments, allowed)
         if isinstance(found, CallAnswer):
@@ -104,13 +104,10 @@ async def _reachable(session: Session, name: str) -> Access:
 
 
 async def _refuse(session: Session, plan: Refuse, state: State, name: str) -> CallAnswer:
-    await session.board.recorder.decided(
+    await session.board.recorder.denied(
         session.key,
         state.turn,
-        "denied",
-        kind="deny",
         subject=plan.tool.wire if plan.tool is not None else name,
-        decision="refused",
         reason=plan.reason.text,
         outcome=plan.reason.code,
     )
@@ -124,15 +121,8 @@ async def _refuse(session: Session, plan: Refuse, state: State, name: str) -> Ca
 
 async def _not_allowed(session: Session, state: State, tool: Tool) -> CallAnswer:
     """Audit under its real name that a tool does not count as read-only (G6)."""
-    await session.board.recorder.decided(
-        session.key,
-        state.turn,
-        "denied",
-        kind="deny",
-        subject=tool.wire,
-        decision="refused",
-        reason="It does not count as read-only.",
-        outcome="not_read_only",
+    await session.board.recorder.denied(
+        session.key, state.turn, subject=tool.wire, reason="It does not count as read-only.", outcome="not_read_only"
     )
     return answer("refused", f"'{tool.wire}' may change things: call it through call_tool.", tool=tool)
 
@@ -196,16 +186,7 @@ async def _execute(session: Session, route: Route, arguments: JsonObject, channe
 async def _guarded(session: Session, state: State, tool: Tool, result: CallResult) -> CallAnswer:
     """Audit that a guard of the plugin refused the call, before anything ran (T10)."""
     said = " ".join(str(block.get("text", "")) for block in result.content)
-    await session.board.recorder.decided(
-        session.key,
-        state.turn,
-        "denied",
-        kind="deny",
-        subject=tool.wire,
-        decision="refused",
-        reason=said,
-        outcome="guard",
-    )
+    await session.board.recorder.denied(session.key, state.turn, subject=tool.wire, reason=said, outcome="guard")
     return CallAnswer(status="refused", result=result, message=said, tool=tool)
 
 

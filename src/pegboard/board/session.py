@@ -93,13 +93,13 @@ class Session:
                 code="state_damaged",
                 hint="Delete it with `pegboard session delete`.",
             ) from error
-        if board.pulse == pulse:
+        if self.stable and board.pulse == pulse:
             board.routes.keep_state(self.key, self.seen)
         return self.seen, stored.version if stored is not None else 0
 
     async def recalled(self) -> State:
         """Return the stored state as of the last look at the store; whoever asks has just looked (P4)."""
-        known = self.board.routes.state(self.key)
+        known = self.board.routes.state(self.key) if self.stable else None
         if known is None:
             return (await self.stored())[0]
         self.seen = known

@@ -1,0 +1,44 @@
+"""What is remembered of a call counts for the very session, switches and state that it was decided for."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pegboard import Pegboard
+
+MODULE = 'def note_list() -> str:\n    """List the notes."""\n    return "milk"\n'
+CONFIG = "plugins: {notes: {python: notes_tools}}\nagents: {default: {discoverable: [notes], unloaded_call: reject}}\n"
+
+
+@pytest.fixture
+async def board(tmp_path: Path) -> AsyncIterator[Pegboard]:
+    (tmp_path / "notes_tools.py").write_text(MODULE)
+    (tmp_path / "pegboard.yaml").write_text(CONFIG)
+    async with Pegboard.open(tmp_path / "pegboard.yaml") as opened:
+        yield opened
+
+
+async def test_a_session_without_an_id_has_nothing_of_one_whose_id_is_empty(board: Pegboard) -> None:
+    """S1, S4: what one has loaded the other cannot call, in either order."""
+    named, bare = await board.session(session_id=""), await board.session()
+    assert (await bare.call("note_list")).status == "not_loaded"
+    await named.load("notes")
+    for _ in range(2):
+        assert (await named.call("note_list")).status == "ok"
+        assert (await bare.call("note_list")).status == "not_loaded"
+
+
+async def test_a_call_that_ran_before_is_judged_anew_after_every_change(board: Pegboard) -> None:
+    """P4, S2: an unload and a switch bind the next call, also those of another holder of the session."""
+    session, other = await board.session(session_id="x"), await board.session(session_id="x")
+    await session.load("notes")
+    assert (await session.call("note_list")).status == "ok"
+    await other.unload("notes")
+    assert (await session.call("note_list")).status == "not_loaded"
+    await session.load("notes")
+    assert (await session.call("note_list")).status == "ok"
+    await board.permissions.set("default", "notes", False)
+    assert (await session.call("note_list")).status == "not_found"
+    await board.permissions.set("default", "notes", None)
+    assert (await session.call("note_list")).status == "ok"
