@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pegboard.core.tools import JsonObject
+from pegboard.ports import LOG_LEVELS
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
 
 LEVEL: Final = "io.modelcontextprotocol/logLevel"
-LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 PATIENCE: Final = 5.0
 """How long a client may take to accept a notification, in seconds."""
 MOST: Final = 1000
@@ -31,7 +31,7 @@ def wanted(method: str, params: JsonObject, level: str | None, *, default: bool)
     if level is None:
         return default
     given = params.get("level")
-    return given not in LEVELS or LEVELS.index(given) >= LEVELS.index(level)
+    return given not in LOG_LEVELS or LOG_LEVELS.index(given) >= LOG_LEVELS.index(level)
 
 
 class Heard:

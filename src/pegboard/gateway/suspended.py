@@ -18,9 +18,9 @@ from mcp_types import INVALID_PARAMS
 
 from pegboard.core.tools import JsonObject
 from pegboard.gateway.asking import PATIENCE, Asks, Notify, askable, demand
-from pegboard.gateway.levels import LEVEL, LEVELS, wanted
+from pegboard.gateway.levels import LEVEL, wanted
 from pegboard.gateway.messages import Message
-from pegboard.ports import AskRefusedError, Client, Progress
+from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Progress
 
 if TYPE_CHECKING:
     from pegboard.ports import SessionKey
@@ -64,7 +64,7 @@ class ModernClient:
 
     def __init__(self, meta: Mapping[str, Any], notify: Notify) -> None:
         level: object = meta.get(LEVEL)
-        self.level = level if isinstance(level, str) and level in LEVELS else None
+        self.level = level if isinstance(level, str) and level in LOG_LEVELS else None
         self._capabilities: Mapping[str, Any] = meta.get(_CAPABILITIES) or {}
         self._notify = notify
 

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from pegboard.core.offers import OfferKind
 from pegboard.core.specs import PluginSpec
 from pegboard.core.tools import CallResult, JsonObject, Manifest, Tool
-from pegboard.ports.clients import AskRefusedError, CallContext, Client, Listener, Progress
+from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, CallContext, Client, Listener, Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,6 +357,7 @@ class Clock(Protocol):
 
 
 __all__ = [
+    "LOG_LEVELS",
     "ArgumentValidator",
     "AskRefusedError",
     "AuditLog",

@@ -24,7 +24,7 @@ from mcp_types import (
 )
 
 from pegboard.core.tools import JsonObject
-from pegboard.ports import AskRefusedError, Client, Listener
+from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Listener
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -37,7 +37,6 @@ ASKED: Final = {
 MESSAGE: Final = "notifications/message"
 SAID: Final = frozenset({MESSAGE, "notifications/elicitation/complete"})
 """What a server says to the client of a call, beside progress."""
-LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 _NONE_IN_FLIGHT = "No call is under way over this connection: Pegboard has nobody to ask."
 _SEVERAL = (
@@ -273,7 +272,7 @@ class Talk:
         """Tell the server the lowest level that anybody wants."""
         levels = {*more, *(listener.level for listener in self._listeners if listener.open)}
         levels |= {call.client.level for call in self.calls if call.client is not None}
-        wanted = next((level for level in LEVELS if level in levels), None)
+        wanted = next((level for level in LOG_LEVELS if level in levels), None)
         if wanted is not None and wanted != self._level and self.set_level is not None:
             self._level = wanted
             await self.set_level(wanted)

@@ -25,24 +25,24 @@ log = logging.getLogger(__name__)
 class AuditQueue:
     """Hold the entries that are not written yet; ``flush`` writes them, ``keep`` is how many stay in the table."""
 
-    __slots__ = ("_flush", "_keep", "_loop", "_rows", "_task", "_timer", "_trim_every")
+    __slots__ = ("_entries", "_flush", "_keep", "_loop", "_task", "_timer", "_trim_every")
 
     def __init__(self, flush: Callable[[], Awaitable[None]], *, keep: int) -> None:
         self._flush = flush
         self._keep = keep
         self._trim_every = max(1, min(1024, keep // 10))
-        self._rows: list[AuditRecord] = []
+        self._entries: list[AuditRecord] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     def __bool__(self) -> bool:
         """Return whether entries wait."""
-        return bool(self._rows)
+        return bool(self._entries)
 
     def add(self, entry: AuditRecord) -> None:
         """Take an entry; the caller flushes."""
-        self._rows.append(entry)
+        self._entries.append(entry)
 
     def add_later(self, entry: AuditRecord) -> None:
         """Take an entry and see to it that a running loop flushes it soon."""
@@ -57,10 +57,10 @@ class AuditQueue:
 
     def insert(self, connection: sqlite3.Connection) -> int:
         """Write what waits, inside the caller's transaction; return how many entries that were."""
-        if not self._rows:
+        if not self._entries:
             return 0
-        taken = len(self._rows)
-        connection.executemany(_INSERT, map(entry_to_row, self._rows))
+        taken = len(self._entries)
+        connection.executemany(_INSERT, map(entry_to_row, self._entries))
         last: int = connection.execute("SELECT max(id) FROM audit").fetchone()[0]
         if last // self._trim_every != (last - taken) // self._trim_every:
             connection.execute("DELETE FROM audit WHERE id <= ?", (last - self._keep,))
@@ -68,7 +68,7 @@ class AuditQueue:
 
     def drop(self, taken: int) -> None:
         """Forget the oldest entries: they are committed."""
-        del self._rows[:taken]
+        del self._entries[:taken]
 
     def stop(self) -> None:
         """Start no more flushes and end the one that runs; what waits stays."""
@@ -81,7 +81,7 @@ class AuditQueue:
 
     def _start(self) -> None:
         self._timer = None
-        if self._rows and (self._task is None or self._task.done()):
+        if self._entries and (self._task is None or self._task.done()):
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
@@ -89,9 +89,9 @@ class AuditQueue:
         try:
             await self._flush()
         except StoreError as error:
-            surplus = max(0, len(self._rows) - MOST_WAITING)
+            surplus = max(0, len(self._entries) - MOST_WAITING)
             self.drop(surplus)
-            log.error("%d audit entries wait, %d are lost: %s", len(self._rows), surplus, error)
+            log.error("%d audit entries wait, %d are lost: %s", len(self._entries), surplus, error)
 
 
 def select_entries(connection: sqlite3.Connection, wanted: Mapping[str, str | None], limit: int) -> list[AuditRecord]:

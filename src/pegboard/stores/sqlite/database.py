@@ -93,11 +93,6 @@ class Database:
 
     async def read(self, work: Work[T]) -> T:
         """Return what the work reads; each of its statements sees what is committed by then."""
-        try:
-            return work(self._connection)
-        except sqlite3.Error as error:
-            if _code(error) not in _BUSY:
-                raise explained(error, self._path) from error
         return await self._patiently(lambda: work(self._connection))
 
     async def write(self, work: Work[T]) -> T:
