@@ -7,6 +7,7 @@ A block that starts with a comment naming a file (`# pegboard.yaml`) is written 
 import ast
 import asyncio
 import inspect
+import os
 import re
 import tempfile
 from contextlib import ExitStack, chdir
@@ -15,6 +16,10 @@ from typing import Any
 
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, SkipParser
+
+# What a run of the tests counts or keeps stays out of the user's own folders.
+_CACHE = tempfile.TemporaryDirectory(prefix="pegboard-tests-")
+os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
 # Only src has examples in docstrings; importing these a second time, as doctest would, takes each for another.
 collect_ignore_glob = ["tests/*conftest.py"]

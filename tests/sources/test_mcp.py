@@ -286,6 +286,15 @@ async def test_a_server_that_does_not_start_says_why(spec: ServerSpec, said: str
     await source.aclose()
 
 
+async def test_a_server_that_never_answers_is_started_once(log: Path) -> None:
+    "G8: that it leaves when it is stopped does not say that it wants to be asked in another way."
+    source = McpSource(start_timeout=3)
+    with pytest.raises(ToolUnavailableError, match=r"it did not answer within 3 s\."):
+        await source.describe(plain("--mute", "--log", str(log)), {})
+    assert happened(log).count("start") == 1
+    await source.aclose()
+
+
 async def test_a_server_that_prints_a_banner_works(source: McpSource) -> None:
     assert text(await call(source, plain("--banner"), "echo", text="all the same")) == "all the same"
 
