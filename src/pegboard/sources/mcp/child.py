@@ -26,6 +26,7 @@ _INHERITED = (
     "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
 )  # fmt: skip
 _LAST_WORDS = 0.5  # seconds that an exited process's output is still read
+_DYING = 0.05  # seconds that a process may take to end once its output has
 _LONGEST = 128 * 1024 * 1024  # bytes of one message
 _PAUSE, _RESUME = 8 * 1024 * 1024, 1024 * 1024  # bytes read ahead
 
@@ -188,6 +189,16 @@ class Child(asyncio.SubprocessProtocol):
             with suppress(ChildProcessError):
                 return os.waitid(os.P_PID, self.transport.get_pid(), os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
             return False
+        return True
+
+    async def dies(self) -> bool:
+        """Return whether the process ends now that its output has: that is closed before its input is."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _DYING
+        while self.alive():
+            if loop.time() >= deadline:
+                return False
+            await asyncio.sleep(0.001)
         return True
 
     def end(self) -> None:

@@ -51,7 +51,7 @@ class Lines:
                 if child.too_long():
                     child.link.close("it sent a message of more than 128 MiB")
                 if child.eof or child.link.closed.is_set():
-                    child.settle(final=child.eof)
+                    child.settle(final=child.eof and await child.dies())
                     child.lane.close()
                     raise StopAsyncIteration
                 child.fresh.clear()
