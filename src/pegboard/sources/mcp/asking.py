@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import mcp_types as types
@@ -15,6 +16,7 @@ from pegboard.core.naming import one_line
 from pegboard.core.tools import EMPTY, JsonObject
 from pegboard.ports import Progress
 from pegboard.sources.mcp.broken import UNPARSED
+from pegboard.sources.mcp.connections import Live
 from pegboard.sources.mcp.http import BROKEN, SESSION, UNREACHED
 from pegboard.sources.mcp.lane import DetourError
 from pegboard.sources.mcp.link import FLIGHT, NO_MESSAGE, Flight, GoneError, InvalidAnswerError, Link
@@ -48,53 +50,48 @@ class InOrder:
             pass
 
 
-async def call_tool(
-    client: Client,
-    link: Link,
-    name: str,
-    arguments: JsonObject,
-    meta: Mapping[str, Any] | None,
-    progress: Progress | None,
-    call: Call,
-) -> dict[str, Any]:
+async def call_tool(call: Call, live: Live) -> dict[str, Any]:
     """Return the raw result of a tool; what the server asks and says meanwhile is passed on to its client.
 
     Not ``Client.call_tool``: that lists every tool once more for one it has not listed, and makes an
     error of structured content that does not fit the output schema. Raises ``GoneError``,
     ``InvalidAnswerError``, ``MCPError``.
     """
-    raw: dict[str, Any] | None = None
-    if link.lane is not None and link.lane.takes(name):
-        with suppress(DetourError):
-            raw = await link.lane.call(name, arguments, meta, progress, call)
-    if raw is None:
-        raw = await _call_by_sdk(client, link, name, arguments, meta, progress)
-    if raw.get("resultType") == "input_required":
-
-        async def again(more: JsonObject) -> dict[str, Any]:
-            return await _call_by_sdk(client, link, name, arguments, meta, progress, more)
-
-        raw = await settled(raw, call, again)
-    await call.settle()
+    talk = live.link.talk
+    talk.begin(call)
+    try:
+        if talk.logs and call.client is not None:
+            await talk.tell_level(call.client)
+        raw = await _answered(call, live)
+        if raw.get("resultType") == "input_required":
+            raw = await settled(raw, call, partial(_call_by_sdk, call, live))
+        await call.settle()
+    finally:
+        if talk.end(call):
+            await call.ended()
     content: object = raw.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in cast("list[Any]", content)):
         raise InvalidAnswerError("its result has no list of content blocks")
     return raw
 
 
-async def _call_by_sdk(
-    client: Client,
-    link: Link,
-    name: str,
-    arguments: JsonObject,
-    meta: Mapping[str, Any] | None,
-    progress: Progress | None,
-    more: JsonObject = EMPTY,
-) -> dict[str, Any]:
+async def _answered(call: Call, live: Live) -> dict[str, Any]:
+    """Return the first answer to a call, around the SDK where that can be."""
+    lane = live.link.lane
+    if lane is not None and lane.takes(call.name):
+        try:
+            return await lane.call(call)
+        except DetourError:
+            pass
+    return await _call_by_sdk(call, live, EMPTY)
+
+
+async def _call_by_sdk(call: Call, live: Live, more: JsonObject) -> dict[str, Any]:
+    client, link, meta = live.client, live.link, live.link.talk.meta(call)
     about = {"_meta": dict(meta)} if meta else {}
-    params = {"name": name, "arguments": dict(arguments), **more, **about}
+    params = {"name": call.name, "arguments": dict(call.arguments), **more, **about}
     request = types.Request[dict[str, Any], str](method="tools/call", params=params)
-    ordered = None if progress is None else InOrder(progress)
+    ordered = None if call.progress is None else InOrder(call.progress)
 
     async def send() -> Any:
         return await client.session.send_request(request, types.EmptyResult, progress_callback=ordered)

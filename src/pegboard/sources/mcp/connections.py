@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pegboard.core.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.faults import Fault, start_fault
+from pegboard.sources.mcp.limits import Limits
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -52,6 +53,10 @@ class Live:
     link: Link
 
 
+Work = Callable[[Live], Awaitable[Any]]
+"""What is done over a connection that is up."""
+
+
 class Connection:
     """Keep one server connected: start when needed, share one start, start anew after an end.
 
@@ -68,6 +73,7 @@ class Connection:
         self.noticed: Callable[[Link, Any], None] | None = None
         self.used = settings.monotonic()
         self.one_at_a_time = False
+        self.limits = Limits()
         self._turn = asyncio.Lock()
         self._settings = settings
         self._changed = changed
@@ -86,10 +92,9 @@ class Connection:
 
         Raises ``ToolUnavailableError`` where it cannot be started, or is not tried again yet.
         """
-        if self._live is not None:
-            if not self._live.link.closed.is_set():  # one that ended unseen is found when it is written to
-                return self._live
-            self._live = None
+        if (live := self.at_hand) is not None:
+            return live
+        self._live = None
         if self._starting is None:
             if self._closing:
                 raise ToolUnavailableError(f"Server {self.spec.name!r} is not started: Pegboard is closing.")
@@ -101,6 +106,16 @@ class Connection:
         if isinstance(outcome, Fault):
             raise outcome.error(self.spec)
         return outcome
+
+    @property
+    def at_hand(self) -> Live | None:
+        """Return the connection if it stood when last heard of: an end unseen is found when it is written to."""
+        live = self._live
+        return live if live is not None and not live.link.closed.is_set() else None
+
+    def mask(self, text: str) -> str:
+        """Return a text about the server without secrets."""
+        return self._settings.mask(text)
 
     def proved(self) -> None:
         """Note that the server answered: its next end is the first failure again."""

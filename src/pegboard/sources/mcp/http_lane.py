@@ -94,9 +94,9 @@ class HttpLane(Lane):
             more += [(b"mcp-method", b"tools/call"), (b"mcp-name", encode_header_value(name).encode())]
         return self.head(b"POST", more) + b"\r\n" + body
 
-    async def _send(self, pending: Pending, name: str, body: bytes) -> Message:
+    async def _send(self, pending: Pending, body: bytes) -> Message:
         """Post a request and return the answer; the server is told when nobody waits any more."""
-        request = self._post(body, name)
+        request = self._post(body, pending.call.name)
         exchange = await self._exchange()
         call = _Call(self, pending, exchange)
         pending.flight.sent = True

@@ -20,8 +20,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from opentelemetry.trace import INVALID_SPAN, get_current_span
 from pydantic_core import from_json, to_json
 
-from pegboard.core.tools import JsonObject
-from pegboard.ports import Progress
 from pegboard.sources.mcp.link import Flight, GoneError, Link
 from pegboard.sources.mcp.talk import MESSAGE, Call, Thunk
 
@@ -42,13 +40,13 @@ class Pending:
 
     __slots__ = ("_progress", "_reports", "_wake", "call", "flight", "number", "outcome")
 
-    def __init__(self, number: int, progress: Progress | None, call: Call) -> None:
+    def __init__(self, number: int, call: Call) -> None:
         self.number = number
         self.call = call
         call.note = self.note
         self.flight = Flight()
         self.outcome: Message | Exception | None = None
-        self._progress = progress
+        self._progress = call.progress
         self._reports: deque[tuple[float, float | None, str | None] | Thunk] = deque()
         self._wake: asyncio.Future[None] | None = None
 
@@ -103,8 +101,8 @@ class Pending:
             log.exception("passing on what a server said failed")
 
 
-Send = Callable[[Pending, str, bytes], Awaitable[Message]]
-"""Send the request of a call of a tool, and return the answer."""
+Send = Callable[[Pending, bytes], Awaitable[Message]]
+"""Send the request of a call, and return the answer."""
 
 
 class Lane:
@@ -136,27 +134,25 @@ class Lane:
         """Return whether a call may go here; one that is being traced goes by the SDK, which passes the trace on."""
         return self.is_open and name not in self.by_sdk and get_current_span() is INVALID_SPAN
 
-    async def call(
-        self, name: str, arguments: JsonObject, meta: JsonObject | None, progress: Progress | None, call: Call
-    ) -> Message:
+    async def call(self, call: Call) -> Message:
         """Return the raw result; raises ``DetourError``, ``GoneError``, ``InvalidAnswerError``, ``MCPError``."""
-        pending = Pending(next(self._numbers), progress, call)
-        body = self._request(pending.number, name, arguments, meta, reports=progress is not None)
+        pending = Pending(next(self._numbers), call)
+        body = self._request(pending.number, call)
         self.pending[pending.number] = pending
         try:
-            message = await self.send(pending, name, body)
+            message = await self.send(pending, body)
         finally:
             del self.pending[pending.number]
             call.note = None
         return result_in(message)
 
-    def _request(
-        self, number: int, name: str, arguments: JsonObject, meta: JsonObject | None, *, reports: bool
-    ) -> bytes:
+    def _request(self, number: int, call: Call) -> bytes:
+        arguments, meta = call.arguments, self.link.talk.meta(call)
         about = {**meta, **self._envelope} if meta else self._envelope
-        if reports:
+        if call.progress is not None:
             about = {**about, "progressToken": number}
-        params: Message = {"name": name, "arguments": arguments if isinstance(arguments, dict) else dict(arguments)}
+        given = arguments if isinstance(arguments, dict) else dict(arguments)
+        params: Message = {"name": call.name, "arguments": given}
         if about:
             params["_meta"] = about
         request = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}

@@ -7,31 +7,23 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from pegboard.core.masking import Masker
-from pegboard.core.naming import one_line
 from pegboard.core.specs import PluginSpec, ServerSpec
 from pegboard.core.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
-from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError, UsageError
+from pegboard.errors import ToolUnavailableError, UsageError
 from pegboard.ports import CallContext
-from pegboard.sources.mcp.connections import Connection, Live, Settings
-from pegboard.sources.mcp.convert import manifest_of, meta_for_upstream, result_of
-from pegboard.sources.mcp.faults import Fault
+from pegboard.sources.mcp.connections import Connection, Live, Settings, Work
+from pegboard.sources.mcp.convert import manifest_of
 from pegboard.sources.mcp.offers import Offers, declared_by
-
-if TYPE_CHECKING:
-    from mcp import MCPError
-
-    from pegboard.sources.mcp.talk import Call
 
 _SPARE = ""  # the scope of a connection that has only been asked for its tools
 
 log = logging.getLogger("pegboard.sources.mcp")
 
 Key = tuple[str, str, str]
-Work = Callable[[Live], Awaitable[Any]]
 
 
 class McpSource:
@@ -63,13 +55,12 @@ class McpSource:
             asks=asks,
         )
         self._pool: dict[Key, Connection] = {}
+        self._called: dict[tuple[str, str], tuple[ServerSpec, Connection]] = {}  # by name and scope
         self._callbacks: list[Callable[[str], None]] = []
         self._tools: dict[tuple[str, str], int] = {}
         self._prints: dict[str, tuple[ServerSpec, str]] = {}
         self._closed = False
-        self.offering = Offers(
-            self._claimed, self._found, self._with_retry, mask=self._settings.mask, check_every=check_every
-        )
+        self.offering = Offers(self._claimed, self._found, self._run, mask=self._settings.mask, check_every=check_every)
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the specification is that of a server."""
@@ -96,7 +87,7 @@ class McpSource:
         server = _server(spec)
         self._check(server, overrides)
         connection = self._any(server)
-        return await self._with_retry(connection, server, "tools/list", self._listing(server), repeatable=True)
+        return await self._run(connection, server, "tools/list", self._listing(server), repeatable=True)
 
     def _listing(self, spec: ServerSpec) -> Work:
         async def work(live: Live) -> Manifest:
@@ -132,114 +123,21 @@ class McpSource:
         tool says that repeating it changes nothing. Raises ``UpstreamTimeoutError`` after
         ``spec.timeout`` seconds; the server is told that nobody waits any more.
         """
-        server = _server(spec)
-        self._check(server, overrides)
-        connection = self._claim(server, context.scope)
+        from pegboard.sources.mcp import attempts
 
-        async def work(live: Live) -> CallResult:
-            from pegboard.sources.mcp.asking import call_tool
+        known = self._called.get((spec.name, context.scope))
+        if known is None or known[0] is not spec or overrides:
+            server = _server(spec)
+            self._check(server, overrides)
+            known = self._called[server.name, context.scope] = server, self._claim(server, context.scope)
+        server, connection = known
+        return await attempts.call(connection, server, tool, arguments, context)
 
-            client, meta, talk = context.client, meta_for_upstream(context.meta), live.link.talk
-            talk.begin(call)
-            try:
-                if client is not None:
-                    meta = talk.meta(client, meta)
-                    if talk.logs:
-                        await talk.tell_level(client)
-                raw = await call_tool(live.client, live.link, tool.name, arguments, meta, context.progress, call)
-            finally:
-                if talk.end(call):
-                    await call.ended()
-            return result_of(raw)
+    async def _run(self, connection: Connection, spec: ServerSpec, what: str, work: Work, *, repeatable: bool) -> Any:
+        """Do what asks a server; once more on a new connection where the first try cannot have done anything."""
+        from pegboard.sources.mcp import attempts
 
-        from pegboard.sources.mcp.talk import Call
-
-        call = Call(context.client)
-        repeatable = tool.read_only or tool.annotations.get("idempotentHint") is True
-        return await self._with_retry(connection, server, tool.name, work, repeatable=repeatable, call=call)
-
-    async def _with_retry(
-        self,
-        connection: Connection,
-        spec: ServerSpec,
-        what: str,
-        work: Work,
-        *,
-        repeatable: bool,
-        call: Call | None = None,
-    ) -> Any:
-        """Do the work; once more on a new connection where the first try cannot have done anything."""
-        live = await connection.up()
-        from pegboard.sources.mcp.link import GoneError
-
-        once = self._alone if call is not None and connection.one_at_a_time else self._once
-        try:
-            return await once(connection, live, spec, what, work, call)
-        except GoneError as gone:
-            how = await connection.lost(live, gone.reason, dead=gone.dead)
-            if gone.sent and not repeatable:
-                raise _went_away(spec, what, how) from None
-        live = await connection.up()
-        try:
-            return await once(connection, live, spec, what, work, call)
-        except GoneError as gone:
-            how = await connection.lost(live, gone.reason, dead=gone.dead)
-            raise _went_away(spec, what, how) from None
-
-    async def _alone(
-        self, connection: Connection, live: Live, spec: ServerSpec, what: str, work: Work, call: Call | None
-    ) -> Any:
-        async with connection.alone(live):
-            return await self._once(connection, live, spec, what, work, call)
-
-    async def _once(
-        self, connection: Connection, live: Live, spec: ServerSpec, what: str, work: Work, call: Call | None
-    ) -> Any:
-        from mcp import MCPError
-
-        from pegboard.sources.mcp.link import InvalidAnswerError
-        from pegboard.sources.mcp.opening import status_of as marked_by_us
-
-        mask = self._settings.mask
-        limit = asyncio.timeout(spec.timeout)
-        if call is not None:
-            call.limit = limit
-        connection.in_flight += 1
-        try:
-            async with limit:
-                answer = await work(live)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise _too_slow(spec, what) from None
-        except InvalidAnswerError as error:
-            raise UpstreamError(mask(f"Server {spec.name!r} failed at {what!r}: {error}.")) from None
-        except MCPError as error:
-            if not marked_by_us(error):
-                connection.proved()
-            raise self._refused(spec, what, error) from error
-        finally:
-            connection.unused()
-        connection.proved()
-        return answer
-
-    def _refused(self, spec: ServerSpec, what: str, error: MCPError) -> ToolUnavailableError | UpstreamError:
-        """Return the error for an answer that is one, or for a server that could not be asked."""
-        from pegboard.sources.mcp.asking import unreached
-        from pegboard.sources.mcp.opening import reason_of, status_of
-
-        mask = self._settings.mask
-        marked = status_of(error)
-        if unreached(error) or (marked is not None and marked[1] in {401, 403}):
-            reason, hint = reason_of(error, spec)
-            return Fault(reason=mask(reason), hint=hint).error(spec)
-        if marked is not None:
-            reason, hint = reason_of(error, spec)
-            return UpstreamError(mask(f"Server {spec.name!r} failed at {what!r}: {reason}."), hint=hint)
-        text = one_line(error.message, limit=1000)
-        refused = UpstreamError(mask(f"Server {spec.name!r} refused {what!r}: {text} ({error.code})."))
-        refused.answer = {"code": error.code, "message": error.message, "data": error.data}
-        return refused
+        return await attempts.run(connection, spec, what, work, repeatable=repeatable)
 
     def _check(self, spec: ServerSpec, overrides: JsonObject) -> None:
         if overrides:
@@ -305,6 +203,7 @@ class McpSource:
         """Stop every server that is not among these any more."""
         kept = {(spec.name, self.fingerprint(spec)) for spec in specs}
         gone = [key for key in self._pool if key[:2] not in kept]
+        self._called.clear()
         await self._close([self._pool.pop(key) for key in gone])
 
     def states(self) -> list[dict[str, Any]]:
@@ -324,6 +223,7 @@ class McpSource:
         self._closed = True
         connections = list(self._pool.values())
         self._pool.clear()
+        self._called.clear()
         await self._close(connections)
 
     @staticmethod
@@ -336,17 +236,3 @@ def _server(spec: PluginSpec) -> ServerSpec:
     if not isinstance(spec, ServerSpec):
         raise UsageError(f"{spec.name!r} is not a server.")
     return spec
-
-
-def _went_away(spec: ServerSpec, what: str, how: str) -> UpstreamError:
-    return UpstreamError(
-        f"Server {spec.name!r} went away during the call of {what!r}: {how}.",
-        hint="It may have run, so it was not repeated. The next call starts the server again.",
-    )
-
-
-def _too_slow(spec: ServerSpec, what: str) -> UpstreamTimeoutError:
-    return UpstreamTimeoutError(
-        f"Server {spec.name!r} did not answer {what!r} within {spec.timeout:g} s.",
-        hint=f"Set a longer `timeout` in `servers: {spec.name}` if the tool needs it.",
-    )

@@ -53,7 +53,7 @@ class StdioLane(Lane):
             pending.settle(InvalidAnswerError(NO_MESSAGE))
         return bool(found)
 
-    async def _send(self, pending: Pending, name: str, body: bytes) -> Message:  # noqa: ARG002 - for other lanes
+    async def _send(self, pending: Pending, body: bytes) -> Message:
         """Write a request and return the answer; the server is told when nobody waits any more."""
         child = self._child
         self._unsent[pending] = body + b"\n"

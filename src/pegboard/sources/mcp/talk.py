@@ -24,7 +24,8 @@ from mcp_types import (
 )
 
 from pegboard.core.tools import JsonObject
-from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Listener
+from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Listener, Progress
+from pegboard.sources.mcp.limits import Limit
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -51,17 +52,32 @@ Message = JSONRPCResponse | JSONRPCError
 
 
 class Call:
-    """Hold one call under way: who can be asked, and the timeout, which does not run meanwhile.
+    """Hold one call under way: what is sent, who can be asked, and the timeout, which does not run meanwhile.
 
-    ``note`` takes what is to be passed on before the answer, in the order of arrival, where the call
-    goes around the SDK; it returns False where the answer is there already.
+    ``meta`` is the ``_meta`` that goes along, ``progress`` takes reports. ``limit`` is set before anything
+    is sent. ``note`` takes what is to be passed on before the answer, in the order of arrival, where the
+    call goes around the SDK; it returns False where the answer is there already.
     """
 
-    __slots__ = ("_asking", "_last", "_left", "client", "limit", "note", "over", "tasks")
+    __slots__ = (
+        "_asking", "_last", "_left", "arguments", "client", "limit", "meta", "name", "note", "over",
+        "progress", "tasks",
+    )  # fmt: skip
 
-    def __init__(self, client: Client | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: JsonObject,
+        meta: dict[str, Any] | None,
+        progress: Progress | None,
+        client: Client | None,
+    ) -> None:
+        self.name = name
+        self.arguments = arguments
+        self.meta = meta
+        self.progress = progress
         self.client = client
-        self.limit: asyncio.Timeout | None = None
+        self.limit: Limit | None = None
         self.note: Callable[[Thunk], bool] | None = None
         self.over = False
         self.tasks: set[asyncio.Task[JsonObject]] = set()
@@ -72,19 +88,17 @@ class Call:
     @contextmanager
     def asking(self) -> Generator[None]:
         """Hold the timeout of the call: it does not run while its client answers."""
-        now = asyncio.get_running_loop().time
         limit = self.limit
         self._asking += 1
-        if self._asking == 1 and limit is not None and (ends := limit.when()) is not None:
-            self._left = max(ends - now(), 0.0)
-            limit.reschedule(None)
+        if self._asking == 1 and limit is not None:
+            self._left = limit.hold()
         try:
             yield
         finally:
             self._asking -= 1
             if not self._asking and self._left is not None and limit is not None:
-                with suppress(RuntimeError):  # the call is over
-                    limit.reschedule(now() + self._left)
+                if not self.over:
+                    limit.begin(self._left)
                 self._left = None
 
     def pass_on(self, what: Thunk) -> None:
@@ -249,12 +263,13 @@ class Talk:
                 listener.tell(method, given)
         return True
 
-    def meta(self, client: Client, meta: dict[str, Any] | None) -> dict[str, Any] | None:
+    def meta(self, call: Call) -> dict[str, Any] | None:
         """Return the ``_meta`` of a call with the level that its client wants, in the era that has it there.
 
         One of the handshake era that has chosen none gets all that a server logs by itself.
         """
-        if not self.modern:
+        meta, client = call.meta, call.client
+        if not self.modern or client is None:
             return meta
         level = client.level or ("debug" if client.listener is not None and self.logs else None)
         return meta if level is None else {**(meta or {}), LOG_LEVEL_META_KEY: level}

@@ -1,0 +1,79 @@
+"""The time limits of the requests over one connection, with one timer for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class Limits:
+    """Look after the limits that run."""
+
+    def __init__(self) -> None:
+        self._ends: dict[Limit, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, limit: Limit, seconds: float) -> None:
+        """Let a limit run out in so many seconds."""
+        loop = asyncio.get_running_loop()
+        ends = self._ends[limit] = loop.time() + seconds
+        if self._timer is None or self._timer.when() > ends:
+            self._arm(loop, ends)
+
+    def remove(self, limit: Limit) -> float | None:
+        """Forget a limit; return when it would have run out by the loop's clock, or None where it does not run."""
+        return self._ends.pop(limit, None)
+
+    def _arm(self, loop: asyncio.AbstractEventLoop, ends: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(ends, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        now = loop.time()
+        for limit in [limit for limit, ends in self._ends.items() if ends <= now]:
+            del self._ends[limit]
+            limit.run_out()
+        if self._ends:
+            self._arm(loop, min(self._ends.values()))
+
+
+class Limit:
+    """End what the current task does after a while: a context manager that turns that end into ``TimeoutError``.
+
+    As ``asyncio.timeout``, for less: a timer of its own for each request takes longer than all else here.
+    """
+
+    __slots__ = ("_limits", "_requests", "_task", "ran_out")
+
+    def __init__(self, limits: Limits, seconds: float) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.ran_out = False
+        self._task = task
+        self._requests = task.cancelling()
+        self._limits = limits
+        limits.add(self, seconds)
+
+    def begin(self, seconds: float) -> None:
+        """Let the clock run again."""
+        self._limits.add(self, seconds)
+
+    def hold(self) -> float | None:
+        """Stop the clock; return how many seconds are left, or None where it does not run."""
+        ends = self._limits.remove(self)
+        return None if ends is None else max(ends - asyncio.get_running_loop().time(), 0.0)
+
+    def run_out(self) -> None:
+        """End what the task does."""
+        self.ran_out = True
+        self._task.cancel()
+
+    def __enter__(self) -> None:
+        """Do nothing: the clock runs since this was made."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Stop the clock; raises ``TimeoutError`` where the time ran out and nothing else ended the task."""
+        self._limits.remove(self)
+        if self.ran_out and self._task.uncancel() <= self._requests and kind is asyncio.CancelledError:
+            raise TimeoutError
