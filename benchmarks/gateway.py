@@ -1,7 +1,8 @@
 """Gateways side by side, in front of the same real servers: ``python -m benchmarks gateway``.
 
 Everything is installed under ``.bench/`` and listens on 127.0.0.1. Times depend on the machine and what
-else it does: each gateway is timed call by call beside a direct connection, so compare what is *added*.
+else it does: all gateways run at once and are timed round after round, call by call beside a direct
+connection, so compare what is *added*.
 """
 
 from __future__ import annotations
@@ -30,11 +31,16 @@ from benchmarks.gateways.measuring import QUICK, Scale, Trial
 from benchmarks.gateways.ours import Pegboard
 from benchmarks.gateways.pass_through import PassThrough
 from benchmarks.gateways.pmcp import Pmcp
+from benchmarks.gateways.racing import KILLED, OWN, race
 
 GATEWAYS: tuple[Callable[[], Adapter], ...] = (
     Direct, Pegboard, PassThrough, McpCompressor, LazyMcp, Pmcp, FastMcpProxy,
     lambda: FastMcpProxy("auto"), ContextForge,
 )  # fmt: skip
+SERVERS: dict[int, Callable[[Path], list[upstreams.Server]]] = {
+    1: upstreams.tiny, 5: upstreams.five, 13: upstreams.thirteen,
+}  # fmt: skip
+SERVERS_HELP = "1: a tiny one, to measure gateways and little else; 13: lists and starts only"
 TABLES = {
     "What a model gets": (
         "era", "listed", "list tokens", "instruction tokens", "reachable", "first start s", "first call s",
@@ -44,7 +50,7 @@ TABLES = {
         "call p50 ms", "call p95 ms", "direct p50 ms", "added p50 ms", "added p95 ms", "calls/s 1", "calls/s 8",
         "calls/s 32", "of direct 1", "of direct 8", "of direct 32", "RSS MiB",
     ),
-    "Faults": ("killed upstream → next call", "hanging: list s", "hanging: call s", "left behind", "failed", "note"),
+    "Faults": (KILLED, OWN, "hanging: list s", "hanging: call s", "left behind", "failed", "note"),
 }  # fmt: skip
 
 
@@ -55,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", default="", help="names of gateways, as far as they are unique: pegboard,lazy")
     parser.add_argument("--transport", choices=["stdio", "http"], help="only over this one")
     parser.add_argument("--quick", action="store_true", help="fewer calls and starts")
-    parser.add_argument("--servers", type=int, choices=[5, 13], default=5, help="13: lists and starts only")
+    parser.add_argument("--servers", type=int, choices=list(SERVERS), default=5, help=SERVERS_HELP)
     options = parser.parse_args(arguments)
     wanted = [name.strip() for name in options.only.split(",") if name.strip()]
     chosen = [made for make in GATEWAYS if _wanted((made := make()).name, wanted)]
@@ -87,35 +93,62 @@ async def _all(
     """Add a row for each gateway and way in, as they are measured."""
     folder = Path(tempfile.mkdtemp(prefix="pegboard-bench-"))
     try:
-        servers = upstreams.five(folder) if count == 5 else upstreams.thirteen(folder)
-        for adapter in chosen:
-            for way in adapter.transports:
-                if transport in (None, way):
-                    print(f"{adapter.name} over {way}", file=sys.stderr)
-                    rows.append(await _row(Trial(adapter, way, servers, folder, scale), folder))
-                    print(f"  {json.dumps(rows[-1], ensure_ascii=False)}", file=sys.stderr)
+        servers = SERVERS[count](folder)
+        trials = [
+            Trial(adapter, way, servers, folder, scale)
+            for adapter in chosen
+            for way in adapter.transports
+            if transport in (None, way)
+        ]
+        for trial in trials:
+            print(f"{trial.adapter.name} over {trial.transport}", file=sys.stderr)
+            rows.append(await _row(trial, folder))
+        if count < 13:
+            for way in ("stdio", "http"):
+                await _race(rows, trials, way, scale)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+async def _race(rows: list[dict[str, Any]], trials: Sequence[Trial], way: str, scale: Scale) -> None:
+    """Add to the rows what the calls came to of all that can be reached this way."""
+    able = {row["gateway"] for row in rows if "cannot be installed" not in row.get("failed", "")}
+    racing = [trial for trial in trials if trial.title in able and trial.transport == way]
+    if not racing:
+        return
+    print(f"all of them at once over {way}", file=sys.stderr)
+    try:
+        raced = await race(racing, scale)
+    except (CallError, TimeoutError, OSError) as error:
+        print(f"  it cannot be run: {type(error).__name__}: {error}", file=sys.stderr)
+        return
+    for title, found in raced.items():
+        row = next(row for row in rows if row["gateway"] == title)
+        failed = f"{row.get('failed', '')} {found.pop('failed', '')}".strip()
+        row |= found
+        if failed:
+            row["failed"] = failed
+        print(f"  {title}: {json.dumps(found, ensure_ascii=False)}", file=sys.stderr)
+
+
 async def _row(trial: Trial, folder: Path) -> dict[str, Any]:
     """Return all that was measured of a gateway; what failed is a text in its place."""
-    row: dict[str, Any] = {"gateway": f"{trial.adapter.name}, {trial.transport}", "note": trial.adapter.note}
+    row: dict[str, Any] = {"gateway": trial.title, "note": trial.adapter.note}
     try:
         trial.adapter.install()
     except InstallError as error:
         return {**row, "failed": f"cannot be installed: {error}"}
     direct = isinstance(trial.adapter, Direct)
     setup = trial.setup("first")
+    if direct and trial.transport == "http":  # the servers are those of stdio
+        return row
     parts: list[tuple[str, Callable[[], Awaitable[dict[str, Any]]]]] = [
         ("first start", lambda: trial.straight(setup) if direct else trial.first(setup)),
         ("later starts", lambda: trial.later(setup)),
     ]
-    if len(trial.servers) == 5:
-        parts.append(("calls", lambda: trial.speed(setup)))
-        if not direct:
-            hung = trial.setup("hanging", upstreams.hanging(folder))
-            parts.append(("hanging", lambda: trial.hanging(hung)))
+    if len(trial.servers) < 13 and not direct:
+        hung = trial.setup("hanging", upstreams.hanging(folder))
+        parts.append(("hanging", lambda: trial.hanging(hung)))
     for name, part in parts:
         print(f"  {name} …", file=sys.stderr)
         try:

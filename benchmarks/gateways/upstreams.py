@@ -1,11 +1,11 @@
-"""The real servers behind every gateway: 50 tools of five servers, or 191 of thirteen."""
+"""The servers behind every gateway: 50 tools of five real servers, 191 of thirteen, or a tiny one of our own."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,17 @@ NEVER = "import sys\nfor _ in sys.stdin: pass\n"
 
 @dataclass(frozen=True)
 class Server:
-    """One server over stdio; ``mark`` is in the command line of its process and of no other's."""
+    """One server over stdio; ``mark`` is in the command line of its process and of no other's.
+
+    ``http``: the arguments with which it serves itself over HTTP, ``{port}`` being the port.
+    """
 
     name: str
     command: str
     args: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     mark: str = ""
+    http: tuple[str, ...] = ()
 
     def entry(self) -> dict[str, Any]:
         """Return what a client's ``mcpServers`` has of it."""
@@ -50,10 +54,21 @@ def five(folder: Path) -> list[Server]:
     programs = installing.environment("python", *installing.PYTHON)
     return [
         _node("filesystem", modules / "server-filesystem/dist/index.js", str(folder)),
-        _node("everything", modules / "server-everything/dist/index.js"),
+        replace(
+            _node("everything", everything := modules / "server-everything/dist/index.js"),
+            http=(str(everything), "streamableHttp"),
+        ),
         _node("memory", modules / "server-memory/dist/index.js", MEMORY_FILE_PATH=str(folder / "memory.json")),
         _python("git", programs / "mcp-server-git", "--repository", str(repository)),
         _python("time", programs / "mcp-server-time", "--local-timezone", "UTC"),
+    ]
+
+
+def tiny(_: Path) -> list[Server]:
+    """Return one server that costs next to nothing, so that what is measured is the gateways."""
+    script = str(Path(__file__).parents[2] / "tests/servers/fast_server.py")
+    return [
+        Server("everything", sys.executable, (script, "stdio"), mark=script, http=(script, "http", "--port", "{port}"))
     ]
 
 

@@ -58,7 +58,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any] | None:
 def simple(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     match name:
         case "echo":
-            return text(arguments.get("text"))
+            return text(arguments.get("text", arguments.get("message")))
         case "pid":
             return text(os.getpid())
         case "cancelled":
