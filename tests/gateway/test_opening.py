@@ -104,7 +104,7 @@ async def main(path, body, headers):
     pairs += [(b"host", b"localhost"), (b"content-length", b"%d" % len(body))]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": pairs}
     async with Pegboard.open(path) as board:
-        await Early(Door(board=board, host="127.0.0.1"))(scope, receive, send)
+        await Early(Door(board=board, host="127.0.0.1"), lambda: None)(scope, receive, send)
     print(sent[0]["status"], [name for name in sys.modules if name in ("mcp", "mcp_types")])
 
 asyncio.run(main(sys.argv[1], sys.argv[2].encode(), json.loads(sys.argv[3])))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.gateway.access import Door, Guard
@@ -28,10 +29,14 @@ _METHODS: Final = frozenset({b"tools/list", b"server/discover"})
 
 
 class Early:
-    """Be the app that serves everything, brought in as late as it can be; ``failed`` is set where it cannot."""
+    """Be the app that serves everything, brought in as late as it can be; ``failed`` is set where it cannot.
 
-    def __init__(self, door: Door) -> None:
+    ``settled`` is called once it is in.
+    """
+
+    def __init__(self, door: Door, settled: Callable[[], None]) -> None:
         self._door = door
+        self._settled = settled
         self._guard = Guard(_nowhere, host=door.host)
         self._app: App | None = None
         self.failed = asyncio.Event()
@@ -101,6 +106,7 @@ class Early:
             self.failed.set()
             raise
         self._app = app
+        self._settled()
         return app
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> Receive | None:

@@ -45,18 +45,22 @@ async def serving(
     Raises ``UsageError`` where other machines would come in without a token, ``UnknownAgentError``,
     and ``PegboardError`` (``port_in_use``, ``address_unavailable``).
     """
-    async with _serving(board, host=host, port=port, agent=agent, session=session) as (url, _):
+    async with _serving(board, _nothing, host=host, port=port, agent=agent, session=session) as (url, _):
         yield url
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 @contextlib.asynccontextmanager
 async def _serving(
-    board: Served, *, host: str, port: int, agent: str | None, session: str | None
+    board: Served, settled: Callable[[], None], *, host: str, port: int, agent: str | None, session: str | None
 ) -> AsyncGenerator[tuple[str, Early]]:
     require_tokens(board, host)
     chosen_agent(board, agent)
     listening = bind(host, port)
-    app = Early(Door(board=board, host=host, default_agent=agent, default_session=session))
+    app = Early(Door(board=board, host=host, default_agent=agent, default_session=session), settled)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
         server_header=False, http=JoinedProtocol,
@@ -89,10 +93,14 @@ async def run_http(
     agent: str | None = None,
     session: str | None = None,
     ready: Callable[[str], None] | None = None,
+    settled: Callable[[], None] = _nothing,
 ) -> None:
-    """Serve until SIGINT or SIGTERM; ``ready`` is called with the URL once requests are taken."""
+    """Serve until SIGINT or SIGTERM.
+
+    ``ready`` is called with the URL once requests are taken, ``settled`` once all that calls need is imported.
+    """
     quiet(board.masker)
-    async with _serving(board, host=host, port=port, agent=agent, session=session) as (url, app):
+    async with _serving(board, settled, host=host, port=port, agent=agent, session=session) as (url, app):
         with stopping() as stop:
             if ready is not None:
                 ready(url)

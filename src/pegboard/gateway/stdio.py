@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from pegboard.core.labels import label_problem
 from pegboard.errors import UsageError, agent_required
@@ -21,8 +21,17 @@ from pegboard.gateway.served import Caller, Served
 from pegboard.gateway.stopping import stopping
 
 
-async def run_stdio(board: Served, *, agent: str | None = None, session: str | None = None) -> None:
-    """Serve until standard input closes or SIGINT or SIGTERM comes; stops nothing it did not start."""
+async def run_stdio(
+    board: Served,
+    *,
+    agent: str | None = None,
+    session: str | None = None,
+    settled: Callable[[], None] | None = None,
+) -> None:
+    """Serve until standard input closes or SIGINT or SIGTERM comes; stops nothing it did not start.
+
+    ``settled`` is called once all that calls need is imported.
+    """
     name = chosen_agent(board, agent)
     if name is None:
         raise agent_required(board.world.agents)
@@ -36,6 +45,8 @@ async def run_stdio(board: Served, *, agent: str | None = None, session: str | N
             if await first(wires.lines, opening, wires.write, stop):
                 from pegboard.gateway.pump import serve
 
+                if settled is not None:
+                    settled()
                 await serve(board, wires, opening, stop)
         finally:
             await wires.close()
