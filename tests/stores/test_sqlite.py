@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +108,22 @@ async def test_the_pulse_tells_of_changes_through_another_connection(store: Sqli
     await other.aclose()
 
 
+async def test_the_pulse_as_of_a_moment_is_not_read_twice(store: SqliteStore) -> None:
+    """P4: a call is bound by what was stored when it came, and by what this process has changed since."""
+    other = SqliteStore(store.path)
+    await other.open()
+    came = time.monotonic()
+    before = await store.pulse(came)
+    await other.set_switch("assistant", "research", False)
+    assert await store.pulse(came) == before
+    after = await store.pulse(time.monotonic())
+    assert after != before
+    assert await store.pulse(came) == after
+    await store.set_switch("assistant", "research", True)
+    assert await store.pulse(came) != after
+    await other.aclose()
+
+
 # The audit trail
 
 
@@ -121,23 +136,23 @@ async def test_a_decision_is_in_the_file_when_record_returns(store: SqliteStore)
 async def test_calls_are_in_the_file_within_50_ms(store: SqliteStore) -> None:
     """S2: audit of calls may be batched for 50 ms; each connection that looks costs some of the time allowed here."""
     for number in range(3):
-        store.record_later(replace(ENTRY, subject=str(number)))
+        store.record_later(ENTRY._replace(subject=str(number)))
     assert in_file(store.path, "SELECT count(*) FROM audit") == [(0,)]
     await until("SELECT count(*) = 3 FROM audit", store.path, within=0.5)
     assert in_file(store.path, "SELECT subject FROM audit ORDER BY id") == [("0",), ("1",), ("2",)]
-    store.record_later(replace(ENTRY, subject="again"))
+    store.record_later(ENTRY._replace(subject="again"))
     await until("SELECT count(*) = 4 FROM audit", store.path, within=0.5)
 
 
 async def test_calls_are_written_once_a_long_lock_ends(store: SqliteStore, blocker: sqlite3.Connection) -> None:
     """S2: recording a call never waits, and nothing is lost or doubled by trying again."""
     for number in range(25):
-        store.record_later(replace(ENTRY, subject=str(number)))
-    deciding = asyncio.create_task(store.record(replace(ENTRY, subject="25")))
+        store.record_later(ENTRY._replace(subject=str(number)))
+    deciding = asyncio.create_task(store.record(ENTRY._replace(subject="25")))
     done, _ = await asyncio.wait([deciding], timeout=0.1)
     assert not done
     for number in range(26, 50):
-        store.record_later(replace(ENTRY, subject=str(number)))
+        store.record_later(ENTRY._replace(subject=str(number)))
     assert in_file(store.path, "SELECT count(*) FROM audit") == [(0,)]
     blocker.execute("COMMIT")
     await asyncio.wait_for(deciding, 5)
@@ -152,12 +167,12 @@ def test_calls_recorded_without_a_running_loop_are_written_by_the_next_operation
     store.record_later(ENTRY)
 
     async def in_a_loop_that_ends_at_once() -> None:
-        store.record_later(replace(ENTRY, subject="second"))
+        store.record_later(ENTRY._replace(subject="second"))
 
     asyncio.run(in_a_loop_that_ends_at_once())
     asyncio.run(store.save(KEY, "text", expected=0))
     assert in_file(path, "SELECT subject FROM audit ORDER BY id") == [("git/log",), ("second",)]
-    store.record_later(replace(ENTRY, subject="third"))
+    store.record_later(ENTRY._replace(subject="third"))
     asyncio.run(store.aclose())
     assert in_file(path, "SELECT count(*) FROM audit") == [(3,)]
 
@@ -166,7 +181,7 @@ async def test_only_about_the_newest_entries_are_kept(path: Path) -> None:
     store = SqliteStore(path, audit_keep=50)
     await store.open()
     for number in range(200):
-        await store.record(replace(ENTRY, subject=str(number)))
+        await store.record(ENTRY._replace(subject=str(number)))
     subjects = [entry.subject for entry in await store.entries(limit=1000)]
     assert 50 <= len(subjects) <= 55
     assert subjects == [str(number) for number in range(199, 199 - len(subjects), -1)]

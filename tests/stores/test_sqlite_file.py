@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,7 +76,7 @@ async def test_everything_survives_closing_and_opening(path: Path) -> None:
     await first.set_switch("assistant", "research", True)
     await first.keep_manifest("git", "1", Manifest(description="Git"))
     await first.record(ENTRY)
-    first.record_later(replace(ENTRY, subject="later"))
+    first.record_later(ENTRY._replace(subject="later"))
     key, revision = await first.digest_key(), await first.revision()
     await first.aclose()
 

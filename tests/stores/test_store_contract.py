@@ -190,7 +190,7 @@ async def test_any_text_can_be_an_id_a_state_and_the_name_of_a_switch(store: Sto
     await store.set_switch(text, text, False)
     assert await store.switches(text) == {text: False}
     assert await store.all_switches() == {text: {text: False}}
-    await store.record(replace(ENTRY, session=text, subject=text))
+    await store.record(ENTRY._replace(session=text, subject=text))
     assert [entry.subject for entry in await store.entries(session=text)] == [text]
     await store.keep_manifest(text, text, FULL_MANIFEST)
     assert await store.manifest(text, text) == FULL_MANIFEST
@@ -296,8 +296,8 @@ async def test_a_manifest_is_found_only_under_its_fingerprint_and_a_newer_one_re
 async def test_an_audit_entry_comes_back_with_every_field(store: Store) -> None:
     """X4: principal, agent, session, turn, subject, decision, reason, duration, outcome and digest."""
     east = timezone(timedelta(hours=5, minutes=30))
-    full = replace(
-        ENTRY, at=ENTRY.at.astimezone(east), reason="granted", duration=12.5, outcome="ok", arguments="sha256:00ff"
+    full = ENTRY._replace(
+        at=ENTRY.at.astimezone(east), reason="granted", duration=12.5, outcome="ok", arguments="sha256:00ff"
     )
     await store.record(full)
     await store.record(ENTRY)
@@ -307,9 +307,9 @@ async def test_an_audit_entry_comes_back_with_every_field(store: Store) -> None:
 
 async def test_entries_are_filtered_and_limited_newest_first(store: Store) -> None:
     """X4: the trail answers who, which agent, which session and what kind."""
-    one = replace(ENTRY, subject="one")
-    two = replace(ENTRY, subject="two", kind="deny", principal="bob")
-    three = replace(ENTRY, subject="three", kind="deny", agent="coder", session="s2")
+    one = ENTRY._replace(subject="one")
+    two = ENTRY._replace(subject="two", kind="deny", principal="bob")
+    three = ENTRY._replace(subject="three", kind="deny", agent="coder", session="s2")
     for entry in (one, two, three):
         await store.record(entry)
     assert await store.entries() == [three, two, one]
@@ -324,7 +324,7 @@ async def test_entries_are_filtered_and_limited_newest_first(store: Store) -> No
 
 async def test_calls_recorded_for_later_stand_in_order_with_decisions_recorded_at_once(store: Store) -> None:
     """S2, X4: batching does not reorder the trail."""
-    entries = [replace(ENTRY, subject=str(number)) for number in range(6)]
+    entries = [ENTRY._replace(subject=str(number)) for number in range(6)]
     store.record_later(entries[0])
     store.record_later(entries[1])
     await store.record(entries[2])

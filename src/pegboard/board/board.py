@@ -130,9 +130,9 @@ class Board:
 
     # -- what sessions need ----------------------------------------------------------------------
 
-    async def refresh(self) -> None:
-        """Take up what any process has stored since the last look (P4, G6)."""
-        pulse = await self.store.pulse()
+    async def refresh(self, since: float | None = None) -> None:
+        """Take up what any process had stored by ``since``, a time of ``time.monotonic()``, or by now (P4, G6)."""
+        pulse = await self.store.pulse(since)
         if pulse == self.pulse:
             return
         self.routes.forget_states()

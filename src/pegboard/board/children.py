@@ -73,9 +73,9 @@ def _scope(parent: Session, profile: Agent) -> WorkerScope | None:
     return None if narrowest == "shared" else narrowest
 
 
-async def access(session: Session) -> Access:
-    """Return what a session may as of now; a child, as of its parents' permissions and loadouts now."""
-    await session.board.refresh()
+async def access(session: Session, since: float | None = None) -> Access:
+    """Return what a session may as of ``since``, or now; a child, as of its parents' permissions and loadouts now."""
+    await session.board.refresh(since)
     for parent in above(session):
         await parent.stored()
     return access_now(session)

@@ -50,13 +50,18 @@ class Events:
         held.append(callback)
         return lambda: held.remove(callback) if callback in held else None
 
+    def wanted(self, name: str) -> bool:
+        """Return whether anybody asked for an event."""
+        return bool(self._callbacks.get(name))
+
     def emit(self, name: str, record: JsonObject) -> None:
+        """Make an event and hand it to its subscribers."""
+        if self.wanted(name):
+            self.hand(name, Frozen(event=name, **record))
+
+    def hand(self, name: str, event: Frozen) -> None:
         """Hand one event to its subscribers."""
-        callbacks = self._callbacks.get(name)
-        if not callbacks:
-            return
-        event = Frozen(event=name, **record)
-        for callback in tuple(callbacks):
+        for callback in tuple(self._callbacks[name]):
             try:
                 callback(event)
             except Exception:
@@ -125,9 +130,23 @@ class Recorder:
             key, turn, "denied", kind="deny", subject=subject, decision="refused", reason=reason, outcome=outcome
         )
 
-    def called(self, key: SessionKey, turn: int, **fields: Any) -> None:
+    def called(
+        self,
+        key: SessionKey,
+        turn: int,
+        *,
+        subject: str,
+        decision: str,
+        outcome: str,
+        duration: float,
+        arguments: str,
+    ) -> None:
         """Write a call soon, and tell subscribers."""
-        record = self._record(key, turn, {"kind": "call", **fields})
+        principal, agent, session = key.principal, key.agent, key.session
+        record = AuditRecord(
+            datetime.now(UTC), "call", principal, agent, session, turn, self._subject(subject), decision, "",
+            duration, outcome, arguments,
+        )  # fmt: skip
         self._audit.record_later(record)
         self._tell("called", record)
 
@@ -136,17 +155,16 @@ class Recorder:
         self._audit.record_later(self._record(key, turn, {"decision": "allowed", **fields}))
 
     def _tell(self, event: str | None, record: AuditRecord) -> None:
-        if event is not None:
-            self._events.emit(
-                event,
-                {
-                    "principal": record.principal,
-                    "agent": record.agent,
-                    "session": record.session,
-                    "turn": record.turn,
-                    "subject": record.subject,
-                    "decision": record.decision,
-                    "reason": record.reason,
-                    "outcome": record.outcome,
-                },
+        if event is not None and self._events.wanted(event):
+            told = Frozen(
+                event=event,
+                principal=record.principal,
+                agent=record.agent,
+                session=record.session,
+                turn=record.turn,
+                subject=record.subject,
+                decision=record.decision,
+                reason=record.reason,
+                outcome=record.outcome,
             )
+            self._events.hand(event, told)

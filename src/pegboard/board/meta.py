@@ -58,12 +58,19 @@ def tools(session: Session, shown: View) -> tuple[Tool, ...]:
 
 def find(session: Session, access: Access, name: str) -> Tool | None:
     """Return the meta-tool of this name; without a session id a call of one still answers (S4)."""
+    known = session.own
+    if known is None or known[0] is not access or known[1] is not session.host:
+        known = session.own = access, session.host, _by_wire(session, access)
+    return known[2].get(name)
+
+
+def _by_wire(session: Session, access: Access) -> dict[str, Tool]:
     kept: dict[tuple[object, ...], dict[str, Tool]] = access.__dict__.setdefault("_meta_by_wire", {})
     key = session.dialect, session.stable, session.host.calls_through
     known = kept.get(key)
     if known is None:
         known = kept[key] = {tool.wire: tool for tool in _own(session, access)}
-    return known.get(name)
+    return known
 
 
 def _own(session: Session, access: Access) -> tuple[Tool, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -40,6 +40,7 @@ _OF: Final[Mapping[str, str]] = {
     "called": "calls",
     "turn_ended": "turns",
 }
+_BY_OUTCOME: Final = frozenset({"called", "denied"})
 
 
 class Metrics:
@@ -47,8 +48,11 @@ class Metrics:
 
     def __init__(self, events: Events) -> None:
         self._sessions: OrderedDict[tuple[str, str, str], Counted] = OrderedDict()
+        self.totals: Counter[tuple[str, str, str]] = Counter()
+        """How often each event happened, by event, agent, and outcome where it is a call or a refusal."""
         for event in _OF:
             events.on(event, self._note)
+        events.on("catalog_changed", self._total)
 
     def surfaced(self, key: SessionKey, surface: Surface) -> None:
         """Note a surface that was given out; its tokens are counted when somebody asks."""
@@ -72,7 +76,13 @@ class Metrics:
             found.append(_record(key, counted, tokens, None if tokens is None else everything - tokens))
         return found
 
+    def _total(self, record: Mapping[str, Any]) -> None:
+        event = record["event"]
+        outcome = record["outcome"] if event in _BY_OUTCOME else ""
+        self.totals[event, record.get("agent", ""), outcome] += 1
+
     def _note(self, record: Mapping[str, Any]) -> None:
+        self._total(record)
         key = record["principal"], record["agent"], record["session"]
         counted, name = self._counted(key), _OF[record["event"]]
         setattr(counted, name, getattr(counted, name) + 1)

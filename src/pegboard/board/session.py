@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pegboard.board import children, economics, explaining, meta, running, searching, telling
@@ -68,6 +68,7 @@ class Session:
         self.planned = False
         self.wired: tuple[Tool, ...] = ()
         self.unloaded: set[str] = set()
+        self.own: tuple[Access, Host, Mapping[str, Tool]] | None = None
 
     @property
     def agent(self) -> Agent:
@@ -359,14 +360,16 @@ class Session:
         progress: Progress | None = None,
         request_meta: JsonObject | None = None,
         client: Client | None = None,
+        arrived: float | None = None,
     ) -> CallAnswer:
         """Call a tool or a meta-tool as the model does; refusals are answers, not exceptions.
 
         ``client`` takes what an upstream asks and says during the call; without one it is refused.
+        ``arrived`` is when the call came (``time.monotonic()``): what binds it is what was stored by then.
         """
         given: JsonObject = arguments if arguments is not None else {}
         channel = Channel(progress=progress, client=client, meta=request_meta or EMPTY)
-        access = await self.access()
+        access = await children.access(self, arrived)
         tool = meta.find(self, access, name)
         if tool is not None:
             return await meta.call(self, access, tool, given, channel)

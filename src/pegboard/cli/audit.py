@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -48,7 +47,7 @@ def audit(
 
 
 def _record_json(record: AuditRecord) -> dict[str, Any]:
-    return {**asdict(record), "at": record.at.isoformat()}
+    return {**record._asdict(), "at": record.at.isoformat()}
 
 
 def _row(record: AuditRecord) -> tuple[str, ...]:

@@ -18,9 +18,10 @@ from pydantic import ValidationError
 
 from pegboard.core.tools import JsonObject
 from pegboard.gateway.asking import Notify, WhenGone
-from pegboard.gateway.identity import request_of
+from pegboard.gateway.identity import Request, request_of
 from pegboard.gateway.messages import Message, dumped
 from pegboard.gateway.opening import CAPABILITIES, CLIENT, SERVER, VERSION
+from pegboard.gateway.server import CallMade
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -40,13 +41,14 @@ _NONE: Final[Message] = {}
 
 @dataclass(slots=True, kw_only=True)
 class Wanted:
-    """Hold a call that may go around the SDK."""
+    """Hold a call that may go around the SDK, and when it came (``time.monotonic()``)."""
 
     number: str | int
     name: str
     arguments: Message
     params: Message
     token: str | int | None
+    arrived: float
 
 
 class Direct:
@@ -56,6 +58,8 @@ class Direct:
         self.gateway = gateway
         self._stamp: Message = {SERVER: gateway.server.server_info_stamp}
         self._envelopes: set[bytes] = set()
+        self._judged: dict[bool, Message] = {}
+        self._asked: tuple[Caller, str, Message, Request] | None = None
         self._traced = False
         self._look_at = 0.0
 
@@ -74,9 +78,21 @@ class Direct:
         token = meta.get("progressToken")
         if token is not None and type(token) not in (int, str):
             return None
-        if not self._plain(meta, modern=modern) or self._is_traced():
+        arrived = monotonic()
+        if self._judged.get(modern) != meta:  # clients send the same with every call
+            if not self._plain(meta, modern=modern):
+                return None
+            self._judged[modern] = meta
+        if self._is_traced(arrived):
             return None
-        return Wanted(number=number, name=name, arguments=cast("Message", arguments), params=params, token=token)
+        return Wanted(
+            number=number,
+            name=name,
+            arguments=cast("Message", arguments),
+            params=params,
+            token=token,
+            arrived=arrived,
+        )
 
     def _plain(self, meta: Message, *, modern: bool) -> bool:
         """Return whether nothing stands in ``_meta`` that only the SDK knows, and the envelope is right."""
@@ -105,9 +121,8 @@ class Direct:
         self._envelopes.add(known)
         return True
 
-    def _is_traced(self) -> bool:
+    def _is_traced(self, now: float) -> bool:
         """Return whether the process traces requests: the SDK makes the spans. It is asked once a second."""
-        now = monotonic()
         if now >= self._look_at:
             self._traced = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
             self._look_at = now + 1
@@ -131,19 +146,24 @@ class Direct:
         async def ask(method: str, params: JsonObject) -> JsonObject:
             return await self.gateway.asks.ask(caller, notify, when_gone, method, params)
 
+        async def tell() -> None:
+            await notify({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+
         version = LATEST_MODERN_VERSION if connection is None else connection.protocol_version
         try:
-            request = request_of(caller, version, wanted.params)
             result = await self.gateway.call(
-                request,
-                wanted.name,
-                wanted.arguments,
-                connection=connection,
-                progress=_progress(wanted.token, notify) if wanted.token is not None else None,
-                tell=lambda: notify({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}),
-                notify=notify,
-                ask=ask,
-                params=wanted.params,
+                CallMade(
+                    request=self._request(caller, version, wanted.params),
+                    name=wanted.name,
+                    arguments=wanted.arguments,
+                    params=wanted.params,
+                    connection=connection,
+                    progress=_progress(wanted.token, notify) if wanted.token is not None else None,
+                    tell=tell,
+                    notify=notify,
+                    ask=ask,
+                    arrived=wanted.arrived,
+                )
             )
         except Exception as error:
             return refusal(wanted.number, self.gateway.fault(error, "tools/call"))
@@ -151,6 +171,16 @@ class Direct:
             result.setdefault("resultType", "complete")
             result["_meta"] = {**self._stamp, **result.get("_meta", _NONE)}
         return {"jsonrpc": "2.0", "id": wanted.number, "result": result}
+
+    def _request(self, caller: Caller, version: str, params: Message) -> Request:
+        """Return what a call belongs to; the newest is remembered."""
+        meta = params.get("_meta", _NONE)
+        last = self._asked
+        if last is not None and last[2] == meta and last[1] == version and last[0] == caller:
+            return last[3]
+        request = request_of(caller, version, params)
+        self._asked = caller, version, meta, request
+        return request
 
 
 def refusal(number: str | int, error: MCPError) -> Message:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from pegboard.core.naming import one_line
 from pegboard.gateway.served import Served
@@ -28,18 +28,8 @@ class Metrics:
 
     def __init__(self, board: Served) -> None:
         self._board = board
-        self._counts: Counter[tuple[str, str, str]] = Counter()
         self._routes: Counter[str] = Counter({"direct": 0, "sdk": 0})
         self._asked: Counter[str] = Counter({"read": 0, "prompt": 0})
-
-    def start(self) -> list[Callable[[], None]]:
-        """Begin to count; returns what ends it."""
-        return [self._board.on(event, self._count) for event in _EVENTS]
-
-    def _count(self, record: Mapping[str, Any]) -> None:
-        event = str(record["event"])
-        outcome = str(record.get("outcome") or "") if event in _BY_OUTCOME else ""
-        self._counts[event, str(record.get("agent") or ""), outcome] += 1
 
     def routed(self, route: str) -> None:
         """Count a call that came in by this route."""
@@ -53,7 +43,7 @@ class Metrics:
         """Return all of it."""
         lines: list[str] = []
         for event, (name, about) in _EVENTS.items():
-            samples = {key[1:]: count for key, count in self._counts.items() if key[0] == event}
+            samples = {key[1:]: count for key, count in self._board.meter.totals.items() if key[0] == event}
             lines += _family(name, "counter", about, (_labelled(event, key, n) for key, n in sorted(samples.items())))
         routes = (({"route": route}, count) for route, count in self._routes.items())
         lines += _family("pegboard_requests_total", "counter", "Calls that came in, by their way.", routes)

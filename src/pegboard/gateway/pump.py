@@ -82,6 +82,7 @@ class _Pump:
         self._given_up: set[asyncio.Task[None]] = set()
         self._early = opening.answered
         self._modern = opening.modern
+        self._held = False
         wires.switch(self._take, self._balance, opening.rest)
 
     @contextlib.asynccontextmanager
@@ -128,7 +129,8 @@ class _Pump:
             return False
         self._waiting.add(wanted.number)
         self._calls[number] = asyncio.get_running_loop().create_task(self._answer(wanted, connection))
-        self._balance()
+        if len(self._waiting) >= MOST_AT_ONCE:
+            self._balance()
         return True
 
     async def _answer(self, wanted: Wanted, connection: Connection | None) -> None:
@@ -161,7 +163,10 @@ class _Pump:
 
     def _balance(self) -> None:
         """Read no more while too much is under way or waits for the client to read it."""
-        self._wires.hold(held=len(self._waiting) >= MOST_AT_ONCE or self._wires.waiting >= MOST_WAITING)
+        held = len(self._waiting) >= MOST_AT_ONCE or self._wires.waiting >= MOST_WAITING
+        if held != self._held:
+            self._held = held
+            self._wires.hold(held=held)
 
     # -- the SDK -----------------------------------------------------------------------------------
 

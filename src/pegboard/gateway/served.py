@@ -54,6 +54,15 @@ class Settings(Protocol):
         ...
 
 
+class Meter(Protocol):
+    """Hold the numbers of a board."""
+
+    @property
+    def totals(self) -> Mapping[tuple[str, str, str], int]:
+        """Return how often each event happened: by event, agent and outcome."""
+        ...
+
+
 class Served(Protocol):
     """A board with its configuration, as the assembly makes it."""
 
@@ -75,6 +84,11 @@ class Served(Protocol):
     @property
     def quickstart(self) -> bool:
         """Return whether the packaged configuration is in use."""
+        ...
+
+    @property
+    def meter(self) -> Meter:
+        """Return what was counted since the board was opened."""
         ...
 
     @property

@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.caching import CacheableMethod, CacheHint
@@ -44,7 +45,7 @@ from pegboard.gateway.opening import TTL_MS
 from pegboard.gateway.served import CALLER, Caller, Served
 from pegboard.gateway.suspended import ModernClient, Owner, Suspended
 from pegboard.gateway.through import asker, notifier
-from pegboard.gateway.turns import Turns
+from pegboard.gateway.turns import Activity, Turns
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -81,6 +82,27 @@ class _Server(Server[Any]):
             tools_changed=True, prompts_changed=True, resources_changed=True
         )
         return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+
+@dataclass(slots=True, kw_only=True)
+class CallMade:
+    """Hold one call of a tool as a client made it, and the ways back to that client.
+
+    ``params`` is as it was sent; ``connection`` is that of the handshake era, None in the other; ``tell``
+    says on it that its list has changed. On the stream of the call ``notify`` sends a notification,
+    and in the handshake era ``ask`` a request. ``arrived`` is when it came (``time.monotonic()``).
+    """
+
+    request: Request
+    name: str
+    arguments: dict[str, Any]
+    params: Mapping[str, Any]
+    connection: Connection | None
+    progress: Progress | None
+    tell: Tell
+    notify: Notify
+    ask: Ask
+    arrived: float | None = None
 
 
 class Gateway:
@@ -125,7 +147,7 @@ class Gateway:
     def start(self) -> None:
         """Listen to the board; call it on the loop that serves."""
         self.changes.start()
-        self._offs += [*self.metrics.start(), *self.offering.start()]
+        self._offs += self.offering.start()
         self._offs.append(self.board.on("configuration_changed", lambda _: self._sessions.clear()))
 
     async def close(self, *, grace: float = 0) -> None:
@@ -209,94 +231,75 @@ class Gateway:
         async def tell() -> None:
             await ctx.session.send_notification(ToolListChangedNotification(), related_request_id=ctx.request_id)
 
-        notify = notifier(ctx)
         wanted = "progress_token" in (ctx.meta or {})
         raw = await self.call(
-            request,
-            params.name,
-            params.arguments or {},
-            connection=None if request.modern else connection_of(ctx.session),
-            progress=ctx.session.report_progress if wanted else None,
-            tell=tell,
-            notify=notify,
-            ask=asker(ctx),
-            params=ctx.params or {},
+            CallMade(
+                request=request,
+                name=params.name,
+                arguments=params.arguments or {},
+                params=ctx.params or {},
+                connection=None if request.modern else connection_of(ctx.session),
+                progress=ctx.session.report_progress if wanted else None,
+                tell=tell,
+                notify=notifier(ctx),
+                ask=asker(ctx),
+            )
         )
         _RAW.get().update(raw)
         if raw.get("resultType") == "input_required":
             return InputRequiredResult(request_state=raw["requestState"])
         return CallToolResult(content=[])
 
-    async def call(
-        self,
-        request: Request,
-        name: str,
-        arguments: dict[str, Any],
-        *,
-        connection: Connection | None,
-        progress: Progress | None,
-        tell: Tell,
-        notify: Notify,
-        ask: Ask,
-        params: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        """Return the raw result of a call, or what its client is asked; raises ``MCPError`` for an unknown tool.
-
-        ``connection`` is that of the handshake era; ``tell`` says on it that its list has changed. On the
-        stream of the call ``notify`` sends a notification, and in the handshake era ``ask`` a request.
-        ``params`` is the call as the client sent it.
-        """
+    async def call(self, made: CallMade) -> dict[str, Any]:
+        """Return the raw result of a call, or what its client is asked; raises ``MCPError`` for an unknown tool."""
+        request = made.request
         session = await self.session(request.caller, request.session, modern=request.modern)
-        await self.turns.begin(session, request.turn)
-        if connection is None:
-            return await self._modern_call(session, request, name, arguments, progress, notify, params)
-        client = HandshakeClient(connection, request.caller, self.asks, heard(connection), notify, ask)
-        with self.turns.call(session):
-            joined = self.changes.join(connection, request.caller, session.key)
+        activity = await self.turns.begin(session, request.turn)
+        if made.connection is None:
+            modern = ModernClient(made.params.get("_meta") or {}, made.notify)
+            if modern.askable or made.params.get("requestState") is not None:
+                return await self._waiting_call(session, activity, made, modern)
+            with activity:
+                return await self._run(session, made, made.progress, modern)
+        listener = heard(made.connection)
+        client = HandshakeClient(made.connection, request.caller, self.asks, listener, made.notify, made.ask)
+        with activity:
+            joined = self.changes.join(made.connection, request.caller, session.key)
             token = CALLING.set(joined)
             try:
-                return await self._run(session, request, name, arguments, progress, client)
+                return await self._run(session, made, made.progress, client)
             finally:
                 CALLING.reset(token)
-                await self.changes.settle(joined, tell)
+                await self.changes.settle(joined, made.tell)
 
-    async def _modern_call(
-        self,
-        session: Session,
-        request: Request,
-        name: str,
-        arguments: dict[str, Any],
-        progress: Progress | None,
-        notify: Notify,
-        params: Mapping[str, Any],
+    async def _waiting_call(
+        self, session: Session, activity: Activity, made: CallMade, client: ModernClient
     ) -> dict[str, Any]:
-        """Make a call, or go on with one that waits for its client (MRTR)."""
-        client = ModernClient(params.get("_meta") or {}, notify)
-        state = params.get("requestState")
-        if not client.askable and state is None:
-            with self.turns.call(session):
-                return await self._run(session, request, name, arguments, progress, client)
-        owner = Owner(key=session.key, name=name, arguments=arguments)
+        """Make a call that may wait for its client, or go on with one (MRTR)."""
+        state = made.params.get("requestState")
+        owner = Owner(key=session.key, name=made.name, arguments=made.arguments)
         if state is not None:
-            return await self.suspended.resume(state, params.get("inputResponses") or {}, owner, client, progress)
+            return await self.suspended.resume(
+                state, made.params.get("inputResponses") or {}, owner, client, made.progress
+            )
 
         async def work(client: Client, progress: Progress | None) -> dict[str, Any]:
-            with self.turns.call(session):
-                return await self._run(session, request, name, arguments, progress, client)
+            with activity:
+                return await self._run(session, made, progress, client)
 
-        return await self.suspended.begin(owner, client, progress, work)
+        return await self.suspended.begin(owner, client, made.progress, work)
 
-    async def _run(
-        self,
-        session: Session,
-        request: Request,
-        name: str,
-        arguments: dict[str, Any],
-        progress: Progress | None,
-        client: Client,
-    ) -> dict[str, Any]:
-        answer = await session.call(name, arguments, progress=progress, request_meta=request.meta, client=client)
-        if answer.status == "not_found" and session.schema_of(name) is None:
+    async def _run(self, session: Session, made: CallMade, progress: Progress | None, client: Client) -> dict[str, Any]:
+        request = made.request
+        answer = await session.call(
+            made.name,
+            made.arguments,
+            progress=progress,
+            request_meta=request.meta,
+            client=client,
+            arrived=made.arrived,
+        )
+        if answer.status == "not_found" and session.schema_of(made.name) is None:
             raise MCPError(INVALID_PARAMS, self.board.masker.text(answer.message))
         return wire.result_of(answer.result, modern=request.modern)
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -18,12 +16,30 @@ KEPT = 10_000
 """Of how many sessions the last call is remembered; an older one has its turn ended by labels only."""
 
 
-@dataclass(slots=True)
-class _Activity:
-    in_flight: int = 0
-    last: float | None = None
-    label: str | None = None
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+class Activity:
+    """Hold what is known of a session: calls in flight, when the last one ended (seconds), the label of its turn.
+
+    While it is entered, as a context manager, a call is in flight.
+    """
+
+    __slots__ = ("_turns", "in_flight", "label", "last", "lock")
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self.in_flight = 0
+        self.last: float | None = None
+        self.label: str | None = None
+        self.lock = asyncio.Lock()
+
+    def __enter__(self) -> None:
+        """Count a call as in flight."""
+        self.in_flight += 1
+        self._turns.entered()
+
+    def __exit__(self, *_: object) -> None:
+        """Count it no more."""
+        self.in_flight -= 1
+        self.last = self._turns.left()
 
 
 class Turns:
@@ -37,52 +53,51 @@ class Turns:
         self.idle = asyncio.Event()
         self.idle.set()
         self._in_flight = 0
-        self._seen: OrderedDict[SessionKey, _Activity] = OrderedDict()
+        self._seen: OrderedDict[SessionKey, Activity] = OrderedDict()
 
-    async def begin(self, session: Session, label: str | None) -> None:
-        """End the turn before a request is served, where it is over."""
+    async def begin(self, session: Session, label: str | None) -> Activity:
+        """End the turn before a request is served, where it is over; return what is known of the session."""
         activity = self._activity(session.key)
         if label is None:
             if self._paused(activity, session.agent.turn_gap):
                 activity.last = None
                 await session.end_turn()
-            return
-        if label == activity.label:
-            return
-        async with activity.lock:
-            if label != activity.label:
-                await session.mark_turn(label)
-                activity.label = label
+        elif label != activity.label:
+            async with activity.lock:
+                if label != activity.label:
+                    await session.mark_turn(label)
+                    activity.label = label
+        return activity
 
-    def _paused(self, activity: _Activity, gap: float) -> bool:
+    def _paused(self, activity: Activity, gap: float) -> bool:
         if activity.label is not None or activity.in_flight or activity.last is None:
             return False
         return self._clock() - activity.last > gap
 
-    @contextmanager
-    def call(self, session: Session) -> Generator[None]:
+    def call(self, session: Session) -> Activity:
+        """Return what counts a call of a session as in flight while it is entered."""
+        return self._activity(session.key)
+
+    def entered(self) -> None:
         """Count a call as in flight."""
-        activity = self._activity(session.key)
-        activity.in_flight += 1
         self._in_flight += 1
         self.idle.clear()
-        try:
-            yield
-        finally:
-            activity.in_flight -= 1
-            self._in_flight -= 1
-            if not self._in_flight:
-                self.idle.set()
-            activity.last = self._clock()
+
+    def left(self) -> float:
+        """Count it no more; return when that was."""
+        self._in_flight -= 1
+        if not self._in_flight:
+            self.idle.set()
+        return self._clock()
 
     def ended(self, key: SessionKey) -> None:
         """Note that the turn was ended on request."""
         self._activity(key).last = None
 
-    def _activity(self, key: SessionKey) -> _Activity:
+    def _activity(self, key: SessionKey) -> Activity:
         activity = self._seen.get(key)
         if activity is None:
-            activity = self._seen[key] = _Activity()
+            activity = self._seen[key] = Activity(self)
         self._seen.move_to_end(key)
         while len(self._seen) > KEPT:
             oldest = next(iter(self._seen.values()))

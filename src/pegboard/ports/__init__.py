@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pegboard.core.offers import OfferKind
 from pegboard.core.specs import PluginSpec
@@ -52,10 +52,11 @@ class SessionStore(Protocol):
         """Return what is stored, newest change first."""
         ...
 
-    async def pulse(self) -> Hashable:
+    async def pulse(self, since: float | None = None) -> Hashable:
         """Return a value that differs once any process has changed a state, a switch or a claim.
 
-        Cheap enough for every call.
+        Cheap enough for every call. What other processes had done by ``since`` (``time.monotonic()``)
+        is enough; None is now.
         """
         ...
 
@@ -115,8 +116,7 @@ class ClaimStore(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRecord:
+class AuditRecord(NamedTuple):
     """Hold one line of the audit trail (X4); ``arguments`` is a keyed digest, never the arguments.
 
     ``kind`` is load, unload, evict, deny, call, read, prompt, permission …; ``duration`` is in milliseconds.

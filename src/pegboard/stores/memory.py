@@ -87,7 +87,7 @@ class MemoryStore:
         """Return the stored booleans of every agent."""
         return {agent: dict(switches) for agent, switches in self._switches.items()}
 
-    async def pulse(self) -> int:
+    async def pulse(self, since: float | None = None) -> int:  # noqa: ARG002 - no other process has this store
         """Return how often a state, a switch or a claim has been changed."""
         return self._changes
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import fields
 from datetime import datetime
-from operator import attrgetter
 from typing import Any, cast
 
 from pegboard.core.tools import Frozen, Manifest, Tool
@@ -14,8 +12,7 @@ from pegboard.ports import AuditRecord
 
 Column = str | bytes | int | float | None
 
-AUDIT_COLUMNS = tuple(field.name for field in fields(AuditRecord))
-_AUDIT_CELLS: Callable[[AuditRecord], tuple[Any, ...]] = attrgetter(*AUDIT_COLUMNS)
+AUDIT_COLUMNS = AuditRecord._fields
 
 
 def to_column(text: str) -> str | bytes:
@@ -80,7 +77,11 @@ def _frozen(value: Any) -> Any:
 
 def entry_to_row(entry: AuditRecord) -> tuple[Column, ...]:
     """Return the columns of an audit entry in the order of ``AUDIT_COLUMNS``; the time as ISO text."""
-    return tuple([to_column(cell) if type(cell) is str else _to_cell(cell) for cell in _AUDIT_CELLS(entry)])
+    at, *cells = entry
+    texts = "".join([cell for cell in cells if type(cell) is str])
+    if texts.isascii() and "\0" not in texts:
+        return at.isoformat(), *cells
+    return tuple(map(_to_cell, entry))
 
 
 def entry_from_row(row: tuple[Any, ...]) -> AuditRecord:

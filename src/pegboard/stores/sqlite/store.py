@@ -50,6 +50,8 @@ class SqliteStore:
         self._digest_key: tuple[int, bytes] | None = None  # with the generation of the file
         self._seen: tuple[int, int, int] | None = None  # generation, data version, revision
         self._changes = 0  # of states and switches, through this connection
+        self._looked: float | None = None
+        self._version = 0  # as of then
 
     async def open(self) -> None:
         """Make the file, folder and tables where they are missing.
@@ -73,7 +75,7 @@ class SqliteStore:
             await self._flush()
         finally:
             self._database.close()
-            self._database, self._digest_key, self._seen = None, None, None
+            self._database = self._digest_key = self._seen = self._looked = None
 
     def _opened(self) -> Database:
         if self._database is None:
@@ -187,14 +189,18 @@ class SqliteStore:
             found.setdefault(from_column(agent), {})[from_column(name)] = bool(value)
         return found
 
-    async def pulse(self) -> tuple[int, int, int]:
+    async def pulse(self, since: float | None = None) -> tuple[int, int, int]:
         """Return a value that differs once any process has changed a state, a switch or a claim.
 
-        ``PRAGMA data_version`` tells of commits through other connections only.
+        ``PRAGMA data_version`` tells of commits through other connections only; a value of it that was read
+        after ``since`` (``time.monotonic()``) is not read again.
         """
         database = self._opened()
-        version = await database.read(_data_version)
-        return database.generation, version, self._changes
+        if since is None or self._looked is None or self._looked < since:
+            looked = time.monotonic()
+            self._version = await database.read(_data_version)
+            self._looked = looked
+        return database.generation, self._version, self._changes
 
     async def revision(self) -> int:
         """Return a number that grows with every switch or claim that any process stores.
