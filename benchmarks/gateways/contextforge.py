@@ -23,7 +23,7 @@ BRIDGE = "mcpgateway.translate"
 
 class ContextForge(Adapter):
     name = "contextforge 1.0.7"
-    note = "servers behind its translate bridges, which are not counted as its memory"
+    note = "servers behind its translate bridges, which are not counted as its memory; rate limit off"
     transports = ("http",)
     modern = False
     keeps = False
@@ -52,6 +52,7 @@ class ContextForge(Adapter):
             "SSRF_ALLOW_PRIVATE_NETWORKS": "true",
             "REQUIRE_STRONG_SECRETS": "false",
             "CACHE_TYPE": "memory",
+            "RATE_LIMITING_ENABLED": "false",  # 100 calls a minute otherwise
         }
 
     def helpers(self, setup: Setup) -> list[list[str]]:

@@ -53,8 +53,9 @@ class Runner:
             times: dict[bool, float] = {}
             for through in (True, False) if number % 2 else (False, True):
                 start = time.perf_counter()
-                await (echo(self.client, self.trial.adapter) if through else echo(plain, Direct()))
+                failed = await said(echo(self.client, self.trial.adapter) if through else echo(plain, Direct()))
                 times[through] = (time.perf_counter() - start) * 1000
+                self.failed += bool(failed)
             self.through.append(times[True])
             self.straight.append(times[False])
             self.added.append(times[True] - times[False])
