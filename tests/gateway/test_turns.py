@@ -63,7 +63,7 @@ async def test_a_call_in_flight_keeps_the_turn(config: Path) -> None:
     async with Pegboard.open(config) as board:
         session = await board.session(agent="other", session_id="s")
         turns = Turns(clock=lambda: now)
-        with turns.call(session):
+        with turns.activity(session):
             now = 100.0
             await turns.begin(session, None)
             assert (await session.state()).turn == 1

@@ -39,15 +39,19 @@ async def run(
 
     ``access`` has just been looked at: the stored switches are not read twice (P4).
     """
-    stored = await session.recalled()
+    stored = session.remembered()
+    if stored is None:
+        stored = (await session.stored())[0]
     route = session.board.routes.find(session, name, access, stored)
     if route is None:
         found = await _decided(session, access, name, arguments, allowed)
         if isinstance(found, CallAnswer):
             return found
         route = found
-    elif (refused := await _outside(session, route.state, route.out.tool, allowed)) is not None:
-        return refused
+    elif session.focus is not None or allowed is not None:
+        refused = await _outside(session, route.state, route.out.tool, allowed)
+        if refused is not None:
+            return refused
     return await _execute(session, route, arguments, channel)
 
 

@@ -98,12 +98,11 @@ class Session:
             board.routes.keep_state(self.key, self.seen)
         return self.seen, stored.version if stored is not None else 0
 
-    async def recalled(self) -> State:
-        """Return the stored state as of the last look at the store; whoever asks has just looked (P4)."""
+    def remembered(self) -> State | None:
+        """Return the stored state if it was read since the store changed last; whoever asks has just looked (P4)."""
         known = self.board.routes.state(self.key) if self.stable else None
-        if known is None:
-            return (await self.stored())[0]
-        self.seen = known
+        if known is not None:
+            self.seen = known
         return known
 
     async def state(self) -> State:

@@ -134,7 +134,7 @@ class Offering:
         """Answer ``resources/read``."""
         request, session = await self._begun(ctx)
         self._gateway.metrics.asked("read")
-        with self._gateway.turns.call(session):
+        with self._gateway.turns.activity(session):
             try:
                 result = await self._gateway.board.offers.read(session, params.uri, _context(ctx, request))
             except UpstreamError as error:
@@ -150,7 +150,7 @@ class Offering:
         """Answer ``prompts/get``."""
         request, session = await self._begun(ctx)
         self._gateway.metrics.asked("prompt")
-        with self._gateway.turns.call(session):
+        with self._gateway.turns.activity(session):
             try:
                 result = await self._gateway.board.offers.prompt(
                     session, params.name, params.arguments, _context(ctx, request)

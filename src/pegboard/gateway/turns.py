@@ -55,28 +55,31 @@ class Turns:
         self._in_flight = 0
         self._seen: OrderedDict[SessionKey, Activity] = OrderedDict()
 
-    async def begin(self, session: Session, label: str | None) -> Activity:
-        """End the turn before a request is served, where it is over; return what is known of the session."""
-        activity = self._activity(session.key)
+    async def begin(self, session: Session, label: str | None) -> None:
+        """End the turn before a request is served, where it is over."""
+        activity = self.activity(session)
+        if self.over(session, activity, label):
+            await self.end(session, activity, label)
+
+    def over(self, session: Session, activity: Activity, label: str | None) -> bool:
+        """Return whether a request with this label begins another turn."""
+        return self._paused(activity, session.agent.turn_gap) if label is None else label != activity.label
+
+    async def end(self, session: Session, activity: Activity, label: str | None) -> None:
+        """End the turn for a request with this label."""
         if label is None:
-            if self._paused(activity, session.agent.turn_gap):
-                activity.last = None
-                await session.end_turn()
-        elif label != activity.label:
-            async with activity.lock:
-                if label != activity.label:
-                    await session.mark_turn(label)
-                    activity.label = label
-        return activity
+            activity.last = None
+            await session.end_turn()
+            return
+        async with activity.lock:
+            if label != activity.label:
+                await session.mark_turn(label)
+                activity.label = label
 
     def _paused(self, activity: Activity, gap: float) -> bool:
         if activity.label is not None or activity.in_flight or activity.last is None:
             return False
         return self._clock() - activity.last > gap
-
-    def call(self, session: Session) -> Activity:
-        """Return what counts a call of a session as in flight while it is entered."""
-        return self._activity(session.key)
 
     def entered(self) -> None:
         """Count a call as in flight."""
@@ -93,6 +96,10 @@ class Turns:
     def ended(self, key: SessionKey) -> None:
         """Note that the turn was ended on request."""
         self._activity(key).last = None
+
+    def activity(self, session: Session) -> Activity:
+        """Return what is known of a session; a call of it is in flight while that is entered."""
+        return self._activity(session.key)
 
     def _activity(self, key: SessionKey) -> Activity:
         activity = self._seen.get(key)
