@@ -1,7 +1,8 @@
 """Calls that go around the SDK are answered as the SDK answers them: whole responses, both eras, both ways in."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ ENVELOPE = {
     "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
 }
 HANDSHAKE_VERSION = "2025-11-25"
+SERVERS = Path(__file__).resolve().parent.parent / "servers"
 AROUND_THE_WAY_AROUND = {"another": "key"}
 """What the SDK ignores, and what is not plain enough to go around it."""
 
@@ -177,6 +179,34 @@ async def test_every_call_is_answered_alike(config: Path, era: str, way: Any) ->
             if around != through:
                 different.append(f"{what}:\n  around  {around}\n  through {through}")
         assert not different, "\n".join(different)
+
+
+@pytest.mark.parametrize("way", [by_http, by_stdio], ids=["http", "stdio"])
+@pytest.mark.parametrize("era", ERAS)
+async def test_what_a_client_says_beside_a_call_arrives_as_it_said_it(tmp_path: Path, era: str, way: Any) -> None:
+    """G7: what is equal in Python, or in another order, is not taken for what came before."""
+    said: list[Any] = [1, True, 1.0, 1, 0, False, -0.0, {"a": [1], "b": 0}, {"b": False, "a": [True]}, None]
+    server = {"command": sys.executable, "args": [str(SERVERS / "plain_server.py")]}
+    config = tmp_path / "pegboard.yaml"
+    config.write_text(json.dumps({"servers": {"up": server}, "agents": {"default": {"tools": ["up"]}}}))
+    heard = []
+    async with way(config, era) as ask:
+        for number, value in enumerate(said, 100):
+            params = {"name": "up__meta", "arguments": {}, "_meta": {"example.org/x": value, "example.org/y": ""}}
+            body = request(params, era=era, session="s", number=number)
+            body["params"]["_meta"]["example.org/x"] = value
+            message = next(m for m in _messages(await ask(body)) if m.get("id") == number)
+            heard.append(json.loads(message["result"]["content"][0]["text"])["example.org/x"])
+    assert json.dumps(heard) == json.dumps(said, sort_keys=True)
+
+
+def _messages(found: Any) -> Iterator[Message]:
+    """Yield the messages in an answer of any shape."""
+    if isinstance(found, dict):
+        yield found
+    elif isinstance(found, list | tuple):
+        for one in found:
+            yield from _messages(one)
 
 
 async def test_headers_that_do_not_fit_are_refused_alike(config: Path) -> None:

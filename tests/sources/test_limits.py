@@ -84,3 +84,13 @@ async def test_what_ended_in_time_is_left_alone() -> None:
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0
+
+
+async def test_a_limit_that_is_over_never_begins_again() -> None:
+    limits = Limits()
+    limit = Limit(limits, 5)
+    with limit:
+        left = limit.hold()
+    assert left is not None
+    limit.begin(0.01)
+    await asyncio.sleep(0.03)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 from mcp_helpers import SERVERS, call, state, text, until
 
 from pegboard.core.specs import ServerSpec
-from pegboard.core.tools import CallResult, JsonObject, Tool
-from pegboard.errors import UpstreamError
+from pegboard.core.tools import CallResult, Frozen, JsonObject, Tool
+from pegboard.errors import UpstreamError, UpstreamTimeoutError
 from pegboard.ports import AskRefusedError, CallContext
 from pegboard.sources.mcp import McpSource
 
@@ -190,3 +191,15 @@ async def test_a_source_that_takes_no_questions_says_so(spec: ServerSpec) -> Non
             assert json.loads(text(await call(source, spec, "declared"))) == declared
         finally:
             await source.aclose()
+
+
+async def test_a_call_made_once_more_has_its_timeout_after_a_question(source: McpSource, tmp_path: Path) -> None:
+    """G7, G8: the clock stands while its client answers, and runs again on the second connection too."""
+    args = (str(SERVERS / "failing_server.py"), str(tmp_path / "died"))
+    spec = ServerSpec(name="failing", command=sys.executable, args=args, timeout=1.0)
+    tool = Tool(plugin="failing", name="ask", annotations=Frozen({"readOnlyHint": True}))
+    client = Somebody()
+    async with asyncio.timeout(10):
+        with pytest.raises(UpstreamTimeoutError):
+            await source.call(spec, {}, tool, {}, CallContext(client=client))
+    assert len(client.asked) == 1

@@ -52,7 +52,6 @@ class Metrics:
         """How often each event happened, by event, agent, and outcome where it is a call or a refusal."""
         for event in _OF:
             events.on(event, self._note)
-        events.on("catalog_changed", self._total)
 
     def surfaced(self, key: SessionKey, surface: Surface) -> None:
         """Note a surface that was given out; its tokens are counted when somebody asks."""
@@ -76,15 +75,11 @@ class Metrics:
             found.append(_record(key, counted, tokens, None if tokens is None else everything - tokens))
         return found
 
-    def _total(self, record: Mapping[str, Any]) -> None:
-        event = record["event"]
-        outcome = record["outcome"] if event in _BY_OUTCOME else ""
-        self.totals[event, record.get("agent", ""), outcome] += 1
-
     def _note(self, record: Mapping[str, Any]) -> None:
-        self._total(record)
-        key = record["principal"], record["agent"], record["session"]
-        counted, name = self._counted(key), _OF[record["event"]]
+        event, agent = record["event"], record["agent"]
+        self.totals[event, agent, record["outcome"] if event in _BY_OUTCOME else ""] += 1
+        key = record["principal"], agent, record["session"]
+        counted, name = self._counted(key), _OF[event]
         setattr(counted, name, getattr(counted, name) + 1)
 
     def _counted(self, key: tuple[str, str, str]) -> Counted:

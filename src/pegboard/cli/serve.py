@@ -57,6 +57,7 @@ def serve(
                 )
         finally:
             off()
+            gc.enable()
         return DONE
 
     return run(Options(config=config, agent=agent), served, watch=True)

@@ -173,13 +173,17 @@ class Direct:
         return {"jsonrpc": "2.0", "id": wanted.number, "result": result}
 
     def _request(self, caller: Caller, version: str, params: Message) -> Request:
-        """Return what a call belongs to; the newest is remembered."""
+        """Return what a call belongs to; the newest is remembered where nothing of its ``_meta`` goes on.
+
+        Equal is not the same there: 1 equals true.
+        """
         meta = params.get("_meta", _NONE)
         last = self._asked
         if last is not None and last[2] == meta and last[1] == version and last[0] == caller:
             return last[3]
         request = request_of(caller, version, params)
-        self._asked = caller, version, meta, request
+        if not request.meta:
+            self._asked = caller, version, meta, request
         return request
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from pegboard.core.naming import one_line
 from pegboard.gateway.served import Served
@@ -28,8 +28,16 @@ class Metrics:
 
     def __init__(self, board: Served) -> None:
         self._board = board
+        self._changes = 0
         self._routes: Counter[str] = Counter({"direct": 0, "sdk": 0})
         self._asked: Counter[str] = Counter({"read": 0, "prompt": 0})
+
+    def start(self) -> list[Callable[[], None]]:
+        """Begin to count changes of the catalog: the first lists are none. Returns what ends it."""
+        return [self._board.on("catalog_changed", self._changed)]
+
+    def _changed(self, _: Mapping[str, Any]) -> None:
+        self._changes += 1
 
     def routed(self, route: str) -> None:
         """Count a call that came in by this route."""
@@ -44,6 +52,8 @@ class Metrics:
         lines: list[str] = []
         for event, (name, about) in _EVENTS.items():
             samples = {key[1:]: count for key, count in self._board.meter.totals.items() if key[0] == event}
+            if event == "catalog_changed" and self._changes:
+                samples["", ""] = self._changes
             lines += _family(name, "counter", about, (_labelled(event, key, n) for key, n in sorted(samples.items())))
         routes = (({"route": route}, count) for route, count in self._routes.items())
         lines += _family("pegboard_requests_total", "counter", "Calls that came in, by their way.", routes)

@@ -147,7 +147,7 @@ class Gateway:
     def start(self) -> None:
         """Listen to the board; call it on the loop that serves."""
         self.changes.start()
-        self._offs += self.offering.start()
+        self._offs += [*self.metrics.start(), *self.offering.start()]
         self._offs.append(self.board.on("configuration_changed", lambda _: self._sessions.clear()))
 
     async def close(self, *, grace: float = 0) -> None:

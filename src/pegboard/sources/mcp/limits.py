@@ -44,20 +44,21 @@ class Limit:
     As ``asyncio.timeout``, for less: a timer of its own for each request takes longer than all else here.
     """
 
-    __slots__ = ("_limits", "_requests", "_task", "ran_out")
+    __slots__ = ("_limits", "_over", "_requests", "_task", "ran_out")
 
     def __init__(self, limits: Limits, seconds: float) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self.ran_out = False
+        self.ran_out = self._over = False
         self._task = task
         self._requests = task.cancelling()
         self._limits = limits
         limits.add(self, seconds)
 
     def begin(self, seconds: float) -> None:
-        """Let the clock run again."""
-        self._limits.add(self, seconds)
+        """Let the clock run again, unless what it limits is over."""
+        if not self._over:
+            self._limits.add(self, seconds)
 
     def hold(self) -> float | None:
         """Stop the clock; return how many seconds are left, or None where it does not run."""
@@ -74,6 +75,7 @@ class Limit:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Stop the clock; raises ``TimeoutError`` where the time ran out and nothing else ended the task."""
+        self._over = True
         self._limits.remove(self)
         if self.ran_out and self._task.uncancel() <= self._requests and kind is asyncio.CancelledError:
             raise TimeoutError

@@ -97,8 +97,7 @@ class Call:
         finally:
             self._asking -= 1
             if not self._asking and self._left is not None and limit is not None:
-                if not self.over:
-                    limit.begin(self._left)
+                limit.begin(self._left)
                 self._left = None
 
     def pass_on(self, what: Thunk) -> None:
