@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--only", default="", help="names of gateways, as far as they are unique: pegboard,lazy")
     parser.add_argument("--transport", choices=["stdio", "http"], help="only over this one")
+    parser.add_argument("--calls", action="store_true", help="only calls and kills, nothing of starts and lists")
     parser.add_argument("--quick", action="store_true", help="fewer calls and starts")
     parser.add_argument("--servers", type=int, choices=list(SERVERS), default=5, help=SERVERS_HELP)
     options = parser.parse_args(arguments)
@@ -71,8 +73,9 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     rows: list[dict[str, Any]] = []
     code = 0
+    scale = replace(QUICK if options.quick else Scale(), alone=not options.calls)
     try:
-        asyncio.run(_all(rows, chosen, options.transport, options.servers, QUICK if options.quick else Scale()))
+        asyncio.run(_all(rows, chosen, options.transport, options.servers, scale))
     except KeyboardInterrupt:
         code = 130  # what was measured until then is printed
     if options.json:
@@ -117,18 +120,19 @@ async def _race(rows: list[dict[str, Any]], trials: Sequence[Trial], way: str, s
     if not racing:
         return
     print(f"all of them at once over {way}", file=sys.stderr)
+    raced: dict[str, dict[str, Any]] = {trial.title: {} for trial in racing}
     try:
-        raced = await race(racing, scale)
+        await race(raced, racing, scale)
     except (CallError, TimeoutError, OSError) as error:
         print(f"  it cannot be run: {type(error).__name__}: {error}", file=sys.stderr)
-        return
-    for title, found in raced.items():
-        row = next(row for row in rows if row["gateway"] == title)
-        failed = f"{row.get('failed', '')} {found.pop('failed', '')}".strip()
-        row |= found
-        if failed:
-            row["failed"] = failed
-        print(f"  {title}: {json.dumps(found, ensure_ascii=False)}", file=sys.stderr)
+    finally:
+        for title, found in raced.items():
+            row = next(row for row in rows if row["gateway"] == title)
+            failed = f"{row.get('failed', '')} {found.pop('failed', '')}".strip()
+            row |= found
+            if failed:
+                row["failed"] = failed
+            print(f"  {title}: {json.dumps(found, ensure_ascii=False)}", file=sys.stderr)
 
 
 async def _row(trial: Trial, folder: Path) -> dict[str, Any]:
@@ -140,7 +144,7 @@ async def _row(trial: Trial, folder: Path) -> dict[str, Any]:
         return {**row, "failed": f"cannot be installed: {error}"}
     direct = isinstance(trial.adapter, Direct)
     setup = trial.setup("first")
-    if direct and trial.transport == "http":  # the servers are those of stdio
+    if not trial.scale.alone or (direct and trial.transport == "http"):  # those are the servers of stdio
         return row
     parts: list[tuple[str, Callable[[], Awaitable[dict[str, Any]]]]] = [
         ("first start", lambda: trial.straight(setup) if direct else trial.first(setup)),

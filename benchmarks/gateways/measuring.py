@@ -40,6 +40,8 @@ class Scale:
     patience: float = 60.0
     longest: float = 300.0
     """How long one part may take, in seconds."""
+    alone: bool = True
+    """Whether each gateway is measured alone first: lists, starts, a server that hangs."""
 
 
 QUICK = Scale(rounds=4, pairs=20, seconds=0.4, starts=1, patience=20.0, longest=120.0)

@@ -27,6 +27,8 @@ KILLS = 5
 """How often an upstream is killed behind a gateway that starts it anew."""
 TRIES = 3
 """How many calls a gateway gets to start it anew."""
+SLOW = 1.0
+"""How long a call may take in a race, in seconds."""
 KILLED, OWN = "killed upstream → next call", "start and call without a gateway"
 
 
@@ -68,6 +70,8 @@ class Runner:
 
     def row(self, direct: Runner | None) -> dict[str, Any]:
         """Return what was measured, as columns."""
+        if len(self.added) < 2:
+            return {}
         found: dict[str, Any] = {
             "call p50 ms": round(statistics.median(self.through), 2),
             "call p95 ms": round(_p95(self.through), 2),
@@ -76,9 +80,11 @@ class Runner:
             "added p95 ms": round(_p95(self.added), 2),
         }
         for flights, rates in self.rates.items():
+            if not rates:
+                continue
             found[f"calls/s {flights}"] = round(statistics.median(rates))
-            if direct is not None:
-                shares = (a / b for a, b in zip(rates, direct.rates[flights], strict=True))
+            if direct is not None and direct.rates[flights]:
+                shares = (a / b for a, b in zip(rates, direct.rates[flights], strict=False))
                 found[f"of direct {flights}"] = f"{100 * statistics.median(shares):.0f} %"
         if self.failed:
             found["failed"] = f"{self.failed} calls in the race"
@@ -104,9 +110,11 @@ async def _rate(client: Client, adapter: Adapter, flights: int, seconds: float, 
     return done / (time.perf_counter() - start)
 
 
-async def race(trials: Sequence[Trial], scale: Scale) -> dict[str, dict[str, Any]]:
-    """Return for each trial, by its title, what its calls came to; all gateways run at once, over one transport."""
-    rows: dict[str, dict[str, Any]] = {trial.title: {} for trial in trials}
+async def race(rows: dict[str, dict[str, Any]], trials: Sequence[Trial], scale: Scale) -> None:
+    """Add to the rows, by the titles of the trials, what calls came to; all gateways run at once, over one transport.
+
+    What was measured until then is in the rows even where the race is broken off.
+    """
     async with AsyncExitStack() as stack:
         runners: list[Runner] = []
         for trial in trials:
@@ -119,35 +127,49 @@ async def race(trials: Sequence[Trial], scale: Scale) -> dict[str, dict[str, Any
         beside = Trial(Direct(), first.transport, first.servers, first.folder, scale).setup("beside")
         plain = (await stack.enter_async_context(running(Direct(), beside, scale.patience))).client
         await echo(plain, Direct(), timeout=scale.patience)
-        for number in range(scale.rounds):
-            turn = number % len(runners)
-            _progress(number + 1, scale.rounds)
-            for runner in runners[turn:] + runners[:turn]:
-                await runner.latency(plain, scale.pairs)
-            for flights in FLIGHTS:
-                for runner in runners[turn:] + runners[:turn]:
-                    await runner.throughput(flights, scale.seconds)
         direct = next((runner for runner in runners if isinstance(runner.trial.adapter, Direct)), None)
+        try:
+            await _rounds(runners, plain, scale)
+        finally:
+            for runner in runners:
+                marks = [server.mark for server in runner.trial.servers]
+                rows[runner.trial.title] |= runner.row(direct)
+                rows[runner.trial.title]["RSS MiB"] = round(processes.memory(runner.gateway.roots[0], marks))
         for runner in runners:
-            marks = [server.mark for server in runner.trial.servers]
-            row = rows[runner.trial.title]
-            row |= runner.row(direct)
-            row["RSS MiB"] = round(processes.memory(runner.gateway.roots[0], marks))
             if runner is not direct:
-                row |= await _killed(runner)
+                rows[runner.trial.title] |= await _killed(runner)
     for runner in runners:
         rows[runner.trial.title]["left behind"] = len(runner.gateway.left_behind)
-    return rows
+
+
+async def _rounds(runners: Sequence[Runner], plain: Client, scale: Scale) -> None:
+    for number in range(scale.rounds):
+        _progress(number + 1, scale.rounds)
+        turn = number % max(len(runners), 1)
+        order = [*runners[turn:], *runners[:turn]]
+        for runner in order:
+            await runner.latency(plain, scale.pairs)
+        for flights in FLIGHTS:
+            for runner in order:
+                await runner.throughput(flights, scale.seconds)
 
 
 async def _enter(stack: AsyncExitStack, trial: Trial) -> Runner:
-    """Start a gateway and warm it up."""
-    gateway = await stack.enter_async_context(running(trial.adapter, trial.setup("race"), trial.scale.patience))
-    await trial.adapter.prepare(gateway.client)
-    await echo(gateway.client, trial.adapter, timeout=trial.scale.patience)
-    for _ in range(20):
-        await echo(gateway.client, trial.adapter)
-    return Runner(trial, gateway)
+    """Start a gateway and warm it up; raises ``CallError`` where its calls are too slow for the others to wait."""
+    async with AsyncExitStack() as inside:
+        gateway = await inside.enter_async_context(running(trial.adapter, trial.setup("race"), trial.scale.patience))
+        await trial.adapter.prepare(gateway.client)
+        await echo(gateway.client, trial.adapter, timeout=trial.scale.patience)
+        start = time.perf_counter()
+        for _ in range(3):
+            await echo(gateway.client, trial.adapter)
+        took = (time.perf_counter() - start) / 3
+        if took > SLOW:
+            raise CallError(f"a call takes {took:.1f} s")
+        for _ in range(20):
+            await echo(gateway.client, trial.adapter)
+        stack.push_async_exit(inside.pop_all())
+        return Runner(trial, gateway)
 
 
 def _progress(number: int, of: int) -> None:
