@@ -108,18 +108,22 @@ async def _all(
             rows.append(await _row(trial, folder))
         if count < 13:
             for way in ("stdio", "http"):
-                await _race(rows, trials, way, scale)
+                racing = [trial for trial in trials if trial.transport == way]
+                await _race(rows, [trial for trial in racing if not trial.adapter.apart], scale)
+                for trial in racing:
+                    if trial.adapter.apart:
+                        await _race(rows, [trial], scale)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _race(rows: list[dict[str, Any]], trials: Sequence[Trial], way: str, scale: Scale) -> None:
-    """Add to the rows what the calls came to of all that can be reached this way."""
+async def _race(rows: list[dict[str, Any]], trials: Sequence[Trial], scale: Scale) -> None:
+    """Add to the rows what the calls of these came to, all at once."""
     able = {row["gateway"] for row in rows if "cannot be installed" not in row.get("failed", "")}
-    racing = [trial for trial in trials if trial.title in able and trial.transport == way]
+    racing = [trial for trial in trials if trial.title in able]
     if not racing:
         return
-    print(f"all of them at once over {way}", file=sys.stderr)
+    print(f"calls: {'; '.join(trial.title for trial in racing)}", file=sys.stderr)
     raced: dict[str, dict[str, Any]] = {trial.title: {} for trial in racing}
     try:
         await race(raced, racing, scale)

@@ -42,6 +42,8 @@ class Adapter:
     """Whether it is first asked for the 2026-07-28 era."""
     keeps = True
     """Whether it can be started again in the same folder."""
+    apart = False
+    """Whether its calls are measured without the other gateways running."""
 
     def install(self) -> None:
         """Bring it into an environment of its own; raises ``InstallError``."""

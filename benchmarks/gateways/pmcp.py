@@ -14,6 +14,7 @@ from benchmarks.gateways.upstreams import Server
 
 class Pmcp(Adapter):
     name = "pmcp 3.0.0"
+    apart = True  # it ends processes of others that run the same servers
 
     def install(self) -> None:
         environment("pmcp", "pmcp==3.0.0")

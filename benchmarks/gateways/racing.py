@@ -43,6 +43,13 @@ class Runner:
     straight: list[float] = field(default_factory=list)
     rates: dict[int, list[float]] = field(default_factory=lambda: {flights: [] for flights in FLIGHTS})
     failed: int = 0
+    first_failure: str = ""
+
+    def note_failure(self, text: str | None) -> None:
+        """Count a call that failed, if it did."""
+        if text:
+            self.failed += 1
+            self.first_failure = self.first_failure or text
 
     @property
     def client(self) -> Client:
@@ -57,7 +64,7 @@ class Runner:
                 start = time.perf_counter()
                 failed = await said(echo(self.client, self.trial.adapter) if through else echo(plain, Direct()))
                 times[through] = (time.perf_counter() - start) * 1000
-                self.failed += bool(failed)
+                self.note_failure(failed)
             self.through.append(times[True])
             self.straight.append(times[False])
             self.added.append(times[True] - times[False])
@@ -84,10 +91,10 @@ class Runner:
                 continue
             found[f"calls/s {flights}"] = round(statistics.median(rates))
             if direct is not None and direct.rates[flights]:
-                shares = (a / b for a, b in zip(rates, direct.rates[flights], strict=False))
-                found[f"of direct {flights}"] = f"{100 * statistics.median(shares):.0f} %"
+                shares = [a / b for a, b in zip(rates, direct.rates[flights], strict=False) if b]
+                found[f"of direct {flights}"] = f"{100 * statistics.median(shares or [0]):.0f} %"
         if self.failed:
-            found["failed"] = f"{self.failed} calls in the race"
+            found["failed"] = f"{self.failed} calls in the race: {self.first_failure};"
         return found
 
 
@@ -101,8 +108,8 @@ async def _rate(client: Client, adapter: Adapter, flights: int, seconds: float, 
             try:
                 await echo(client, adapter)
                 done += 1
-            except (CallError, TimeoutError, OSError):
-                runner.failed += 1
+            except (CallError, TimeoutError, OSError) as error:
+                runner.note_failure(f"{type(error).__name__}: {error}")
                 await asyncio.sleep(0.01)
 
     start = time.perf_counter()
