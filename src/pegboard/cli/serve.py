@@ -32,7 +32,6 @@ def serve(
 
     Edits of the configuration are picked up while it runs.
     """
-    gc.disable()  # nothing that the start makes is garbage
 
     async def served(board: Pegboard, printer: Printer) -> int:
         from pegboard import gateway  # HTTP brings the SDK at once, stdio later
@@ -57,10 +56,13 @@ def serve(
                 )
         finally:
             off()
-            gc.enable()
         return DONE
 
-    return run(Options(config=config, agent=agent), served, watch=True)
+    gc.disable()  # nothing that the start makes is garbage
+    try:
+        return run(Options(config=config, agent=agent), served, watch=True)
+    finally:
+        gc.enable()
 
 
 def _collect_rarely() -> None:
