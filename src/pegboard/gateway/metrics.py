@@ -17,7 +17,6 @@ _EVENTS: Final = {
     "evicted": ("pegboard_evictions_total", "Toolkits, plugins and tools hung back at the end of a turn."),
     "denied": ("pegboard_refusals_total", "Calls and changes that were refused, by why."),
     "turn_ended": ("pegboard_turns_total", "Turns that ended."),
-    "catalog_changed": ("pegboard_catalog_changes_total", "Changes of what plugins offer."),
 }
 _BY_OUTCOME: Final = frozenset({"called", "denied"})
 _STATES: Final = ("idle", "starting", "up", "down", "backing_off")
@@ -52,9 +51,9 @@ class Metrics:
         lines: list[str] = []
         for event, (name, about) in _EVENTS.items():
             samples = {key[1:]: count for key, count in self._board.meter.totals.items() if key[0] == event}
-            if event == "catalog_changed" and self._changes:
-                samples["", ""] = self._changes
             lines += _family(name, "counter", about, (_labelled(event, key, n) for key, n in sorted(samples.items())))
+        changes: list[tuple[dict[str, str], int]] = [({}, self._changes)] if self._changes else []
+        lines += _family("pegboard_catalog_changes_total", "counter", "Changes of what plugins offer.", changes)
         routes = (({"route": route}, count) for route, count in self._routes.items())
         lines += _family("pegboard_requests_total", "counter", "Calls that came in, by their way.", routes)
         asked = (({"kind": kind}, count) for kind, count in self._asked.items())

@@ -254,9 +254,7 @@ class Gateway:
         """Return the raw result of a call, or what its client is asked; raises ``MCPError`` for an unknown tool."""
         request = made.request
         session = await self.session(request.caller, request.session, modern=request.modern)
-        activity = self.turns.activity(session)
-        if self.turns.over(session, activity, request.turn):
-            await self.turns.end(session, activity, request.turn)
+        activity = await self.turns.begin(session, request.turn)
         if made.connection is None:
             modern = ModernClient(made.params.get("_meta") or {}, made.notify)
             if modern.askable or made.params.get("requestState") is not None:

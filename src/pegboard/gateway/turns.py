@@ -55,26 +55,19 @@ class Turns:
         self._in_flight = 0
         self._seen: OrderedDict[SessionKey, Activity] = OrderedDict()
 
-    async def begin(self, session: Session, label: str | None) -> None:
-        """End the turn before a request is served, where it is over."""
+    async def begin(self, session: Session, label: str | None) -> Activity:
+        """End the turn before a request is served, where it is over; return what is known of the session."""
         activity = self.activity(session)
-        if self.over(session, activity, label):
-            await self.end(session, activity, label)
-
-    def over(self, session: Session, activity: Activity, label: str | None) -> bool:
-        """Return whether a request with this label begins another turn."""
-        return self._paused(activity, session.agent.turn_gap) if label is None else label != activity.label
-
-    async def end(self, session: Session, activity: Activity, label: str | None) -> None:
-        """End the turn for a request with this label."""
         if label is None:
-            activity.last = None
-            await session.end_turn()
-            return
-        async with activity.lock:
-            if label != activity.label:
-                await session.mark_turn(label)
-                activity.label = label
+            if self._paused(activity, session.agent.turn_gap):
+                activity.last = None
+                await session.end_turn()
+        elif label != activity.label:
+            async with activity.lock:
+                if label != activity.label:
+                    await session.mark_turn(label)
+                    activity.label = label
+        return activity
 
     def _paused(self, activity: Activity, gap: float) -> bool:
         if activity.label is not None or activity.in_flight or activity.last is None:
