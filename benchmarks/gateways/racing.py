@@ -60,14 +60,18 @@ class Runner:
         wanted = time.perf_counter() + 3
         for number in range(pairs):
             times: dict[bool, float] = {}
+            failed: str | None = None
             for through in (True, False) if number % 2 else (False, True):
                 start = time.perf_counter()
-                failed = await said(echo(self.client, self.trial.adapter) if through else echo(plain, Direct()))
+                failed = failed or await said(
+                    echo(self.client, self.trial.adapter) if through else echo(plain, Direct())
+                )
                 times[through] = (time.perf_counter() - start) * 1000
-                self.note_failure(failed)
-            self.through.append(times[True])
-            self.straight.append(times[False])
-            self.added.append(times[True] - times[False])
+            self.note_failure(failed)
+            if not failed:
+                self.through.append(times[True])
+                self.straight.append(times[False])
+                self.added.append(times[True] - times[False])
             if time.perf_counter() > wanted:
                 break
 
