@@ -12,9 +12,9 @@ from multiprocessing import get_context
 from benchmarks.oracle import Asked, Ended, Event, Oracle, Policy, Said, count, size
 from benchmarks.prompt import Prompt
 from benchmarks.stitched import Recording, narrowed, read
-from pegboard.core.delivery import Cache, Delivery, Host
-from pegboard.core.economy import Sizes, plan
-from pegboard.core.leases import Until
+from pegboard.core.model.delivery import Cache, Delivery, Host
+from pegboard.core.model.leases import Until
+from pegboard.core.surface.cache_cost import Sizes, plan
 
 FEW = 20
 WORK = {"system": 1000, "result": 200, "text": 150}

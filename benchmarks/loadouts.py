@@ -6,13 +6,13 @@ import statistics
 import time
 from collections.abc import Callable
 
-from pegboard.core.agents import Agent, World
-from pegboard.core.catalog import Catalog
-from pegboard.core.loadouts import BUILT_IN, CATEGORIES, Loadout
-from pegboard.core.narrowing import active_plugins
-from pegboard.core.permissions import Access
-from pegboard.core.toolbelts import LoadoutRegistry
-from pegboard.core.tools import Frozen, Plugin, Tool, Variant
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.agents import Agent, World
+from pegboard.core.model.catalog import Catalog
+from pegboard.core.model.loadout_registry import LoadoutRegistry
+from pegboard.core.model.loadouts import BUILT_IN, CATEGORIES, Loadout
+from pegboard.core.model.tools import Frozen, Plugin, Tool, Variant
+from pegboard.core.state.narrowing import active_plugins
 
 PLUGINS, LOADOUTS, CHAIN, ROUNDS = 5_000, 32, 8, 100
 

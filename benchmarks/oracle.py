@@ -9,19 +9,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from benchmarks.stitched import Recording, Turn
-from pegboard.core.agents import Agent
-from pegboard.core.commands import EndTurn, Fallback, Load, Outcome, Terms, Use
-from pegboard.core.costs import serialised
-from pegboard.core.delivery import Cache
-from pegboard.core.economy import wire_list
-from pegboard.core.hints import hints
-from pegboard.core.leases import UNLOAD, Until
-from pegboard.core.permissions import Access
-from pegboard.core.resolving import loadable, resolve
-from pegboard.core.selectors import member
-from pegboard.core.sessions import DEFAULT, State
-from pegboard.core.tools import JsonObject, Tool
-from pegboard.core.transitions import apply
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.agents import Agent
+from pegboard.core.model.delivery import Cache
+from pegboard.core.model.leases import UNLOAD, Until
+from pegboard.core.model.selectors import member
+from pegboard.core.model.tools import JsonObject, Tool, serialised
+from pegboard.core.state.active_tools import loadable, resolve
+from pegboard.core.state.commands import EndTurn, Fallback, Load, Outcome, Terms, Use
+from pegboard.core.state.sessions import DEFAULT, State
+from pegboard.core.state.transitions import apply
+from pegboard.core.surface.cache_cost import wire_list
+from pegboard.core.surface.hints import hints
 from pegboard.dialects.names import Done, Found, FoundTool, Payload, Search, View
 from pegboard.dialects.pegboard import PegboardDialect
 from pegboard.dialects.through import CALL, call_through_tools

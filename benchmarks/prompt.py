@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegboard.core.delivery import Cache
+from pegboard.core.model.delivery import Cache
 
 
 class Prompt:

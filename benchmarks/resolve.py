@@ -5,17 +5,17 @@ from __future__ import annotations
 import statistics
 import time
 
-from pegboard.core.agents import Agent, World
-from pegboard.core.catalog import Catalog, Ref
-from pegboard.core.commands import Load, Terms
-from pegboard.core.leases import UNLOAD, Lease
-from pegboard.core.permissions import Access
-from pegboard.core.resolving import resolve
-from pegboard.core.selectors import member
-from pegboard.core.sessions import State
-from pegboard.core.toolkits import Toolkit
-from pegboard.core.tools import Frozen, Plugin, Tool, Variant
-from pegboard.core.transitions import apply
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.agents import Agent, World
+from pegboard.core.model.catalog import Catalog, Ref
+from pegboard.core.model.leases import UNLOAD, Lease
+from pegboard.core.model.selectors import member
+from pegboard.core.model.toolkits import Toolkit
+from pegboard.core.model.tools import Frozen, Plugin, Tool, Variant
+from pegboard.core.state.active_tools import resolve
+from pegboard.core.state.commands import Load, Terms
+from pegboard.core.state.sessions import State
+from pegboard.core.state.transitions import apply
 
 ROUNDS = 2000
 

@@ -12,9 +12,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from pegboard.core.agents import World
-from pegboard.core.catalog import Catalog
-from pegboard.core.tools import Frozen, Plugin, Tool, Variant
+from pegboard.core.model.agents import World
+from pegboard.core.model.catalog import Catalog
+from pegboard.core.model.tools import Frozen, Plugin, Tool, Variant
 
 FOLDER = "bfcl_multi_turn"
 ROOT = Path(__file__).resolve().parent.parent

@@ -13,8 +13,8 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any
 
-from pegboard.core.specs import ServerSpec
-from pegboard.core.tools import Tool
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.tools import Tool
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
 

@@ -8,24 +8,24 @@ import pytest
 from pydantic import BaseModel
 
 from pegboard.assembly import dialects
-from pegboard.config import schema
-from pegboard.core.agents import DialectName
+from pegboard.config.schema import sections
+from pegboard.core.model.agents import DialectName
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 SECTIONS: dict[str, type[BaseModel]] = {
-    "Top level": schema.File,
-    "`tokens`": schema.TokenSection,
-    "`servers`": schema.ServerSection,
-    "`plugins`": schema.PluginSection,
-    "`defaults`": schema.DefaultsSection,
-    "`toolkits`": schema.ToolkitSection,
-    "`loadouts`": schema.LoadoutSection,
-    "`sub_apps`": schema.SubAppSection,
-    "`agents`": schema.AgentSection,
-    "`lease`": schema.LeaseSection,
-    "`budget`": schema.BudgetSection,
-    "`hints`": schema.HintsSection,
-    "`private`": schema.PrivateSection,
+    "Top level": sections.File,
+    "`tokens`": sections.TokenSection,
+    "`servers`": sections.ServerSection,
+    "`plugins`": sections.PluginSection,
+    "`defaults`": sections.DefaultsSection,
+    "`toolkits`": sections.ToolkitSection,
+    "`loadouts`": sections.LoadoutSection,
+    "`sub_apps`": sections.SubAppSection,
+    "`agents`": sections.AgentSection,
+    "`lease`": sections.LeaseSection,
+    "`budget`": sections.BudgetSection,
+    "`hints`": sections.HintsSection,
+    "`private`": sections.PrivateSection,
 }
 
 
@@ -33,7 +33,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
 def test_every_key_of_a_section_is_in_the_document_and_no_other(heading: str) -> None:
     _, *parts = re.split(r"^##+ (.+)$", DOCUMENT.read_text("utf-8"), flags=re.MULTILINE)
     text = dict(zip(parts[::2], parts[1::2], strict=True))[heading]
-    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(schema.known_keys(SECTIONS[heading]))
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(sections.known_keys(SECTIONS[heading]))
 
 
 def test_every_dialect_is_in_the_document() -> None:

@@ -16,14 +16,14 @@ from pegboard import Loadout, LoadoutRegistry, Pegboard, PegboardError, Session
 from pegboard.assembly import registered
 from pegboard.board.board import Board, Parts
 from pegboard.cli import main
-from pegboard.config.clients import CLIENTS, Machine
-from pegboard.config.installing import entry_for, file_of, installation
+from pegboard.config.clients.installing import entry_for, file_of, installation
+from pegboard.config.clients.known import CLIENTS, Machine
 from pegboard.config.loading import inspect
-from pegboard.core.masking import Masker
-from pegboard.core.permissions import Access, Circumstances
-from pegboard.core.specs import PythonSpec, ServerSpec
-from pegboard.core.tools import Tool
-from pegboard.gateway.http import bind, serving
+from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import PythonSpec, ServerSpec
+from pegboard.core.model.tools import Tool
+from pegboard.gateway.http.run import bind, serving
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
 from pegboard.stores.sqlite import SqliteStore
@@ -100,7 +100,7 @@ agents: {writer: {tools: [pads], allowed_toolkits: [wide]}}
 DEAF = """
 import asyncio
 from pegboard import Pegboard, PegboardError
-from pegboard.gateway.http import run_http
+from pegboard.gateway.http.run import run_http
 
 class Deaf(Pegboard):
     def on(self, event, callback):

@@ -9,9 +9,9 @@ from typing import get_args
 
 import pytest
 
-from pegboard.config.codes import CODES
-from pegboard.core.commands import Status
-from pegboard.core.leases import Because
+from pegboard.config.schema.codes import CODES
+from pegboard.core.model.leases import Because
+from pegboard.core.state.commands import Status
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "pegboard"
@@ -92,12 +92,12 @@ def items() -> set[str]:
 
 
 def answers() -> set[str]:
-    files = ("board/meta.py", "board/running.py", "core/calls.py")
+    files = ("board/calls/meta_tools.py", "board/calls/pipeline.py", "core/state/calls.py")
     found = AT_A_LOAD | assigned("status", *files)
     for name, call in calls(*files):
         found |= first(call) if name == "answer" else set()
         found |= keyword(call, "status") if name in ("CallAnswer", "Refuse") else set()
-    for node in nodes("board/running.py"):
+    for node in nodes("board/calls/pipeline.py"):
         if isinstance(node, ast.FunctionDef) and node.name == "failure_of":
             found |= {text for part in ast.walk(node) if isinstance(part, ast.Return) for text in constants(part.value)}
     return found
@@ -117,7 +117,7 @@ def toolkits() -> set[str]:
 
 
 def reasons() -> set[str]:
-    found = assigned("code", "board/explaining.py") | {f"loaded_{because}" for because in Because}
+    found = assigned("code", "board/views/explain.py") | {f"loaded_{because}" for because in Because}
     for name, call in calls():
         found |= keyword(call, "code") if name == "Reason" else set()
         found |= first(call) if name == "_switch_reason" else set()

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 import yaml
 
-from pegboard.core.specs import PythonSpec
-from pegboard.core.tools import CallResult
+from pegboard.core.model.specs import PythonSpec
+from pegboard.core.model.tools import CallResult
 from pegboard.ports import CallContext
 from pegboard.sources.python import PythonSource
 

@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from pegboard.assembly import Pegboard as Pegboard
     from pegboard.assembly import SyncPegboard as SyncPegboard
     from pegboard.board.session import Session as Session
-    from pegboard.core.calls import CallAnswer as CallAnswer
-    from pegboard.core.commands import Item as Item
-    from pegboard.core.commands import Outcome as Outcome
-    from pegboard.core.delivery import Cache as Cache
-    from pegboard.core.delivery import Host as Host
-    from pegboard.core.loadouts import Loadout as Loadout
-    from pegboard.core.surfaces import Costs as Costs
-    from pegboard.core.surfaces import Explanation as Explanation
-    from pegboard.core.surfaces import Surface as Surface
-    from pegboard.core.toolbelts import LoadoutBuilder as LoadoutBuilder
-    from pegboard.core.toolbelts import LoadoutRegistry as LoadoutRegistry
-    from pegboard.core.tools import CallResult as CallResult
-    from pegboard.core.tools import Plugin as Plugin
-    from pegboard.core.tools import Tool as Tool
+    from pegboard.core.model.delivery import Cache as Cache
+    from pegboard.core.model.delivery import Host as Host
+    from pegboard.core.model.loadout_registry import LoadoutBuilder as LoadoutBuilder
+    from pegboard.core.model.loadout_registry import LoadoutRegistry as LoadoutRegistry
+    from pegboard.core.model.loadouts import Loadout as Loadout
+    from pegboard.core.model.tools import CallResult as CallResult
+    from pegboard.core.model.tools import Plugin as Plugin
+    from pegboard.core.model.tools import Tool as Tool
+    from pegboard.core.state.calls import CallAnswer as CallAnswer
+    from pegboard.core.state.commands import Item as Item
+    from pegboard.core.state.commands import Outcome as Outcome
+    from pegboard.core.state.surfaces import Costs as Costs
+    from pegboard.core.state.surfaces import Explanation as Explanation
+    from pegboard.core.state.surfaces import Surface as Surface
     from pegboard.errors import ConfigError as ConfigError
     from pegboard.errors import PegboardError as PegboardError
     from pegboard.errors import StoreError as StoreError
@@ -36,26 +36,26 @@ if TYPE_CHECKING:
     from pegboard.marks import tool as tool
 
 _HOMES = {
-    "Cache": "core.delivery",
-    "CallAnswer": "core.calls",
-    "CallResult": "core.tools",
+    "Cache": "core.model.delivery",
+    "CallAnswer": "core.state.calls",
+    "CallResult": "core.model.tools",
     "ConfigError": "errors",
-    "Costs": "core.surfaces",
-    "Explanation": "core.surfaces",
-    "Host": "core.delivery",
-    "Item": "core.commands",
-    "Loadout": "core.loadouts",
-    "LoadoutBuilder": "core.toolbelts",
-    "LoadoutRegistry": "core.toolbelts",
-    "Outcome": "core.commands",
+    "Costs": "core.state.surfaces",
+    "Explanation": "core.state.surfaces",
+    "Host": "core.model.delivery",
+    "Item": "core.state.commands",
+    "Loadout": "core.model.loadouts",
+    "LoadoutBuilder": "core.model.loadout_registry",
+    "LoadoutRegistry": "core.model.loadout_registry",
+    "Outcome": "core.state.commands",
     "Pegboard": "assembly",
     "PegboardError": "errors",
-    "Plugin": "core.tools",
+    "Plugin": "core.model.tools",
     "Session": "board.session",
     "StoreError": "errors",
-    "Surface": "core.surfaces",
+    "Surface": "core.state.surfaces",
     "SyncPegboard": "assembly",
-    "Tool": "core.tools",
+    "Tool": "core.model.tools",
     "ToolUnavailableError": "errors",
     "UnknownAgentError": "errors",
     "UpstreamError": "errors",

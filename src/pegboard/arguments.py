@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from pegboard.core.naming import one_line
-from pegboard.core.tools import JsonObject, Tool
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.tools import JsonObject, Tool
 
 _LONGEST = 300
 _MOST = 5

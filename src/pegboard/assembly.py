@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 from pegboard.arguments import SchemaValidator
 from pegboard.board import Board, Session
 from pegboard.board.board import Parts
-from pegboard.core.catalog import Catalog
-from pegboard.core.masking import Masker
-from pegboard.core.specs import RegisteredSpec, ServerSpec
-from pegboard.core.tools import Problem
+from pegboard.core.model.catalog import Catalog
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import RegisteredSpec, ServerSpec
+from pegboard.core.model.tools import Problem
 from pegboard.dialects.discovery import DiscoveryDialect
 from pegboard.dialects.invokeother import InvokeOtherDialect
 from pegboard.dialects.names import Dialect
@@ -30,7 +30,7 @@ from pegboard.search.lexical import LexicalRanker
 from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:
-    from pegboard.config.configuration import Configuration
+    from pegboard.config.schema.configuration import Configuration
     from pegboard.sources.mcp.source import McpSource
 
 log = logging.getLogger("pegboard")
@@ -209,7 +209,7 @@ class _FocusRules:
 
     def matches(self, pattern: str, message: str) -> bool:
         """Return whether the pattern is found in the message."""
-        from pegboard.config.expressions import matches
+        from pegboard.config.schema.expressions import matches
 
         return matches(pattern, message)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard, Session, UsageError
-from pegboard.core.agents import WorkerScope
+from pegboard.core.model.agents import WorkerScope
 
 KINDS = {"git": "log", "shell": "run", "web": "fetch", "notes": "add", "docker": "ps", "think": "reflect"}
 CONFIG = """

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard, Session
-from pegboard.core.delivery import GATEWAY
+from pegboard.core.model.delivery import GATEWAY
 
 HOOKS = """
 import asyncio

@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import Pegboard, Session
 from pegboard.config.loading import inspect
-from pegboard.core.delivery import GATEWAY
+from pegboard.core.model.delivery import GATEWAY
 
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "sdk_server.py"
 TOOLS = """

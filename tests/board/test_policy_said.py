@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import Pegboard, Session
 from pegboard.config.loading import inspect
-from pegboard.core.delivery import GATEWAY, LIBRARY, Host
+from pegboard.core.model.delivery import GATEWAY, LIBRARY, Host
 
 TOOLS = """
 def check() -> str:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from command_support import Run, misfits
 
-from pegboard.config import jsontext, yaml
-from pegboard.config.clients import CLIENTS, Machine
-from pegboard.config.installing import file_of, installation
-from pegboard.core.specs import ServerSpec
+from pegboard.config.clients.installing import file_of, installation
+from pegboard.config.clients.known import CLIENTS, Machine
+from pegboard.config.documents import json_text, yaml
+from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ConfigError
 from pegboard.sources.mcp import McpSource
 
@@ -120,7 +120,7 @@ def placed(client: str) -> Path:
 def servers_in(path: Path) -> dict[str, Any]:
     if path.suffix == ".toml":
         return tomllib.loads(path.read_text())["mcp_servers"]
-    value = jsontext.compose(path.read_text("utf-8-sig"), path.name).value
+    value = json_text.compose(path.read_text("utf-8-sig"), path.name).value
     return next(value[root] for root in ("mcpServers", "servers", "context_servers") if root in value)
 
 

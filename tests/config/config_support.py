@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
-from pegboard.config.configuration import Configuration
 from pegboard.config.loading import inspect, load
-from pegboard.core.specs import RegisteredSpec
-from pegboard.core.tools import Problem
+from pegboard.config.schema.configuration import Configuration
+from pegboard.core.model.specs import RegisteredSpec
+from pegboard.core.model.tools import Problem
 
 NAMES = (
     *("docker", "aws_lambda", "github", "duckduckgo", "arxiv", "wikipedia", "pandas", "csv", "visualization", "sql"),

@@ -11,10 +11,10 @@ from config_support import REGISTERED, Writer
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pegboard.config.codes import CODES
+from pegboard.config.documents.yaml import resolved
 from pegboard.config.loading import inspect, load
-from pegboard.config.schema import File, known_keys
-from pegboard.config.yaml import resolved
+from pegboard.config.schema.codes import CODES
+from pegboard.config.schema.sections import File, known_keys
 from pegboard.errors import ConfigError
 
 EMPTY = "pegboard.yaml: is empty. `pegboard init` writes a configuration to start from."

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from config_support import Writer
 
-from pegboard.config.clientfiles import PLACEHOLDER, read
-from pegboard.config.clients import CLIENTS, Machine, every_spot, spots
-from pegboard.config.clientspecs import OFF, Servers, servers_of
-from pegboard.config.literals import secrets_in
+from pegboard.config.clients.files import PLACEHOLDER, read
+from pegboard.config.clients.known import CLIENTS, Machine, every_spot, spots
+from pegboard.config.clients.literal_secrets import secrets_in
+from pegboard.config.clients.servers import OFF, Servers, servers_of
 from pegboard.errors import ConfigError
 
 GIT = {"command": "mcp-server-git", "args": ["--repository", "."]}

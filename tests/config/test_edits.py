@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.config import jsontext
-from pegboard.config.jsonedits import JsonText
-from pegboard.config.tomledits import rendered, replaced, tables, written
+from pegboard.config.documents import json_text
+from pegboard.config.documents.json_edits import JsonText
+from pegboard.config.documents.toml_edits import rendered, replaced, tables, written
 
 TEXT = st.text(alphabet='ab "\\/{}[],:#é\n', max_size=6)
 VALUES = st.recursive(
@@ -22,7 +22,7 @@ OBJECTS = st.dictionaries(TEXT, VALUES, max_size=4)
 
 
 def edited(text: str, path: tuple[str, ...], members: dict[str, Any]) -> str:
-    return JsonText(text, jsontext.compose(text, "f")).with_object(path, members)
+    return JsonText(text, json_text.compose(text, "f")).with_object(path, members)
 
 
 @given(
@@ -46,7 +46,7 @@ def test_an_object_is_replaced_or_added_and_the_rest_of_the_json_says_the_same(
         value["servers"] = servers
     text = json.dumps(value, indent=indent, ensure_ascii=False).replace("\n", newline)
     expected = {**value, "servers": members}
-    assert jsontext.compose(edited(text, ("servers",), members), "f").value == expected
+    assert json_text.compose(edited(text, ("servers",), members), "f").value == expected
 
 
 def test_comments_and_layout_around_the_object_stay() -> None:

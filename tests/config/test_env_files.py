@@ -5,11 +5,11 @@ from config_support import Writer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.config.clientfiles import read
-from pegboard.config.clients import Machine
-from pegboard.config.clientspecs import servers_of
-from pegboard.config.dotenv import variables
-from pegboard.core.specs import ServerSpec
+from pegboard.config.clients.files import read
+from pegboard.config.clients.known import Machine
+from pegboard.config.clients.servers import servers_of
+from pegboard.config.documents.dotenv import variables
+from pegboard.core.model.specs import ServerSpec
 
 CLIENT = '{"servers": {"a": {"command": "x", "envFile": "${workspaceFolder}/.env", "env": {"B": "near"}}}}'
 

@@ -3,7 +3,7 @@
 import pytest
 from config_support import Writer
 
-from pegboard.config.codes import CODES
+from pegboard.config.schema.codes import CODES
 
 RULES = {
     "T2, MR2: an allowed toolkit is defined": (

@@ -9,10 +9,10 @@ import pytest
 import yaml
 from config_support import REGISTERED, Writer
 
-from pegboard.config.jsonschema import schema
 from pegboard.config.loading import find, inspect, load
-from pegboard.core.leases import Until
-from pegboard.core.specs import PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.config.schema.json_schema import schema
+from pegboard.core.model.leases import Until
+from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 FULL = """

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pegboard.core.agents import Agent, WorkerScope, World
-from pegboard.core.catalog import Catalog
-from pegboard.core.loadouts import BUILT_IN, Loadout
-from pegboard.core.permissions import Access, Circumstances
-from pegboard.core.selectors import Member, member
-from pegboard.core.toolkits import Toolkit
-from pegboard.core.tools import Place, Plugin, Tool, Variant
+from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.model.agents import Agent, WorkerScope, World
+from pegboard.core.model.catalog import Catalog
+from pegboard.core.model.loadouts import BUILT_IN, Loadout
+from pegboard.core.model.selectors import Member, member
+from pegboard.core.model.toolkits import Toolkit
+from pegboard.core.model.tools import Place, Plugin, Tool, Variant
 
 Written = str | tuple[str, Mapping[str, Any]]
 

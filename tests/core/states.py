@@ -4,19 +4,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pegboard.core.agents import Agent, World
-from pegboard.core.catalog import Catalog
-from pegboard.core.commands import Command, EndTurn, Fallback, Item, Load, Outcome, Terms, Unload, Use
-from pegboard.core.leases import Until
-from pegboard.core.loadouts import BUILT_IN, Loadout
-from pegboard.core.permissions import Access, Circumstances
-from pegboard.core.resolving import resolve
-from pegboard.core.selectors import Member, member
-from pegboard.core.sessions import DEFAULT, State
-from pegboard.core.surfaces import Surface
-from pegboard.core.toolkits import Toolkit
-from pegboard.core.tools import Manifest, Plugin, Tool
-from pegboard.core.transitions import apply
+from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.model.agents import Agent, World
+from pegboard.core.model.catalog import Catalog
+from pegboard.core.model.leases import Until
+from pegboard.core.model.loadouts import BUILT_IN, Loadout
+from pegboard.core.model.selectors import Member, member
+from pegboard.core.model.toolkits import Toolkit
+from pegboard.core.model.tools import Manifest, Plugin, Tool
+from pegboard.core.state.active_tools import resolve
+from pegboard.core.state.commands import Command, EndTurn, Fallback, Item, Load, Outcome, Terms, Unload, Use
+from pegboard.core.state.sessions import DEFAULT, State
+from pegboard.core.state.surfaces import Surface
+from pegboard.core.state.transitions import apply
 
 PLAIN = Terms()
 Written = str | tuple[str, Mapping[str, Any]] | Member

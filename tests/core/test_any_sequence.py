@@ -4,12 +4,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from states import Desk, access_of, plugin, tool, toolkit
 
-from pegboard.core.agents import Budget
-from pegboard.core.commands import FINE, Command, EndTurn, Fallback, Load, Terms, Unload, Use
-from pegboard.core.leases import ALWAYS, TURN, UNLOAD, Until
-from pegboard.core.permissions import Access
-from pegboard.core.sessions import DEFAULT, from_text, to_text
-from pegboard.core.transitions import apply
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.agents import Budget
+from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, Until
+from pegboard.core.state.commands import FINE, Command, EndTurn, Fallback, Load, Terms, Unload, Use
+from pegboard.core.state.sessions import DEFAULT, from_text, to_text
+from pegboard.core.state.transitions import apply
 
 PLUGINS = {"file": ("read",), "git": ("log", "diff"), "docker": ("ps", "run"), "arxiv": ("find",), "off": ("never",)}
 KITS = {"devops": ("docker", "git"), "research": ("arxiv",), "mixed": ("log", "docker")}

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from states import Desk, access_of, plugin, toolkit
 
-from pegboard.core.calls import LoadFirst, Refuse, Run, answer, find_called, plan_call
-from pegboard.core.leases import UNLOAD
-from pegboard.core.sessions import DEFAULT
+from pegboard.core.model.leases import UNLOAD
+from pegboard.core.state.calls import LoadFirst, Refuse, Run, answer, find_called, plan_call
+from pegboard.core.state.sessions import DEFAULT
 
 
 def desk_of(**changes: Any) -> Desk:

@@ -7,8 +7,8 @@ from builders import plugin, tool
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.core.catalog import Catalog, Ref, split_kind
-from pegboard.core.tools import Manifest, Plugin
+from pegboard.core.model.catalog import Catalog, Ref, split_kind
+from pegboard.core.model.tools import Manifest, Plugin
 
 NAMES = st.text(alphabet="abAB_-./ é", min_size=1, max_size=6)
 

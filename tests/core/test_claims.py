@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.core.claims import Judgement, claimed, judge, reads_only
-from pegboard.core.tools import Plugin, Tool
+from pegboard.core.access.read_only import Judgement, claimed, judge, reads_only
+from pegboard.core.model.tools import Plugin, Tool
 
 SERVER = Plugin(name="up", kind="server", trusted=True)
 LISTS = st.dictionaries(st.sampled_from("abcd"), st.booleans())

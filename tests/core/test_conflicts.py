@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from builders import access, plugin, toolkit, world
 
-from pegboard.core.conflicts import Conflict, conflict_of, equal, normalised
-from pegboard.core.masking import Masker
-from pegboard.core.permissions import Access
-from pegboard.core.resolving import outs_of
-from pegboard.core.sessions import State
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.masking import Masker
+from pegboard.core.state.active_tools import outs_of
+from pegboard.core.state.conflicts import Conflict, conflict_of, equal, normalised
+from pegboard.core.state.sessions import State
 
 TYPES = {"port": "integer", "ratio": "number", "safe": "boolean", "host": "string", "tags": "array", "more": "object"}
 SQL = plugin("sql", "query", parameters=TYPES, secrets=frozenset({"db_url"}))

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.core.agents import Activation
-from pegboard.core.delivery import (
+from pegboard.core.model.agents import Activation
+from pegboard.core.model.delivery import (
     GATEWAY,
     GATEWAY_HANDSHAKE,
     LIBRARY,

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.core.delivery import Cache, Delivery, Host
-from pegboard.core.economy import USAGE, Sizes, Usage, plan, wire_list
-from pegboard.core.tools import Tool
+from pegboard.core.model.delivery import Cache, Delivery, Host
+from pegboard.core.model.tools import Tool
+from pegboard.core.surface.cache_cost import USAGE, Sizes, Usage, plan, wire_list
 
 WAYS: tuple[Delivery, ...] = ("native", "result", "array")
 META = 230

@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from builders import access, codes, known, plugin, tool, toolkit, world
 
-from pegboard.core.catalog import Ref
-from pegboard.core.commands import not_found
-from pegboard.core.leases import UNLOAD, Because, Lease, Until
-from pegboard.core.loadouts import Loadout
-from pegboard.core.lookup import lookup, suggestion
-from pegboard.core.permissions import Access
-from pegboard.core.resolving import base, explain, meta_outs, order, outs_of, resolve
-from pegboard.core.sessions import State
-from pegboard.core.surfaces import Explanation
-from pegboard.core.tools import Plugin
+from pegboard.core.access.lookup import lookup, suggestion
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.leases import UNLOAD, Because, Lease, Until
+from pegboard.core.model.loadouts import Loadout
+from pegboard.core.model.tools import Plugin
+from pegboard.core.state.active_tools import base, explain, meta_outs, order, outs_of, resolve
+from pegboard.core.state.commands import not_found
+from pegboard.core.state.sessions import State
+from pegboard.core.state.surfaces import Explanation
 
 WORLD = world(
     plugin("git", "log", "push", kind="server", category="Git"),

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from states import access_of, plugin, tool, toolkit
 
-from pegboard.core.focus import Choice, Directive, answered, directive, overlay, rules
-from pegboard.core.permissions import Access
-from pegboard.core.resolving import resolve
-from pegboard.core.sessions import DEFAULT
-from pegboard.core.surfaces import Surface
+from pegboard.core.access.permissions import Access
+from pegboard.core.state.active_tools import resolve
+from pegboard.core.state.sessions import DEFAULT
+from pegboard.core.state.surfaces import Surface
+from pegboard.core.surface.focus import Choice, Directive, answered, directive, overlay, rules
 
 META = (tool("pegboard", "load_tools", wire="load_tools"),)
 FORGE = plugin("forge", "check", "deploy", kind="server")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from states import tool
 
-from pegboard.core.guards import broken
-from pegboard.core.tools import Tool
+from pegboard.core.access.guards import broken
+from pegboard.core.model.tools import Tool
 
 READ = tool(
     "files",

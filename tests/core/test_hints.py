@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from states import Desk, access_of, plugin, tool, toolkit, words
 
-from pegboard.core.hints import first_sentence, hints, plugin_lines
-from pegboard.core.permissions import Access
-from pegboard.core.tools import Plugin
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.tools import Plugin
+from pegboard.core.surface.hints import first_sentence, hints, plugin_lines
 
 LONG = "Show the log. It takes a branch and a number of commits, newest first."
 

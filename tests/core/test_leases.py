@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from states import Desk, access_of, plugin, toolkit
 
-from pegboard.core.catalog import Ref
-from pegboard.core.leases import ALWAYS, TURN, UNLOAD, Because, Lease, Until
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, Because, Lease, Until
 
 UNTILS = st.one_of(st.sampled_from([TURN, UNLOAD, ALWAYS]), st.integers(0, 9).map(lambda n: Until("idle", n)))
 LEASES = st.builds(

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from states import Desk, access_of, flat, member, plugin, statuses, tool, toolkit
 
-from pegboard.core.agents import Budget
-from pegboard.core.catalog import Ref
-from pegboard.core.commands import NO_SESSION, Terms
-from pegboard.core.leases import TURN, UNLOAD, Until
-from pegboard.core.loadouts import Loadout
-from pegboard.core.masking import Masker
-from pegboard.core.permissions import Circumstances
-from pegboard.core.sessions import DEFAULT, State
-from pegboard.core.tools import Plugin
+from pegboard.core.access.permissions import Circumstances
+from pegboard.core.model.agents import Budget
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.leases import TURN, UNLOAD, Until
+from pegboard.core.model.loadouts import Loadout
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.tools import Plugin
+from pegboard.core.state.commands import NO_SESSION, Terms
+from pegboard.core.state.sessions import DEFAULT, State
 
 SQL = plugin("sql", "query", parameters={"pool": "integer", "db_url": "string"})
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.core.loadouts import BUILT_IN, CATEGORIES, PLUGIN_CATEGORIES, Loadout, category_of, chain, merge
+from pegboard.core.model.loadouts import BUILT_IN, CATEGORIES, PLUGIN_CATEGORIES, Loadout, category_of, chain, merge
 
 ALL = [*PLUGIN_CATEGORIES, "docker", "docker-compose", "kubectl", "terraform", "mystery"]
 

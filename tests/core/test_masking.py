@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.core.masking import MASK, Masker, masked
+from pegboard.core.model.masking import MASK, Masker, masked
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.core.naming import LIMIT, did_you_mean, nearest, one_line, wire_name
+from pegboard.core.model.naming import LIMIT, did_you_mean, nearest, one_line, wire_name
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 ids = st.tuples(st.text(min_size=1, max_size=90), st.text(min_size=1, max_size=90))

@@ -6,15 +6,15 @@ from typing import Any
 from builders import agent, known
 from states import Desk, access_of, flat, plugin, statuses, tool, toolkit
 
-from pegboard.core.agents import Budget
-from pegboard.core.calls import LoadFirst, Refuse, Run, plan_call
-from pegboard.core.commands import Outcome, SetLoadout, Terms
-from pegboard.core.hints import hints
-from pegboard.core.loadouts import Loadout
-from pegboard.core.narrowing import reachable
-from pegboard.core.permissions import Access, Circumstances
-from pegboard.core.resolving import explain
-from pegboard.core.sessions import DEFAULT, from_text, to_text
+from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.model.agents import Budget
+from pegboard.core.model.loadouts import Loadout
+from pegboard.core.state.active_tools import explain
+from pegboard.core.state.calls import LoadFirst, Refuse, Run, plan_call
+from pegboard.core.state.commands import Outcome, SetLoadout, Terms
+from pegboard.core.state.narrowing import reachable
+from pegboard.core.state.sessions import DEFAULT, from_text, to_text
+from pegboard.core.surface.hints import hints
 
 PLUGINS = (
     plugin("git", "log", category="Git"),

@@ -8,10 +8,10 @@ from builders import access, agent, plugin, toolkit, world
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.core.loadouts import Loadout
-from pegboard.core.offers import Shelf, alias, completed, offering, owners, shelve, unalias, why_not
-from pegboard.core.permissions import Access, Circumstances
-from pegboard.core.tools import Plugin
+from pegboard.core.access.listed_items import Shelf, alias, completed, offering, owners, shelve, unalias, why_not
+from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.model.loadouts import Loadout
+from pegboard.core.model.tools import Plugin
 
 SERVER: dict[str, Any] = {"kind": "server"}
 WORLD = world(

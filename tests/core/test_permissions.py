@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from builders import access, agent, codes, known, permitted, plugin, toolkit, world
 
-from pegboard.core.agents import World
-from pegboard.core.loadouts import Loadout
-from pegboard.core.permissions import Access, Circumstances
-from pegboard.core.resolving import loadable
-from pegboard.core.tools import Plugin, Tool
+from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.model.agents import World
+from pegboard.core.model.loadouts import Loadout
+from pegboard.core.model.tools import Plugin, Tool
+from pegboard.core.state.active_tools import loadable
 
 # -- what grants -----------------------------------------------------------------------------------
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from states import Desk, access_of, plugin, tool, toolkit
 
-from pegboard.core.permissions import Access
-from pegboard.core.policy import initial, later
-from pegboard.core.tools import Tool
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.tools import Tool
+from pegboard.core.surface.policy import initial, later
 
 FORGE = plugin("forge", "forge_check", "forge_deploy", "forge_merge")
 TEXT = "Use {tools} with care.\nCall forge_deploy after forge_check.\nAsk before forge_merge."

@@ -8,13 +8,13 @@ from builders import access, permitted, plugin, tool, toolkit, world
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard.core.agents import Agent, World
-from pegboard.core.loadouts import Loadout
-from pegboard.core.permissions import Access
-from pegboard.core.resolving import explain
-from pegboard.core.selectors import Member
-from pegboard.core.sessions import State
-from pegboard.core.tools import Plugin
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.agents import Agent, World
+from pegboard.core.model.loadouts import Loadout
+from pegboard.core.model.selectors import Member
+from pegboard.core.model.tools import Plugin
+from pegboard.core.state.active_tools import explain
+from pegboard.core.state.sessions import State
 
 PLUGINS = ("git", "shell", "web")
 FUNCTIONS = ("read", "write", "kill")

@@ -3,10 +3,10 @@
 import pytest
 from builders import members, plugin, tool, toolkit
 
-from pegboard.core.catalog import Catalog, Ref
-from pegboard.core.patterns import matches, matches_any
-from pegboard.core.selectors import entries, entry_of, find, member
-from pegboard.core.tools import Manifest, variant_key
+from pegboard.core.model.catalog import Catalog, Ref
+from pegboard.core.model.loadouts import matches, matches_any
+from pegboard.core.model.selectors import entries, entry_of, find, member
+from pegboard.core.model.tools import Manifest, variant_key
 
 CATALOG = Catalog(
     [

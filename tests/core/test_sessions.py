@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from states import Desk, access_of, plugin, toolkit
 
-from pegboard.core.catalog import Ref
-from pegboard.core.leases import ALWAYS, TURN, UNLOAD, Because, Lease, Until
-from pegboard.core.permissions import Access, Circumstances
-from pegboard.core.sessions import DEFAULT, Failure, State, from_text, heal, to_text, turn_of_messages
-from pegboard.core.tools import Plugin
+from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, Because, Lease, Until
+from pegboard.core.model.tools import Plugin
+from pegboard.core.state.sessions import DEFAULT, Failure, State, from_text, heal, to_text, turn_of_messages
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8)
 SUBJECTS = st.builds(Ref, st.sampled_from(["toolkit", "plugin", "tool"]), NAMES)

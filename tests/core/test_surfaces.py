@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from states import Desk, access_of, plugin, tool, toolkit
 
-from pegboard.core.catalog import Ref
-from pegboard.core.costs import serialised
-from pegboard.core.leases import UNLOAD, Because, Lease, Until
-from pegboard.core.loadouts import Loadout
-from pegboard.core.resolving import explain, loadable, resolve
-from pegboard.core.sessions import State, heal
-from pegboard.core.surfaces import Costs, Surface
-from pegboard.core.tools import Plugin
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.leases import UNLOAD, Because, Lease, Until
+from pegboard.core.model.loadouts import Loadout
+from pegboard.core.model.tools import Plugin, serialised
+from pegboard.core.state.active_tools import explain, loadable, resolve
+from pegboard.core.state.sessions import State, heal
+from pegboard.core.state.surfaces import Costs, Surface
 
 META = (tool("pegboard", "search_tools", wire="search_tools"), tool("pegboard", "load_tools", wire="load_tools"))
 ALL = tuple(plugin(name, f"{name}_tool") for name in ("zeta", "file", "notes", "arxiv", "on", "git", "mid", "late"))

@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 from builders import access, codes, known, permitted, plugin, tool, toolkit, world
 
-from pegboard.core.leases import Because
-from pegboard.core.resolving import base
+from pegboard.core.model.leases import Because
+from pegboard.core.state.active_tools import base
 
 BOOLEANS = (None, True, False)
 

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard import Loadout, LoadoutBuilder, LoadoutRegistry, UsageError
-from pegboard.core.loadouts import CATEGORIES, PLUGIN_CATEGORIES, category_of, merge
-from pegboard.core.patterns import matches
-from pegboard.core.toolbelts import SUBAGENTS, BuiltIn, Category, loadout_of_kind
-from pegboard.core.tools import Plugin
+from pegboard.core.model.loadout_registry import SUBAGENTS, BuiltIn, Category, loadout_of_kind
+from pegboard.core.model.loadouts import CATEGORIES, PLUGIN_CATEGORIES, category_of, matches, merge
+from pegboard.core.model.tools import Plugin
 
 OTHERS = ["docker", "docker-compose", "kubectl", "terraform", "mystery"]
 ALL = [*PLUGIN_CATEGORIES, *OTHERS]

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from states import Desk, access_of, flat, plugin, statuses, tool
 
-from pegboard.core.agents import Budget
-from pegboard.core.commands import NO_SESSION, EndTurn, Fallback, Load, MarkTurn, Terms
-from pegboard.core.leases import TURN, UNLOAD, Because, Until
-from pegboard.core.sessions import DEFAULT, State
-from pegboard.core.transitions import apply
+from pegboard.core.model.agents import Budget
+from pegboard.core.model.leases import TURN, UNLOAD, Because, Until
+from pegboard.core.state.commands import NO_SESSION, EndTurn, Fallback, Load, MarkTurn, Terms
+from pegboard.core.state.sessions import DEFAULT, State
+from pegboard.core.state.transitions import apply
 
 IDLE = Until("idle", 5)
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from states import Desk, access_of, plugin, statuses, toolkit
 
-from pegboard.core.catalog import Ref
-from pegboard.core.commands import NO_SESSION, Terms
-from pegboard.core.leases import UNLOAD, Lease
-from pegboard.core.sessions import DEFAULT, State
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.leases import UNLOAD, Lease
+from pegboard.core.state.commands import NO_SESSION, Terms
+from pegboard.core.state.sessions import DEFAULT, State
 
 
 def desk_of(**changes: Any) -> Desk:

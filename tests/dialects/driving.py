@@ -4,15 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pegboard.core.agents import Agent, World
-from pegboard.core.catalog import Catalog
-from pegboard.core.commands import Terms
-from pegboard.core.permissions import Access, Circumstances
-from pegboard.core.selectors import Member, member
-from pegboard.core.sessions import DEFAULT, State
-from pegboard.core.toolkits import Toolkit
-from pegboard.core.tools import Manifest, Plugin, Tool
-from pegboard.core.transitions import apply
+from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.model.agents import Agent, World
+from pegboard.core.model.catalog import Catalog
+from pegboard.core.model.selectors import Member, member
+from pegboard.core.model.toolkits import Toolkit
+from pegboard.core.model.tools import Manifest, Plugin, Tool
+from pegboard.core.state.commands import Terms
+from pegboard.core.state.sessions import DEFAULT, State
+from pegboard.core.state.transitions import apply
 from pegboard.dialects.names import Dialect, Done, Found, FoundTool, Payload, Search, View
 
 Written = str | tuple[str, dict[str, Any]]

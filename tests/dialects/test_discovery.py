@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from pegboard import Pegboard, Session
-from pegboard.core.agents import Agent, World
-from pegboard.core.catalog import Catalog
-from pegboard.core.commands import Load, Terms
-from pegboard.core.loadouts import BUILT_IN, Loadout
-from pegboard.core.permissions import Access
-from pegboard.core.selectors import member
-from pegboard.core.sessions import State
-from pegboard.core.tools import Manifest, Plugin, Tool
-from pegboard.core.transitions import apply
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.agents import Agent, World
+from pegboard.core.model.catalog import Catalog
+from pegboard.core.model.loadouts import BUILT_IN, Loadout
+from pegboard.core.model.selectors import member
+from pegboard.core.model.tools import Manifest, Plugin, Tool
+from pegboard.core.state.commands import Load, Terms
+from pegboard.core.state.sessions import State
+from pegboard.core.state.transitions import apply
 from pegboard.dialects.discovery import DiscoveryDialect
 from pegboard.dialects.names import Done, Payload, Step, View
 

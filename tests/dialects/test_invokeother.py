@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from driving import Conversation, access_of, plugin, toolkit
 
-from pegboard.core.agents import Budget
-from pegboard.core.commands import EndTurn, Terms, Use
-from pegboard.core.hints import hints
-from pegboard.core.leases import TURN, Until
-from pegboard.core.loadouts import Loadout
-from pegboard.core.permissions import Access
-from pegboard.core.resolving import outs_of
-from pegboard.core.tools import Plugin, Tool
-from pegboard.core.transitions import apply
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.agents import Budget
+from pegboard.core.model.leases import TURN, Until
+from pegboard.core.model.loadouts import Loadout
+from pegboard.core.model.tools import Plugin, Tool
+from pegboard.core.state.active_tools import outs_of
+from pegboard.core.state.commands import EndTurn, Terms, Use
+from pegboard.core.state.transitions import apply
+from pegboard.core.surface.hints import hints
 from pegboard.dialects.invokeother import NAME, InvokeOtherDialect
 from pegboard.dialects.names import Payload
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from driving import Conversation, access_of, plugin
 
-from pegboard.core.commands import Terms
-from pegboard.core.leases import TURN, UNLOAD, Until
-from pegboard.core.resolving import resolve
-from pegboard.core.sessions import DEFAULT
+from pegboard.core.model.leases import TURN, UNLOAD, Until
+from pegboard.core.state.active_tools import resolve
+from pegboard.core.state.commands import Terms
+from pegboard.core.state.sessions import DEFAULT
 from pegboard.dialects.pegboard import PegboardDialect
 
 DIALECT = PegboardDialect()

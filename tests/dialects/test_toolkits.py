@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from driving import Conversation, access_of, plugin, toolkit
 
-from pegboard.core.agents import Budget
-from pegboard.core.commands import Load, Terms
-from pegboard.core.delivery import takes_effect
-from pegboard.core.permissions import Circumstances
-from pegboard.core.sessions import DEFAULT
-from pegboard.core.transitions import apply
+from pegboard.core.access.permissions import Circumstances
+from pegboard.core.model.agents import Budget
+from pegboard.core.model.delivery import takes_effect
+from pegboard.core.state.commands import Load, Terms
+from pegboard.core.state.sessions import DEFAULT
+from pegboard.core.state.transitions import apply
 from pegboard.dialects.names import Payload
 from pegboard.dialects.toolkits import ToolkitsDialect
 

@@ -13,7 +13,8 @@ import pytest
 from mcp import MCPError
 
 from pegboard.assembly import Pegboard
-from pegboard.gateway import asking, serving, suspended
+from pegboard.gateway import serving
+from pegboard.gateway.clients import handshake, pending_calls
 
 from .askers import (
     ANSWERS,
@@ -208,7 +209,7 @@ async def test_a_call_that_nobody_comes_back_to_ends(
     old: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G7: the upstream hears that there was no answer, and the call is forgotten."""
-    monkeypatch.setattr(suspended, "PATIENCE", 0.3)
+    monkeypatch.setattr(pending_calls, "PATIENCE", 0.3)
     path = configure(tmp_path, old)
     async with Pegboard.open(path) as board, serving(board, port=0) as url, httpx2.AsyncClient(timeout=20) as http:
         first = await modern(http, url, "up__ask", {"requests": [FORM]})
@@ -221,7 +222,7 @@ async def test_only_so_many_questions_are_open(
     old: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G7: one more is refused, the others stand."""
-    monkeypatch.setattr(asking, "MOST", 2)
+    monkeypatch.setattr(handshake, "MOST", 2)
     arguments = {"requests": [FORM, FORM, FORM]}
     async with gateway(configure(tmp_path, old)) as running, httpx2.AsyncClient(timeout=20) as http:
         first = await modern(http, running.url, "up__ask", arguments)

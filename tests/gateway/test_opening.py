@@ -91,8 +91,8 @@ async def test_early_answers_over_http_are_those_of_the_sdk(config: Path, method
 LIST_WITHOUT_THE_SDK = """
 import asyncio, json, sys
 from pegboard import Pegboard
-from pegboard.gateway.access import Door
-from pegboard.gateway.early import Early
+from pegboard.gateway.http.auth import Door
+from pegboard.gateway.fast.lazy_app import Early
 
 async def main(path, body, headers):
     sent = []

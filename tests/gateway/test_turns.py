@@ -57,7 +57,7 @@ async def test_the_turn_ends_after_a_pause(config: Path) -> None:
 async def test_a_call_in_flight_keeps_the_turn(config: Path) -> None:
     """G3: the pause begins when the last call has ended."""
     from pegboard.assembly import Pegboard
-    from pegboard.gateway.turns import Turns
+    from pegboard.gateway.handlers.turns import Turns
 
     now = 0.0
     async with Pegboard.open(config) as board:

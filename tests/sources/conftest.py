@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.core.specs import PythonSpec
-from pegboard.core.tools import CallResult, Manifest
+from pegboard.core.model.specs import PythonSpec
+from pegboard.core.model.tools import CallResult, Manifest
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.sources.python import PythonSource

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pegboard.core.specs import ServerSpec
-from pegboard.core.tools import CallResult, JsonObject, Tool
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
 

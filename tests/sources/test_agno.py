@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.core.tools import CallResult
+from pegboard.core.model.tools import CallResult
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.sources.agno import AgnoSource

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pegboard.sources.mcp.limits import Limit, Limits
+from pegboard.sources.mcp.wire.timeouts import Limit, Limits
 
 
 async def late(limits: Limits, seconds: float, work: float) -> str:

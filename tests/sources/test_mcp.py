@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from mcp_helpers import SERVERS, call, condition_of, happened, modern, plain, runs, started, state, text, until
 
-from pegboard.core.masking import Masker
-from pegboard.core.specs import PythonSpec, ServerSpec
-from pegboard.core.tools import Tool
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import PythonSpec, ServerSpec
+from pegboard.core.model.tools import Tool
 from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource

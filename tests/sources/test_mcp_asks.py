@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from mcp_helpers import SERVERS, call, state, text, until
 
-from pegboard.core.specs import ServerSpec
-from pegboard.core.tools import CallResult, Frozen, JsonObject, Tool
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Tool
 from pegboard.errors import UpstreamError, UpstreamTimeoutError
 from pegboard.ports import AskRefusedError, CallContext
 from pegboard.sources.mcp import McpSource

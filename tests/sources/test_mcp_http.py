@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from mcp_helpers import SERVERS, call, state, text, until
 
-from pegboard.core.masking import Masker
-from pegboard.core.specs import ServerSpec
-from pegboard.core.tools import Tool
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.tools import Tool
 from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource

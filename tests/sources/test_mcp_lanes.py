@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_helpers import SERVERS, call, plain, runs, state, text, until
 
-from pegboard.core.specs import ServerSpec
-from pegboard.core.tools import CallResult, Tool
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.tools import CallResult, Tool
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
-from pegboard.sources.mcp.exchange import Events
+from pegboard.sources.mcp.fast.http_connection import Events
 
 OURS = 1_000_000_000  # ids from here on are those of calls around the SDK
 RESULT = '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [{"type": "text", "text": "ok"}]}}'

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from mcp_helpers import SERVERS, call, plain, state, until
 
-from pegboard.core.masking import Masker
-from pegboard.core.specs import ServerSpec
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError, UpstreamError
 from pegboard.ports import CallContext, HasOffers
 from pegboard.sources.mcp import McpSource

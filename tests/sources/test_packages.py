@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.core.specs import RegisteredSpec
+from pegboard.core.model.specs import RegisteredSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.sources.packages import PackageSource, installed

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from pegboard.core.tools import CallResult
+from pegboard.core.model.tools import CallResult
 
 
 def text(result: CallResult) -> str:

@@ -3,7 +3,7 @@ import base64
 import sys
 import threading
 
-from pegboard.core.tools import CallResult
+from pegboard.core.model.tools import CallResult
 
 
 def text(result: CallResult) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlite_samples import ENTRY, KEY, in_file
 
-from pegboard.core.tools import Manifest
+from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError, StoreSchemaError
 from pegboard.stores.sqlite import SqliteStore
 from pegboard.stores.sqlite.schema import MIGRATIONS

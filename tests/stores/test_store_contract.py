@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pegboard.core.tools import Manifest, Tool
+from pegboard.core.model.tools import Manifest, Tool
 from pegboard.ports import AuditRecord, SessionKey, Store
 from pegboard.stores.memory import MemoryStore
 from pegboard.stores.sqlite import SqliteStore

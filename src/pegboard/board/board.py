@@ -6,22 +6,21 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pegboard.board.claims import Claims
-from pegboard.board.events import Events, Recorder
-from pegboard.board.keeper import IN_PROCESS, Keeper, Want
-from pegboard.board.metrics import Metrics
-from pegboard.board.offering import Offers
-from pegboard.board.routes import Routes
+from pegboard.board.calls.decision_cache import Routes
+from pegboard.board.catalog.loader import IN_PROCESS, Keeper, Want
+from pegboard.board.catalog.read_only import Claims
+from pegboard.board.observability.events import Events, Recorder
+from pegboard.board.observability.metrics import Metrics
+from pegboard.board.resources.aggregator import Offers
 from pegboard.board.session import Session
-from pegboard.core.agents import Agent, WorkerScope, World
-from pegboard.core.costs import serialised
-from pegboard.core.delivery import LIBRARY, Host
-from pegboard.core.masking import Masker
-from pegboard.core.naming import did_you_mean
-from pegboard.core.panels import panel
-from pegboard.core.permissions import Access, Circumstances
-from pegboard.core.specs import PluginSpec
-from pegboard.core.tools import JsonObject, Plugin, Tool
+from pegboard.core.access.panels import panel
+from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.model.agents import Agent, WorkerScope, World
+from pegboard.core.model.delivery import LIBRARY, Host
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.tools import JsonObject, Plugin, Tool, serialised
 from pegboard.dialects.names import Dialect
 from pegboard.errors import UnknownAgentError, UsageError, agent_required
 from pegboard.ports import ArgumentValidator, FocusRules, Ranker, SessionKey, Source, Store, TokenCounter
@@ -259,7 +258,7 @@ class Permissions:
     async def panel(self, agent: str) -> tuple[JsonObject, ...]:
         """Return the toolkits of an agent as people switch them: labels, pictures, members, states (T6).
 
-        Plain JSON without any secret or callable in it; see ``pegboard.core.panels``.
+        Plain JSON without any secret or callable in it; see ``pegboard.core.access.panels``.
         """
         board = self._board
         await board.refresh()

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pegboard.core.agents import Agent, WorkerScope
-from pegboard.core.permissions import Access, Circumstances
-from pegboard.core.sessions import State
-from pegboard.core.toolbelts import loadout_of_kind
+from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.model.agents import Agent, WorkerScope
+from pegboard.core.model.loadout_registry import loadout_of_kind
+from pegboard.core.state.sessions import State
 from pegboard.errors import UsageError
 from pegboard.ports import SessionKey
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from pegboard.board import children, economics, explaining, meta, running, searching, telling
-from pegboard.board.keeper import LOOK_WAIT, Want
-from pegboard.board.routes import Channel
-from pegboard.core.agents import Agent
-from pegboard.core.calls import CallAnswer, find_called
-from pegboard.core.catalog import split_kind
-from pegboard.core.commands import (
+from pegboard.board import children
+from pegboard.board.calls import meta_tools, pipeline
+from pegboard.board.calls.decision_cache import Channel
+from pegboard.board.catalog.loader import LOOK_WAIT, Want
+from pegboard.board.views import explain, search, surface, wire_list
+from pegboard.core.access.lookup import lookup
+from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.model.agents import Agent
+from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.delivery import Host, choose, takes_effect
+from pegboard.core.model.leases import Lease
+from pegboard.core.model.tools import EMPTY, JsonObject, Tool
+from pegboard.core.state.calls import CallAnswer, find_called
+from pegboard.core.state.commands import (
     Command,
     EndTurn,
     Fallback,
@@ -24,16 +31,11 @@ from pegboard.core.commands import (
     Unload,
     Use,
 )
-from pegboard.core.delivery import Host, choose, takes_effect
-from pegboard.core.leases import Lease
-from pegboard.core.lookup import lookup
-from pegboard.core.narrowing import may_bring
-from pegboard.core.permissions import Access, Circumstances
-from pegboard.core.sessions import DEFAULT, State, from_text, heal, lease_entries, to_text
-from pegboard.core.shrinking import settle
-from pegboard.core.surfaces import Explanation, Surface
-from pegboard.core.tools import EMPTY, JsonObject, Tool
-from pegboard.core.transitions import apply
+from pegboard.core.state.narrowing import may_bring
+from pegboard.core.state.sessions import DEFAULT, State, from_text, heal, lease_entries, to_text
+from pegboard.core.state.shrinking import settle
+from pegboard.core.state.surfaces import Explanation, Surface
+from pegboard.core.state.transitions import apply
 from pegboard.dialects.names import Dialect, Found, Search, View
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import StoreError, UsageError
@@ -131,7 +133,7 @@ class Session:
             if saved is not None:
                 break
         await self._record(command, outcome)
-        return meta.view(self, access, after), outcome
+        return meta_tools.view(self, access, after), outcome
 
     def terms(self, access: Access) -> Terms:
         """Return what the host and the dialect add to commands."""
@@ -143,7 +145,7 @@ class Session:
                 choose(self.host), activation=access.agent.activation, dialect=dialect.activation
             ),
             stable=self.stable,
-            meta=meta.tools(self, meta.view(self, access, DEFAULT)) if access.agent.budget else (),
+            meta=meta_tools.tools(self, meta_tools.view(self, access, DEFAULT)) if access.agent.budget else (),
             price=self.board.price if budgeted else None,
             masker=self.board.masker,
         )
@@ -188,7 +190,7 @@ class Session:
         surface (F3). Without ``loaded`` it is the part that no load changes, fixed for an agent and
         principal (G4).
         """
-        return await telling.surface(self, message, loaded=loaded)
+        return await surface.surface(self, message, loaded=loaded)
 
     async def looked(self, state: State) -> Access:
         """Return the access once what is out has been brought in, as far as it answers in time."""
@@ -197,7 +199,7 @@ class Session:
         await self.board.look(access, wants, wait=LOOK_WAIT)
         self.board.look_in_background(access)
         access = await self.access()
-        economics.decide(self, access)
+        wire_list.decide(self, access)
         return await self.access()
 
     def out_wants(self, access: Access, state: State) -> Iterator[Want]:
@@ -224,11 +226,11 @@ class Session:
         It is the surface, and behind a warm cache also what went idle as long as keeping it is
         cheaper; a call of such a tool renews its lease and runs.
         """
-        return economics.wire(self, await self.surface())
+        return wire_list.wire(self, await self.surface())
 
     async def instructions(self) -> str:
         """Return what a client is told about Pegboard once, and the initial policy (F2, T6)."""
-        return await telling.instructions(self)
+        return await surface.instructions(self)
 
     # -- what a model or a host asks for ---------------------------------------------------------
 
@@ -329,7 +331,7 @@ class Session:
         access = await self.access()
         await self.board.look(access, self.board.look_later(access), wait=LOOK_WAIT)
         access, state = await self.access(), await self.state()
-        return searching.find(self, access, state, Search(queries=queries, limit=limit))
+        return search.find(self, access, state, Search(queries=queries, limit=limit))
 
     async def explain(self, name: str) -> Explanation:
         """Return the four predicates for a tool or plugin, and the chain of reasons (F5)."""
@@ -338,12 +340,12 @@ class Session:
         if access.world.catalog.find_tool(name) is None:
             await self.board.look_everywhere(wait=LOOK_WAIT)
             access = await self.access()
-        return explaining.explained(self, access, state, name)
+        return explain.explained(self, access, state, name)
 
     def schema_of(self, wire: str) -> JsonObject | None:
         """Return the input schema of a permitted tool or meta-tool, without waiting (P9)."""
         access = children.access_now(self)
-        for tool in meta.tools(self, meta.view(self, access, DEFAULT)):
+        for tool in meta_tools.tools(self, meta_tools.view(self, access, DEFAULT)):
             if tool.wire == wire:
                 return tool.input_schema
         tool = find_called(access, wire)
@@ -369,10 +371,10 @@ class Session:
         given: JsonObject = arguments if arguments is not None else {}
         channel = Channel(progress=progress, client=client, meta=request_meta or EMPTY)
         access = await children.access(self, arrived)
-        tool = meta.find(self, access, name)
+        tool = meta_tools.find(self, access, name)
         if tool is not None:
-            return await meta.call(self, access, tool, given, channel)
-        return await running.run(self, access, name, given, channel)
+            return await meta_tools.call(self, access, tool, given, channel)
+        return await pipeline.run(self, access, name, given, channel)
 
 
 def _decision(item: Item) -> str:

@@ -24,8 +24,8 @@ from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.core.calls import CallAnswer
-    from pegboard.core.tools import JsonObject
+    from pegboard.core.model.tools import JsonObject
+    from pegboard.core.state.calls import CallAnswer
 
 EXAMPLE = 'pegboard call git__git_log \'{"repo_path": "."}\''
 QUOTING = 'Write an object in single quotes: \'{"name": "value"}\', or - to read it from standard input.'

@@ -9,15 +9,15 @@ import typer
 
 from pegboard.cli.common import DONE, REFUSED, ConfigOption, JsonOption, Options, guarded, problem_json, warnings_to
 from pegboard.cli.rendering import Printer, plural
-from pegboard.core.tools import Problem, Tool
+from pegboard.core.model.tools import Problem, Tool
 from pegboard.errors import PegboardError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pegboard.assembly import Pegboard
-    from pegboard.board.keeper import Want
-    from pegboard.config.configuration import Configuration
+    from pegboard.board.catalog.loader import Want
+    from pegboard.config.schema.configuration import Configuration
 
 EXAMPLE = "pegboard check --probe --strict"
 
@@ -39,9 +39,9 @@ def check(
 
     async def checked(printer: Printer) -> int:
         from pegboard.assembly import choose, in_memory, registered
-        from pegboard.config.documents import shown
+        from pegboard.config.documents.document import shown
         from pegboard.config.loading import inspect
-        from pegboard.core.masking import Masker
+        from pegboard.core.model.masking import Masker
 
         path, _ = choose(config)
         configuration, problems = inspect(path, registered=registered())
@@ -87,7 +87,7 @@ def _summary(configuration: Configuration) -> str:
 def _needs_board(configuration: Configuration) -> bool:
     """Return whether something is to be said that the file alone does not tell; a store is not made for it."""
     from pegboard.assembly import keeps_something
-    from pegboard.core.specs import ServerSpec
+    from pegboard.core.model.specs import ServerSpec
 
     if any(agent.budget for agent in configuration.agents.values()):
         return True
@@ -136,8 +136,8 @@ async def _start(board: Pegboard, printer: Printer) -> None:
 
 def _wants(board: Pegboard) -> list[Want]:
     """Return every plugin under all the overrides with which something names it."""
-    from pegboard.board.keeper import Want
-    from pegboard.core.selectors import entries
+    from pegboard.board.catalog.loader import Want
+    from pegboard.core.model.selectors import entries
 
     world = board.world
     groups = [toolkit.members for toolkit in world.toolkits.values()]
@@ -193,8 +193,8 @@ def _clashes(board: Pegboard) -> Iterator[Problem]:
 
 async def _over_budget(board: Pegboard) -> Sequence[Problem]:
     """Return a warning for every agent whose start takes more than its budget (S9)."""
-    from pegboard.core.sessions import DEFAULT
-    from pegboard.core.shrinking import excess, fitting, settle
+    from pegboard.core.state.sessions import DEFAULT
+    from pegboard.core.state.shrinking import excess, fitting, settle
 
     found: list[Problem] = []
     for agent in board.world.agents.values():

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from pegboard.cli.rendering import Printer
-from pegboard.core.labels import label_problem
-from pegboard.core.tools import Problem
+from pegboard.core.model.labels import label_problem
+from pegboard.core.model.tools import Problem
 from pegboard.errors import ConfigError, PegboardError, UsageError, agent_required
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.board import Session
-    from pegboard.core.permissions import Access
-    from pegboard.core.tools import Plugin
+    from pegboard.core.access.permissions import Access
+    from pegboard.core.model.tools import Plugin
 
 QUICKSTART = (
     "pegboard: no pegboard.yaml or .mcp.json here, so this is the packaged read-only configuration, "

@@ -13,12 +13,12 @@ import typer
 
 from pegboard.cli.common import DONE, JsonOption, Options, guarded, problem_json
 from pegboard.cli.rendering import Printer, plural
-from pegboard.core.masking import Masker
+from pegboard.core.model.masking import Masker
 from pegboard.errors import ConfigError, PegboardError, UsageError
 
 if TYPE_CHECKING:
-    from pegboard.config.clientfiles import ServerFile
-    from pegboard.core.tools import Problem
+    from pegboard.config.clients.files import ServerFile
+    from pegboard.core.model.tools import Problem
 
 EXAMPLE = "pegboard init --from ~/.cursor/mcp.json"
 TARGET: Final = Path("pegboard.yaml")
@@ -158,9 +158,9 @@ def _write_start(printer: Printer, source: Path | None, config: Path, *, force: 
 def _install(
     printer: Printer, name: str, source: Path | None, config: Path | None, *, force: bool, dry_run: bool
 ) -> int:
-    from pegboard.config import installing
-    from pegboard.config.clients import Machine
-    from pegboard.config.literals import secrets_in
+    from pegboard.config.clients import installing
+    from pegboard.config.clients.known import Machine
+    from pegboard.config.clients.literal_secrets import secrets_in
 
     machine = Machine()
     client = installing.client_named(name)
@@ -202,8 +202,8 @@ def _install(
 
 def _refuse_faults(file: ServerFile) -> None:
     """Raise ``ConfigError`` where a server is written so that Pegboard could not start with it."""
-    from pegboard.config.clients import Machine
-    from pegboard.config.clientspecs import WRONG, servers_of
+    from pegboard.config.clients.known import Machine
+    from pegboard.config.clients.servers import WRONG, servers_of
 
     wrong = {name: why for name, why in servers_of(file, Machine()).off.items() if why.startswith(WRONG)}
     if wrong:
@@ -233,8 +233,8 @@ def _write_moved(taken: Taken, file: ServerFile, config: Path, *, force: bool) -
 
 def _holds(config: Path, servers: Mapping[str, Any]) -> bool:
     """Return that a configuration has these servers; raises ``PegboardError`` where it has not."""
-    from pegboard.config.clientfiles import read
-    from pegboard.config.clients import Machine
+    from pegboard.config.clients.files import read
+    from pegboard.config.clients.known import Machine
 
     there = read(config, Machine()).translated().value.get("servers", {})
     other = [name for name in servers if there.get(name) != servers[name]]
@@ -246,8 +246,8 @@ def _holds(config: Path, servers: Mapping[str, Any]) -> bool:
 
 
 def _uninstall(printer: Printer, name: str, source: Path | None, *, dry_run: bool) -> int:
-    from pegboard.config import installing
-    from pegboard.config.clients import Machine
+    from pegboard.config.clients import installing
+    from pegboard.config.clients.known import Machine
 
     machine = Machine()
     client = installing.client_named(name)
@@ -296,8 +296,8 @@ def _tell(printer: Printer, config: Path, chosen: Path | None, servers: list[str
 
 def read_client(path: Path) -> Taken:
     """Return the servers of a client's file; raises ``ConfigError`` where it has none that can be read."""
-    from pegboard.config.clientfiles import read
-    from pegboard.config.clients import Machine
+    from pegboard.config.clients.files import read
+    from pegboard.config.clients.known import Machine
 
     file = read(path, Machine())
     value: Any = file.document.value

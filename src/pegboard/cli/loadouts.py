@@ -9,11 +9,11 @@ import typer
 
 from pegboard.cli.common import DONE, ConfigOption, JsonOption, Options, guarded
 from pegboard.cli.rendering import Column, Printer, plural
-from pegboard.core.naming import did_you_mean
+from pegboard.core.model.naming import did_you_mean
 from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
-    from pegboard.core.loadouts import Loadout
+    from pegboard.core.model.loadouts import Loadout
 
 EXAMPLE = "pegboard loadouts developer"
 
@@ -30,8 +30,8 @@ def loadouts(
 
     async def shown(printer: Printer) -> int:
         from pegboard.assembly import choose, registered
-        from pegboard.config.loadoutsof import loadouts_of
-        from pegboard.core.masking import Masker
+        from pegboard.config.check.loadout_reading import loadouts_of
+        from pegboard.core.model.masking import Masker
 
         path, _ = choose(config)
         read = loadouts_of(path, registered=registered())
@@ -54,8 +54,8 @@ def loadouts(
 
 
 def _row(name: str, known: Mapping[str, Loadout], plugins: Mapping[str, str | None]) -> dict[str, Any]:
-    from pegboard.core.loadouts import merge
-    from pegboard.core.toolbelts import Names, active_of, discoverable_of
+    from pegboard.core.model.loadout_registry import Names, active_of, discoverable_of
+    from pegboard.core.model.loadouts import merge
 
     loadout, merged = known[name.casefold()], merge(name, known)
     listed = Names(plugins.items())

@@ -13,16 +13,16 @@ import typer
 
 from pegboard.cli.common import DONE, REFUSED, JsonOption, Options, guarded, warnings_to
 from pegboard.cli.rendering import Column, Printer, plural
-from pegboard.core.costs import serialised
-from pegboard.core.masking import Masker
-from pegboard.core.specs import ServerSpec
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.tools import serialised
 from pegboard.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from pegboard.board import Board
-    from pegboard.config.clientfiles import ServerFile
-    from pegboard.config.clients import Machine
-    from pegboard.config.clientspecs import Servers
+    from pegboard.config.clients.files import ServerFile
+    from pegboard.config.clients.known import Machine
+    from pegboard.config.clients.servers import Servers
     from pegboard.sources.mcp import McpSource
 
 EXAMPLE = "pegboard measure ~/.cursor/mcp.json"
@@ -79,8 +79,8 @@ def measure(
     """
 
     async def measured(printer: Printer) -> int:
-        from pegboard.config.clients import Machine
-        from pegboard.config.clientspecs import servers_of
+        from pegboard.config.clients.known import Machine
+        from pegboard.config.clients.servers import servers_of
 
         if window < 1 or not timeout > 0:
             raise UsageError("--window and --timeout must be more than 0.")
@@ -105,7 +105,7 @@ def measure(
 
 
 def _named(path: Path, machine: Machine) -> ServerFile:
-    from pegboard.config.clientfiles import read
+    from pegboard.config.clients.files import read
 
     return read(path, machine)
 
@@ -119,8 +119,8 @@ def _nothing(file: ServerFile) -> ConfigError:
 
 def _found(machine: Machine) -> tuple[ServerFile, list[ServerFile]]:
     """Return the first configuration that has servers, and the others; raises ``ConfigError``."""
-    from pegboard.config.clientfiles import read
-    from pegboard.config.clients import every_spot
+    from pegboard.config.clients.files import read
+    from pegboard.config.clients.known import every_spot
 
     found: list[ServerFile] = []
     broken: list[ConfigError] = []
@@ -218,7 +218,7 @@ def _row(board: Board, servers: Servers, name: str) -> Row:
 
 async def _instead(board: Board) -> Amount:
     """Return what a gateway in front of these servers lists, its instructions included."""
-    from pegboard.core.delivery import GATEWAY
+    from pegboard.core.model.delivery import GATEWAY
 
     session = await board.session(session_id="measure", host=GATEWAY)
     surface = await session.surface(loaded=False)

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
-from pegboard.core.masking import Masker
-from pegboard.core.naming import one_line
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.naming import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

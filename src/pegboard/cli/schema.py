@@ -14,7 +14,7 @@ def schema(as_json: JsonOption = False) -> int:  # noqa: ARG001
 
 
 async def _schema(printer: Printer) -> int:
-    from pegboard.config.jsonschema import schema as json_schema
+    from pegboard.config.schema.json_schema import schema as json_schema
 
     printer.document(json_schema())
     return DONE

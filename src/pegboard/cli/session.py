@@ -26,8 +26,8 @@ from pegboard.cli.rendering import Column, Printer, plural
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.board import Session
-    from pegboard.core.commands import Outcome
-    from pegboard.core.leases import Lease
+    from pegboard.core.model.leases import Lease
+    from pegboard.core.state.commands import Outcome
 
 NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Toolkits, plugins or tools.")]
 
@@ -124,7 +124,7 @@ def list_(
     options = Options(config=config, agent=agent, principal=principal or "local", as_json=as_json)
 
     async def listed(board: Pegboard, printer: Printer) -> int:
-        from pegboard.core.sessions import from_text
+        from pegboard.core.state.sessions import from_text
 
         records: list[dict[str, Any]] = []
         for key, stored in await board.store.sessions(principal=principal, agent=agent):

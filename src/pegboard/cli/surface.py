@@ -19,7 +19,7 @@ from pegboard.cli.rendering import Column, Printer, plural
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.core.surfaces import Out, Surface
+    from pegboard.core.state.surfaces import Out, Surface
 
 EXAMPLE = "pegboard surface --agent assistant --session thread-42"
 COLUMNS = (Column("name"), Column("plugin"), Column("lease"), Column("reason"), Column("tokens", "right"))

@@ -11,8 +11,8 @@ from pegboard.cli.rendering import Column, Printer, plural
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.core.permissions import Access
-    from pegboard.core.tools import Plugin, Tool
+    from pegboard.core.access.permissions import Access
+    from pegboard.core.model.tools import Plugin, Tool
 
 EXAMPLE = "pegboard tools --agent assistant"
 COLUMNS = (

@@ -7,20 +7,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.configuration import Token
-from pegboard.config.documents import Expanded, Key, Word
-from pegboard.config.dotenv import read_variables
-from pegboard.config.schema import AgentSection, File, LeaseSection, LoadoutSection, PluginSection, ServerSection
-from pegboard.config.validation import Sheet
-from pegboard.config.values import Entry
-from pegboard.core.agents import Agent, Budget
-from pegboard.core.catalog import split_kind
-from pegboard.core.leases import IDLE_TURNS, TURN, UNLOAD, Until
-from pegboard.core.loadouts import Loadout, category_of
-from pegboard.core.selectors import Member, member
-from pegboard.core.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
-from pegboard.core.toolkits import SHARED_ONLY, Toolkit
-from pegboard.core.tools import Frozen, JsonObject, Place
+from pegboard.config.documents.document import Expanded, Key, Word
+from pegboard.config.documents.dotenv import read_variables
+from pegboard.config.schema.configuration import Token
+from pegboard.config.schema.sections import (
+    AgentSection,
+    File,
+    LeaseSection,
+    LoadoutSection,
+    PluginSection,
+    ServerSection,
+)
+from pegboard.config.schema.validation import Sheet
+from pegboard.config.schema.values import Entry
+from pegboard.core.model.agents import Agent, Budget
+from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, Until
+from pegboard.core.model.loadouts import Loadout, category_of
+from pegboard.core.model.selectors import Member, member
+from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.toolkits import SHARED_ONLY, Toolkit
+from pegboard.core.model.tools import Frozen, JsonObject, Place
 
 SQLITE: Final = "sqlite:///"
 DEFAULT_STORE: Final = "sqlite:///.pegboard/pegboard.db"

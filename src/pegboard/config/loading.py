@@ -11,20 +11,21 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
-from pegboard.config import jsontext, mcpjson, yaml
-from pegboard.config.check import check, problem
-from pegboard.config.checkloadouts import Written, check_loadouts
+from pegboard.config.check.loadout_checks import Written, check_loadouts
+from pegboard.config.check.members import Names
+from pegboard.config.check.references import check, problem
 from pegboard.config.compile import Draft, draft, env_file_of, joined, loadout_of, store_url
-from pegboard.config.configuration import Configuration
-from pegboard.config.documents import Document, Key, UnreadableError, is_mapping, read_text, shown
-from pegboard.config.env import Expansion, Missing
-from pegboard.config.members import Names
-from pegboard.config.schema import File, LoadoutSection
-from pegboard.config.validation import Sheet, validate
-from pegboard.core.loadouts import BUILT_IN
-from pegboard.core.masking import MASK, Masker, masked
-from pegboard.core.specs import RegisteredSpec, ServerSpec
-from pegboard.core.tools import Frozen, Problem
+from pegboard.config.documents import json_text, yaml
+from pegboard.config.documents.document import Document, Key, UnreadableError, is_mapping, read_text, shown
+from pegboard.config.documents.env import Expansion, Missing
+from pegboard.config.schema import mcp_json
+from pegboard.config.schema.configuration import Configuration
+from pegboard.config.schema.sections import File, LoadoutSection
+from pegboard.config.schema.validation import Sheet, validate
+from pegboard.core.model.loadouts import BUILT_IN
+from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.core.model.specs import RegisteredSpec, ServerSpec
+from pegboard.core.model.tools import Frozen, Problem
 from pegboard.errors import ConfigError
 
 S = TypeVar("S", bound=BaseModel)
@@ -158,9 +159,9 @@ class Reading:
         """Return the core values of the file, and the loadouts that people wrote."""
         document = self._document(self.path)
         value: dict[str, Any] = document.value
-        root = mcpjson.servers_root(value, json_file=_is_json(self.path))
+        root = mcp_json.servers_root(value, json_file=_is_json(self.path))
         self.problems += document.problems
-        client = mcpjson.client_file(document, value, root) if root else None
+        client = mcp_json.client_file(document, value, root) if root else None
         unavailable: dict[str, str] = dict(client.unavailable) if client else {}
         if client is not None:
             document, value = client.document, client.value
@@ -190,7 +191,7 @@ class Reading:
         file = shown(path)
         text = read_text(path, file=file)
         self.files.append(path)
-        return jsontext.compose(text, file) if _is_json(path) else yaml.compose(text, file)
+        return json_text.compose(text, file) if _is_json(path) else yaml.compose(text, file)
 
     def _sheet(
         self,

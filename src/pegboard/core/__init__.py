@@ -1,1 +1,1 @@
-"""Decide which tools are out, and why: pure values and functions, standard library only."""
+"""Decide, purely: may it, is it loaded, what does the model see. Standard library only; all others may import it."""

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pegboard.core.agents import Activation
-from pegboard.core.commands import Item, Load
-from pegboard.core.hints import first_sentence
-from pegboard.core.leases import UNLOAD
-from pegboard.core.loadouts import CATEGORIES, merge
-from pegboard.core.naming import did_you_mean, one_line
-from pegboard.core.narrowing import left_out, may_bring
-from pegboard.core.resolving import outs_of
-from pegboard.core.sessions import heal
-from pegboard.core.toolbelts import Names, active_of, discoverable_of
-from pegboard.core.tools import JsonObject, Plugin, Tool
+from pegboard.core.model.agents import Activation
+from pegboard.core.model.leases import UNLOAD
+from pegboard.core.model.loadout_registry import Names, active_of, discoverable_of
+from pegboard.core.model.loadouts import CATEGORIES, merge
+from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.core.model.tools import JsonObject, Plugin, Tool
+from pegboard.core.state.active_tools import outs_of
+from pegboard.core.state.commands import Item, Load
+from pegboard.core.state.narrowing import left_out, may_bring
+from pegboard.core.state.sessions import heal
+from pegboard.core.surface.hints import first_sentence
 from pegboard.dialects.names import READ_ONLY, Conversation, Payload, View, meta_tool, with_hints
 
 PAGE = 10

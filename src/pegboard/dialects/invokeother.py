@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pegboard.core.agents import Activation
-from pegboard.core.commands import FINE, Fallback, Item, Load, Outcome, Unload
-from pegboard.core.leases import IDLE_TURNS, Until
-from pegboard.core.sessions import leased_tools
-from pegboard.core.tools import JsonObject, Tool
+from pegboard.core.model.agents import Activation
+from pegboard.core.model.leases import IDLE_TURNS, Until
+from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.state.commands import FINE, Fallback, Item, Load, Outcome, Unload
+from pegboard.core.state.sessions import leased_tools
 from pegboard.dialects.names import Conversation, Payload, View, lease_on, meta_tool, with_hints
 
 NAME = "invokeother_tool"

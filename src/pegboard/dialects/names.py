@@ -7,13 +7,13 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from pegboard.core.agents import Activation
-from pegboard.core.catalog import Ref
-from pegboard.core.commands import Command, Outcome
-from pegboard.core.leases import UNLOAD, Lease, Until
-from pegboard.core.permissions import Access
-from pegboard.core.sessions import State
-from pegboard.core.tools import JsonObject, Tool
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.agents import Activation
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.leases import UNLOAD, Lease, Until
+from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.state.commands import Command, Outcome
+from pegboard.core.state.sessions import State
 
 META_PLUGIN = "pegboard"
 READ_ONLY: JsonObject = {"readOnlyHint": True, "openWorldHint": False}

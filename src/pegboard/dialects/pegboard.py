@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pegboard.core.agents import Activation
-from pegboard.core.commands import FINE, Item, Load, Outcome, Unload
-from pegboard.core.hints import first_sentence
-from pegboard.core.leases import IDLE_TURNS, TURN, UNLOAD, Until
-from pegboard.core.resolving import outs_of
-from pegboard.core.sessions import leased_tools
-from pegboard.core.tools import JsonObject, Tool
+from pegboard.core.model.agents import Activation
+from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, Until
+from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.state.active_tools import outs_of
+from pegboard.core.state.commands import FINE, Item, Load, Outcome, Unload
+from pegboard.core.state.sessions import leased_tools
+from pegboard.core.surface.hints import first_sentence
 from pegboard.dialects.names import (
     READ_ONLY,
     Conversation,

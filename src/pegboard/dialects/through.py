@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegboard.core.tools import JsonObject, Tool
+from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.dialects.names import READ_ONLY, meta_tool
 
 CALL = "call_tool"

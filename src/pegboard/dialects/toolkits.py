@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pegboard.core.agents import Activation
-from pegboard.core.commands import Load, Outcome, Unload
-from pegboard.core.leases import UNLOAD
-from pegboard.core.naming import one_line
-from pegboard.core.resolving import from_start
-from pegboard.core.sessions import heal
-from pegboard.core.tools import JsonObject, Tool
+from pegboard.core.model.agents import Activation
+from pegboard.core.model.leases import UNLOAD
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.state.active_tools import from_start
+from pegboard.core.state.commands import Load, Outcome, Unload
+from pegboard.core.state.sessions import heal
 from pegboard.dialects.names import (
     READ_ONLY,
     Conversation,

@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pegboard.gateway.announcing import announce, spawned
-    from pegboard.gateway.http import HOST, PORT, run_http, serving
-    from pegboard.gateway.stdio import run_stdio
+    from pegboard.gateway.http.run import HOST, PORT, run_http, serving
+    from pegboard.gateway.process.client_entry import announce, spawned
+    from pegboard.gateway.stdio.run import run_stdio
 
 __all__ = ["HOST", "PORT", "announce", "run_http", "run_stdio", "serving", "spawned"]
 
 _HOMES = {
-    "HOST": "http", "PORT": "http", "announce": "announcing", "run_http": "http", "run_stdio": "stdio",
-    "serving": "http", "spawned": "announcing",
+    "HOST": "http.run", "PORT": "http.run", "announce": "process.client_entry", "run_http": "http.run",
+    "run_stdio": "stdio.run", "serving": "http.run", "spawned": "process.client_entry",
 }  # fmt: skip
 
 

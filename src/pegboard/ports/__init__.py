@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from pegboard.core.offers import OfferKind
-from pegboard.core.specs import PluginSpec
-from pegboard.core.tools import CallResult, JsonObject, Manifest, Tool
+from pegboard.core.access.listed_items import OfferKind
+from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, CallContext, Client, Listener, Progress
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from pegboard.core.tools import EMPTY, JsonObject
+from pegboard.core.model.tools import EMPTY, JsonObject
 
 LOG_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """The levels of log messages of the protocol, the lowest first."""

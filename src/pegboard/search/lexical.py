@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from pegboard.core.tools import Tool
+from pegboard.core.model.tools import Tool
 from pegboard.ports import RankContext, Ranked
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")

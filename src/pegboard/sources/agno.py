@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
-from pegboard.core.specs import PluginSpec, RegisteredSpec
-from pegboard.core.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, text_result, variant_key
+from pegboard.core.model.specs import PluginSpec, RegisteredSpec
+from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, text_result, variant_key
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.sources.signatures import (

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
-from pegboard.core.loadouts import category_of
-from pegboard.core.specs import PluginSpec, RegisteredSpec
-from pegboard.core.toolkits import SHARED_ONLY
-from pegboard.core.tools import CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
+from pegboard.core.model.loadouts import category_of
+from pegboard.core.model.specs import PluginSpec, RegisteredSpec
+from pegboard.core.model.toolkits import SHARED_ONLY
+from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.sources.signatures import Built, Held, built

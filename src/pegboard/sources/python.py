@@ -14,9 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from pegboard.core.naming import did_you_mean
-from pegboard.core.specs import PluginSpec, PythonSpec
-from pegboard.core.tools import CallResult, JsonObject, Manifest, Tool, variant_key
+from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.specs import PluginSpec, PythonSpec
+from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.sources.signatures import Built, Held, built, in_thread, stdout_to_stderr

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from pegboard.core.loadouts import PLUGIN_CATEGORIES, category_of
-from pegboard.core.specs import RegisteredSpec
-from pegboard.core.toolkits import SHARED_ONLY
-from pegboard.core.tools import Frozen
+from pegboard.core.model.loadouts import PLUGIN_CATEGORIES, category_of
+from pegboard.core.model.specs import RegisteredSpec
+from pegboard.core.model.toolkits import SHARED_ONLY
+from pegboard.core.model.tools import Frozen
 
 _NAMES: Final = ("batchEdit", "mcpEcosystem", "parityDocs", "skillParity")
 """The names of seed 003 that are not all lower case."""

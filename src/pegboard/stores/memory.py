@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
-from pegboard.core.tools import Manifest
+from pegboard.core.model.tools import Manifest
 from pegboard.ports import AuditRecord, SessionKey, StoredState
 
 

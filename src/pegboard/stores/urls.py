@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pegboard.core.addresses import STORE_RIGHT, split_store, store_fault
+from pegboard.core.model.addresses import STORE_RIGHT, split_store, store_fault
 from pegboard.errors import ConfigError
 
 StorePlace = tuple[Literal["memory"], None] | tuple[Literal["sqlite"], Path]

@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pegboard.core.masking import Masker
-from pegboard.core.specs import PluginSpec, ServerSpec
-from pegboard.core.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import PluginSpec, ServerSpec
+from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
 from pegboard.errors import ToolUnavailableError, UsageError
 from pegboard.ports import CallContext
-from pegboard.sources.mcp.connections import Connection, Live, Settings, Work
-from pegboard.sources.mcp.convert import manifest_of
-from pegboard.sources.mcp.offers import Offers, declared_by
+from pegboard.sources.mcp.connection.connection import Connection, Live, Settings, Work
+from pegboard.sources.mcp.resources.lists import Offers, declared_by
+from pegboard.sources.mcp.wire.convert import manifest_of
 
 _SPARE = ""  # the scope of a connection that has only been asked for its tools
 
@@ -94,7 +94,7 @@ class McpSource:
             from mcp import MCPError
             from mcp_types import METHOD_NOT_FOUND
 
-            from pegboard.sources.mcp.asking import list_tools
+            from pegboard.sources.mcp.requests.send import list_tools
 
             try:
                 tools = await list_tools(live.client, live.link)
@@ -123,7 +123,7 @@ class McpSource:
         tool says that repeating it changes nothing. Raises ``UpstreamTimeoutError`` after
         ``spec.timeout`` seconds; the server is told that nobody waits any more.
         """
-        from pegboard.sources.mcp import attempts
+        from pegboard.sources.mcp.requests import retry
 
         known = self._called.get((spec.name, context.scope))
         if known is None or known[0] is not spec or overrides:
@@ -131,13 +131,13 @@ class McpSource:
             self._check(server, overrides)
             known = self._called[server.name, context.scope] = server, self._claim(server, context.scope)
         server, connection = known
-        return await attempts.call(connection, server, tool, arguments, context)
+        return await retry.call(connection, server, tool, arguments, context)
 
     async def _run(self, connection: Connection, spec: ServerSpec, what: str, work: Work, *, repeatable: bool) -> Any:
         """Do what asks a server; once more on a new connection where the first try cannot have done anything."""
-        from pegboard.sources.mcp import attempts
+        from pegboard.sources.mcp.requests import retry
 
-        return await attempts.run(connection, spec, what, work, repeatable=repeatable)
+        return await retry.run(connection, spec, what, work, repeatable=repeatable)
 
     def _check(self, spec: ServerSpec, overrides: JsonObject) -> None:
         if overrides:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_type_hints
 
-from pegboard.core.tools import Frozen, JsonObject, Tool
+from pegboard.core.model.tools import Frozen, JsonObject, Tool
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import Mark, mark_of
 from pegboard.sources.signatures import docs

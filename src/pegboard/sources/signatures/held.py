@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from pegboard.core.tools import CallResult, JsonObject
+from pegboard.core.model.tools import CallResult, JsonObject
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.sources.signatures.instances import Instances

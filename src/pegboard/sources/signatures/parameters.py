@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from pegboard.core.naming import did_you_mean
-from pegboard.core.tools import EMPTY, Frozen, JsonObject
+from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.tools import EMPTY, Frozen, JsonObject
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.signatures.adapters import adapter_for
 

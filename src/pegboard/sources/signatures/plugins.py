@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast, get_args, get_origin
 
-from pegboard.core.tools import EMPTY, JsonObject, Manifest
+from pegboard.core.model.tools import EMPTY, JsonObject, Manifest
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import mark_of
 from pegboard.sources.signatures.docs import summary

@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, cast
 
-from pegboard.core.tools import CallResult, JsonObject, text_result
+from pegboard.core.model.tools import CallResult, JsonObject, text_result
 from pegboard.sources.signatures.functions import Described
 from pegboard.sources.signatures.quiet import in_thread, stdout_to_stderr
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, cast
 
-from pegboard.core.tools import Frozen, Manifest, Tool
+from pegboard.core.model.tools import Frozen, Manifest, Tool
 from pegboard.ports import AuditRecord
 
 Column = str | bytes | int | float | None

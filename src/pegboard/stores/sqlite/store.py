@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pegboard.core.tools import Manifest
+from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError
 from pegboard.ports import AuditRecord, SessionKey, StoredState
 from pegboard.stores.sqlite.audit import AuditQueue, select_entries

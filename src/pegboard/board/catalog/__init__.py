@@ -1,0 +1,1 @@
+"""What there is: the catalog, kept up with the sources. For the board only."""

@@ -1,0 +1,311 @@
+"""Keep the catalog up with what sources say of their plugins."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pegboard.board.catalog.read_only import Claims
+from pegboard.core.access.guards import guards_of
+from pegboard.core.model.catalog import Catalog
+from pegboard.core.model.loadouts import category_of
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.tools import (
+    EMPTY,
+    Frozen,
+    JsonObject,
+    Manifest,
+    Plugin,
+    Tool,
+    Variant,
+    variant_key,
+)
+from pegboard.errors import PegboardError, ToolUnavailableError
+from pegboard.ports import ManifestStore, Source
+
+log = logging.getLogger("pegboard")
+
+LOOK_WAIT = 5.0
+"""Seconds that a surface or a search waits for servers that have not been seen yet."""
+
+CONSTRUCT_WAIT = 20.0
+"""Seconds that it waits for a plugin of this process: a busy machine may take long to import one."""
+
+IN_PROCESS = frozenset({"python", "entry_point"})
+"""Kinds whose plugins are brought in as soon as somebody looks; others when they are loaded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """Name a plugin under the overrides with which it is wanted."""
+
+    plugin: str
+    overrides: JsonObject = field(default=EMPTY)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return the plugin and the key of its variant."""
+        return self.plugin, variant_key(self.overrides)
+
+
+def plugin_of(spec: PluginSpec) -> Plugin:
+    """Return the plugin that a specification describes, before its source has been asked."""
+    category = spec.category or category_of(spec.name)
+    match spec:
+        case ServerSpec():
+            fault = {"": Variant(unavailable=spec.unavailable)} if spec.unavailable else {}
+            return Plugin(
+                name=spec.name,
+                kind="server",
+                description=spec.description,
+                category=category,
+                prefix=spec.prefix,
+                shared_only=spec.shared_only,
+                default_on=spec.default_on,
+                takes_overrides=False,
+                trusted=spec.trust_annotations,
+                variants=Frozen(fault),
+                place=spec.place,
+            )
+        case PythonSpec():
+            return Plugin(
+                name=spec.name,
+                kind="python",
+                description=spec.description,
+                category=category,
+                prefix=spec.prefix,
+                shared_only=spec.shared_only,
+                default_on=spec.default_on,
+                trusted=True,
+                place=spec.place,
+            )
+        case RegisteredSpec():
+            return Plugin(
+                name=spec.name,
+                kind=spec.loader.partition(":")[0],
+                description=spec.description,
+                category=category,
+                shared_only=spec.shared_only,
+                trusted=True,
+            )
+
+
+_LACKS: Final = "Set the environment variable "
+
+
+def _warn_of_guards(spec: PluginSpec, manifest: Manifest) -> None:
+    """Say which guards of a server guard nothing: it has no such tool (T10)."""
+    own = {name for tool in manifest.tools for name in (tool.name, tool.wire)}
+    for name in guards_of(spec):
+        if name not in own:
+            log.warning("server %s has no tool '%s': its guard guards nothing", spec.name, name)
+
+
+async def _wait(tasks: set[asyncio.Task[None]], seconds: float | None) -> None:
+    if tasks:
+        await asyncio.wait(tasks, timeout=seconds)
+
+
+class Keeper:
+    """Hold the catalog, and the tasks that fetch what is still missing from it."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        manifests: ManifestStore,
+        *,
+        claims: Claims,
+        masker: Masker,
+        env: Mapping[str, str],
+        changed: Callable[[str], None],
+    ) -> None:
+        self.catalog = Catalog()
+        self.specs: Mapping[str, PluginSpec] = {}
+        self.masker = masker
+        self._sources = tuple(sources)
+        self._manifests = manifests
+        self._claims = claims
+        self._env = env
+        self._changed = changed
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._late: set[asyncio.Task[None]] = set()
+        for source in self._sources:
+            source.on_changed(self._stale)
+
+    async def adopt(self, specs: Mapping[str, PluginSpec]) -> None:
+        """Take over a configuration; what is known of unchanged plugins stays known."""
+        before, self.specs = self.specs, dict(specs)
+        await self._claims.refresh()
+        plugins: list[Plugin] = []
+        for name, spec in specs.items():
+            known = self.catalog.plugins.get(name)
+            if known is not None and before.get(name) == spec:
+                plugins.append(self._looked_at_again(known))
+            else:
+                plugins.append(await self._with_stored(spec, plugin_of(spec)))
+        self.catalog = Catalog(plugins)
+
+    def _looked_at_again(self, plugin: Plugin) -> Plugin:
+        """Return a known plugin with whether the conditions of its tools hold now (P6)."""
+        if not any(tool.needs for tool in plugin.tools):
+            return plugin
+        return replace(plugin, tools=tuple(self._conditioned(tool) for tool in plugin.tools))
+
+    async def _with_stored(self, spec: PluginSpec, plugin: Plugin) -> Plugin:
+        fingerprint = self.source_of(spec).fingerprint(spec)
+        stored = await self._manifests.manifest(plugin.name, fingerprint) if fingerprint else None
+        if stored is None or plugin.variant("").unavailable:
+            return plugin
+        await self._claims.seen(plugin, stored)
+        return plugin.with_manifest("", self._judged(stored))
+
+    def source_of(self, spec: PluginSpec) -> Source:
+        """Return the source that brings in plugins of this kind."""
+        for source in self._sources:
+            if source.handles(spec):
+                return source
+        message = f"No source brings in plugin '{spec.name}'."
+        raise PegboardError(message, code="no_source")
+
+    def missing(self, want: Want, *, retry: bool = False) -> bool:
+        """Return whether a source has still to be asked; with ``retry`` also where it failed."""
+        plugin = self.catalog.plugins.get(want.plugin)
+        if plugin is None:
+            return False
+        spec = self.specs[want.plugin]
+        if isinstance(spec, ServerSpec) and spec.unavailable:
+            return False
+        variant = plugin.variant(want.key[1])
+        return (
+            bool(variant.unavailable) if retry and variant.unavailable else not (variant.known or variant.unavailable)
+        )
+
+    async def ready(
+        self, wants: Iterable[Want], *, retry: bool = False, wait: float | None = None, patient: bool = False
+    ) -> None:
+        """Ask sources for what is missing; give up waiting, not fetching, after ``wait`` seconds.
+
+        With ``patient``, plugins of this process get the time that it takes to import and construct
+        them. Whoever was late once is not waited for again.
+        """
+        near: set[asyncio.Task[None]] = set()
+        far: set[asyncio.Task[None]] = set()
+        for want in wants:
+            if self.missing(want, retry=retry):
+                (far if isinstance(self.specs[want.plugin], ServerSpec) else near).add(self.fetch(want))
+        if wait is None:
+            await _wait(near | far, None)
+            return
+        await _wait(far - self._late, wait)
+        await _wait(near - self._late, CONSTRUCT_WAIT if patient else wait)
+        self._late |= {task for task in near | far if not task.done()}
+
+    async def ask_anew(self, wants: Iterable[Want]) -> None:
+        """Ask every source as if nothing were known: what cannot run now has a fault then."""
+        self.catalog = Catalog(plugin_of(spec) for spec in self.specs.values())
+        await self.ready(wants)
+
+    def fetch(self, want: Want) -> asyncio.Task[None]:
+        """Start asking for a plugin, once for everybody who wants it now."""
+        task = self._tasks.get(want.key)
+        if task is None:
+            task = asyncio.create_task(self._describe(want), name=f"describe {want.plugin}")
+            self._tasks[want.key] = task
+            task.add_done_callback(lambda _: self._tasks.pop(want.key, None))
+            task.add_done_callback(self._late.discard)
+        return task
+
+    async def _describe(self, want: Want) -> None:
+        spec = self.specs[want.plugin]
+        source = self.source_of(spec)
+        try:
+            manifest = await source.describe(spec, want.overrides)
+        except PegboardError as error:
+            self._fault(want, spec, error)
+            return
+        except Exception as error:  # a plugin's own code may raise anything
+            log.debug("plugin %s failed", want.plugin, exc_info=True)
+            self._fault(want, spec, ToolUnavailableError(f"{type(error).__name__}: {error}"))
+            return
+        manifest = self._shown(manifest)
+        fingerprint = source.fingerprint(spec)
+        if fingerprint:
+            await self._manifests.keep_manifest(want.plugin, fingerprint, manifest)
+        await self._claims.seen(plugin_of(spec), manifest)
+        if self.specs.get(want.plugin) != spec:
+            return
+        _warn_of_guards(spec, manifest)
+        plugin = self.catalog.plugins[want.plugin]
+        self._replace(plugin.with_manifest(want.key[1], self._judged(manifest)))
+
+    def _fault(self, want: Want, spec: PluginSpec, error: PegboardError) -> None:
+        if self.specs.get(want.plugin) != spec:
+            return
+        text = f"{error.message} {error.hint}".strip()
+        plugin = self.catalog.plugins[want.plugin]
+        shown = self.masker.text(text)
+        if isinstance(spec, ServerSpec) and plugin.variant(want.key[1]).known:
+            log.warning("the tools of %s could not be read again: %s", want.plugin, shown)
+            return  # what it had stays listed: the next call starts it again (G8)
+        self._replace(plugin.with_fault(want.key[1], shown))
+
+    def _replace(self, plugin: Plugin) -> None:
+        before = set(self.catalog.clashes)
+        self.catalog = self.catalog.with_plugins([plugin])
+        for clash in self.catalog.clashes:
+            if clash in before:
+                continue
+            log.warning(
+                "tools %s and %s are both called %s: the later one is not listed",
+                clash.first,
+                clash.second,
+                clash.wire,
+            )
+        self._changed(plugin.name)
+
+    def _shown(self, manifest: Manifest) -> Manifest:
+        """Return the manifest without secrets: it is listed, searched and stored (X5)."""
+        mask = self.masker
+        return replace(
+            manifest,
+            description=mask.known(manifest.description),
+            instructions=mask.known(manifest.instructions),
+            tools=tuple(self._shown_tool(tool) for tool in manifest.tools),
+        )
+
+    def _shown_tool(self, tool: Tool) -> Tool:
+        mask = self.masker
+        schema = mask.known(tool.input_schema)
+        return replace(
+            tool, description=mask.known(tool.description), input_schema=schema, extra=mask.known(tool.extra)
+        )
+
+    def _judged(self, manifest: Manifest) -> Manifest:
+        """Return the manifest with what lacks its conditions marked as unavailable (P6)."""
+        if not any(tool.needs for tool in manifest.tools):
+            return manifest
+        return replace(manifest, tools=tuple(self._conditioned(tool) for tool in manifest.tools))
+
+    def _conditioned(self, tool: Tool) -> Tool:
+        """Return a tool with whether its conditions hold now (P6)."""
+        absent = [name for name in tool.needs if not self._env.get(name)]
+        lacks = f"{_LACKS}{', '.join(absent)}." if absent else ""
+        stated = "" if tool.unavailable.startswith(_LACKS) else tool.unavailable
+        return tool if (stated or lacks) == tool.unavailable else replace(tool, unavailable=stated or lacks)
+
+    def _stale(self, plugin: str) -> None:
+        """Fetch the tools of a plugin again that says that they have changed."""
+        if plugin in self.catalog.plugins:
+            self.fetch(Want(plugin=plugin))
+
+    async def aclose(self) -> None:
+        """Stop fetching, and stop the sources."""
+        for task in tuple(self._tasks.values()):
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        for source in self._sources:
+            await source.aclose()

@@ -1,0 +1,109 @@
+"""Count what sessions do: loads, unloads, evictions, calls, and the tokens that are saved (F4)."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pegboard.board.observability.events import Events
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.surfaces import Surface
+from pegboard.ports import SessionKey
+
+Price = Callable[[Iterable[Tool]], int]
+KEPT: Final = 10_000
+"""Of how many sessions the numbers are kept; the one without news for longest goes first."""
+
+
+@dataclass(slots=True)
+class Counted:
+    """Hold the numbers of one session since the board was opened."""
+
+    loads: int = 0
+    unloads: int = 0
+    evictions: int = 0
+    denials: int = 0
+    calls: int = 0
+    turns: int = 0
+    surfaces: int = 0
+    tools: tuple[Tool, ...] | None = None
+    texts: tuple[str, ...] = ()
+
+
+_OF: Final[Mapping[str, str]] = {
+    "loaded": "loads",
+    "unloaded": "unloads",
+    "evicted": "evictions",
+    "denied": "denials",
+    "called": "calls",
+    "turn_ended": "turns",
+}
+_BY_OUTCOME: Final = frozenset({"called", "denied"})
+
+
+class Metrics:
+    """Keep the numbers of every session that a board has seen."""
+
+    def __init__(self, events: Events) -> None:
+        self._sessions: OrderedDict[tuple[str, str, str], Counted] = OrderedDict()
+        self.totals: Counter[tuple[str, str, str]] = Counter()
+        """How often each event happened, by event, agent, and outcome where it is a call or a refusal."""
+        for event in _OF:
+            events.on(event, self._note)
+
+    def surfaced(self, key: SessionKey, surface: Surface) -> None:
+        """Note a surface that was given out; its tokens are counted when somebody asks."""
+        counted = self._counted((key.principal, key.agent, key.session))
+        counted.surfaces += 1
+        counted.tools = tuple(out.tool for out in surface.tools)
+        counted.texts = tuple(text for text in (*surface.hints, surface.suffix, surface.policy) if text)
+
+    def report(self, price: Price, count: Callable[[str], int], catalog: Iterable[Tool]) -> list[dict[str, Any]]:
+        """Return one record per session, the one with the newest news last.
+
+        ``tokens`` are those of its newest surface, ``saved`` what listing the whole catalog would
+        cost more; both are None before it had one.
+        """
+        everything = price(catalog)
+        found: list[dict[str, Any]] = []
+        for key, counted in self._sessions.items():
+            tokens = None
+            if counted.tools is not None:
+                tokens = price(counted.tools) + sum(map(count, counted.texts))
+            found.append(_record(key, counted, tokens, None if tokens is None else everything - tokens))
+        return found
+
+    def _note(self, record: Mapping[str, Any]) -> None:
+        event, agent = record["event"], record["agent"]
+        self.totals[event, agent, record["outcome"] if event in _BY_OUTCOME else ""] += 1
+        key = record["principal"], agent, record["session"]
+        counted, name = self._counted(key), _OF[event]
+        setattr(counted, name, getattr(counted, name) + 1)
+
+    def _counted(self, key: tuple[str, str, str]) -> Counted:
+        counted = self._sessions.get(key)
+        if counted is None:
+            counted = self._sessions[key] = Counted()
+        self._sessions.move_to_end(key)
+        while len(self._sessions) > KEPT:
+            self._sessions.popitem(last=False)
+        return counted
+
+
+def _record(key: tuple[str, str, str], counted: Counted, tokens: int | None, saved: int | None) -> dict[str, Any]:
+    return {
+        "principal": key[0],
+        "agent": key[1],
+        "session": key[2],
+        "loads": counted.loads,
+        "unloads": counted.unloads,
+        "evictions": counted.evictions,
+        "denials": counted.denials,
+        "calls": counted.calls,
+        "turns": counted.turns,
+        "surfaces": counted.surfaces,
+        "tokens": tokens,
+        "saved": saved,
+    }

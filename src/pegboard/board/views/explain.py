@@ -1,0 +1,94 @@
+"""Answer an operator: may it, is it out, can it run, and why (F5)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pegboard.board.calls import meta_tools
+from pegboard.core.access.permissions import Access, Reason
+from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.tools import Plugin, Tool
+from pegboard.core.state.active_tools import explain, outs_of
+from pegboard.core.state.conflicts import conflict_of
+from pegboard.core.state.sessions import State
+from pegboard.core.state.surfaces import Explanation
+
+if TYPE_CHECKING:
+    from pegboard.board.session import Session
+
+
+def explained(session: Session, access: Access, state: State, name: str) -> Explanation:
+    """Return the four predicates for a name that an operator wrote, and the chain of reasons (F5)."""
+    catalog = access.world.catalog
+    own = next((t for t in meta_tools.tools(session, meta_tools.view(session, access, state)) if t.wire == name), None)
+    if own is not None:
+        reason = Reason(code="loaded_meta", text="It is a meta-tool: there is something to load.")
+        return _all_true(name, reason)
+    tool = catalog.find_tool(name)
+    if tool is None:
+        near = {f.id: f for n in catalog.find_folded(name) if (f := catalog.find_tool(n))}
+        tool = next(iter(near.values())) if len(near) == 1 else None
+    if tool is None:
+        plugin = catalog.plugins.get(name.removeprefix("plugin:"))
+        return _not_a_tool(access, name, plugin)
+    return explain(access, state, tool, known_conflict=_conflict(session, access, state, tool))
+
+
+def _all_true(name: str, reason: Reason) -> Explanation:
+    return Explanation(tool=name, permitted=True, loaded=True, visible=True, callable=True, reasons=(reason,))
+
+
+def _not_a_tool(access: Access, name: str, plugin: Plugin | None) -> Explanation:
+    reasons: list[Reason] = []
+    permitted = False
+    if plugin is not None and not plugin.tools:
+        permitted = access.may_hold(plugin)
+        code = "granted" if permitted else "not_granted"
+        who = f"agent '{access.agent.name}'"
+        text = f"Plugin '{plugin.name}' is {'' if permitted else 'not '}granted to {who}."
+        reasons.append(Reason(code=code, text=text, where=plugin.place))
+        fault = next((v.unavailable for v in plugin.variants.values() if v.unavailable), "")
+        reasons.append(
+            Reason(code="unavailable", text=fault, where=plugin.place)
+            if fault
+            else Reason(code="not_seen", text="Its tools are not known yet: load it, or `tools`.")
+        )
+    elif plugin is not None:
+        listed = ", ".join(tool.wire for tool in plugin.tools[:20])
+        text = f"'{name}' is a plugin. Explain one of its tools: {listed}."
+        reasons.append(Reason(code="is_plugin", text=text, where=plugin.place))
+    elif name in access.world.toolkits:
+        held = access.world.toolkits[name]
+        listed = ", ".join(t.wire for e in held.entries(access.world.catalog) for t in e.tools)
+        text = f"'{name}' is a toolkit. Explain one of its tools: {listed or 'none known yet'}."
+        reasons.append(Reason(code="is_toolkit", text=text, where=held.place))
+    else:
+        catalog = access.world.catalog
+        names = (*catalog.plugins, *(tool.wire for tool in catalog))
+        text = f"There is no tool '{name[:100]}' in the catalog. {did_you_mean(name, names)}"
+        reasons.append(Reason(code="unknown", text=text.strip()))
+    return Explanation(
+        tool=name,
+        permitted=permitted,
+        loaded=False,
+        visible=False,
+        callable=False,
+        reasons=tuple(reasons),
+    )
+
+
+def _conflict(session: Session, access: Access, state: State, tool: Tool) -> str:
+    """Return which toolkit wants the tool with other settings than it is out with (T5)."""
+    outs = outs_of(access, state)
+    for name, entries in access.toolkits.items():
+        for entry in entries:
+            if tool.id not in entry.ids:
+                continue
+            found = conflict_of(access, outs, (entry,), session.board.masker)
+            if found is not None:
+                return (
+                    f"Toolkit '{name}' {found.message} Out with {json.dumps(found.existing)}, "
+                    f"the toolkit has {json.dumps(found.candidate)}."
+                )
+    return ""

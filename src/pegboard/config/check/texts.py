@@ -1,0 +1,115 @@
+"""Texts that cannot stand where they are written: names, headers, tokens, paths, the address of the store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pegboard.config.check.members import Names
+from pegboard.config.compile import SQLITE, Draft
+from pegboard.config.documents.document import Key
+from pegboard.config.documents.dotenv import ENV_FILE
+from pegboard.core.model.addresses import STORE_RIGHT, store_fault
+from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.tools import Place, Problem
+
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def _wrong(message: str, place: Place | None, hint: str, code: str = "bad_value") -> Problem:
+    return Problem(severity="error", code=code, message=message, hint=hint, place=place)
+
+
+def check_texts(plan: Draft, names: Names) -> Iterator[Problem]:
+    """Yield every text that cannot be used where it stands; secrets are never repeated (X5)."""
+    for section in ("servers", "plugins"):
+        for name in getattr(plan.sheet.section, section):
+            yield from _name(name, section, "plugin", plan, names)
+    if not plan.generated:
+        for name in plan.toolkits:
+            yield from _name(name, "toolkits", "toolkit", plan, names)
+    for name, spec in plan.written.items():
+        if not isinstance(spec, ServerSpec):
+            continue
+        if not spec.unavailable:
+            yield from _server(name, plan)
+        elif spec.unavailable.startswith(ENV_FILE):
+            said = f"{spec.unavailable.removesuffix('.')}; the server is unavailable until then."
+            place = plan.sheet.place("servers", name, "envFile")
+            hint = "Correct the path, or take it out."
+            yield Problem(severity="warning", code="env_missing", message=said, hint=hint, place=place)
+    for token in plan.tokens:
+        if token.value.strip() and (fault := _carried(token.value)):
+            hint = "Choose one of ASCII letters, digits and signs."
+            yield _wrong(f"the token {fault}; clients send it in a header.", token.place, hint)
+    yield from _store(plan)
+
+
+def _name(name: str, section: str, what: str, plan: Draft, names: Names) -> Iterator[Problem]:
+    """Yield why references to a plugin or toolkit of this name would mean something else."""
+    place, hint = plan.sheet.place(section, name, key=True), "Give it another name."
+    shown = one_line(name, limit=80)
+    kind, bare = split_kind(name)
+    if "*" in name:
+        yield _wrong(f"the name of a {what} cannot hold '*', which stands for anything.", place, hint)
+    elif kind is not None:
+        said = f"'{shown}' means the {kind} '{one_line(bare, limit=80)}', and cannot be the name of a {what}."
+        yield _wrong(said, place, hint)
+    for cut in re.finditer("/", name):
+        owner, tool = name[: cut.start()], one_line(name[cut.end() :], limit=80)
+        if section != "toolkits" and owner in names.joined:
+            said = f"'{shown}' means the tool '{tool}' of plugin '{one_line(owner, limit=80)}' too."
+            yield _wrong(said, place, "Rename one of them.")
+            return
+
+
+def _server(name: str, plan: Draft) -> Iterator[Problem]:
+    part = plan.sheet.section.servers[name]
+    path: tuple[Key, ...] = ("servers", name)
+    for header, value in part.headers.items():
+        place = plan.sheet.place(*path, "headers", header)
+        if not _HEADER.fullmatch(header):
+            said = f"'{one_line(header, limit=80)}' cannot be the name of a header."
+            yield _wrong(said, place, "Write letters, digits and '-'.")
+        elif fault := _carried(value):
+            said = f"the value of the header '{header}' {fault}."
+            yield _wrong(said, place, "Headers carry ASCII text of one line.")
+    for variable in part.env:
+        if not variable or "=" in variable or "\0" in variable:
+            said = f"'{one_line(variable, limit=80)}' cannot be the name of an environment variable."
+            yield _wrong(said, plan.sheet.place(*path, "env", variable), "Write a name without '='.")
+    if part.cwd and (user := _homeless(part.cwd)):
+        said = f"there is no home folder of '{one_line(user, limit=80)}'."
+        yield _wrong(said, plan.sheet.place(*path, "cwd"), "Write the path without '~'.")
+
+
+def _carried(value: str) -> str:
+    """Return why a header cannot carry a text, or nothing; where it is, but not what."""
+    if value != value.strip():
+        return "begins or ends with a space or a line break"
+    at = next((n for n, c in enumerate(value) if not " " <= c <= "~"), None)
+    return f"holds a character that a header cannot carry, at position {at + 1}" if at is not None else ""
+
+
+def _homeless(path: str) -> str:
+    """Return the user at the beginning of a path whose home folder is not known, or nothing."""
+    try:
+        Path(path).expanduser()
+    except RuntimeError:
+        return Path(path).parts[0]
+    return ""
+
+
+def _store(plan: Draft) -> Iterator[Problem]:
+    url = plan.sheet.section.store
+    if url is None:
+        return
+    fault = store_fault(url)
+    if not fault and (user := _homeless(url.strip().removeprefix(SQLITE))):
+        fault = f"there is no home folder of '{one_line(user, limit=80)}'."
+    if fault:
+        yield _wrong(fault, plan.sheet.place("store"), STORE_RIGHT, "bad_store")

@@ -1,0 +1,1 @@
+"""The configuration files of MCP clients: found, read, changed. For the command."""

@@ -1,0 +1,80 @@
+"""Find what is secret in the servers of a client's file, wherever it was written down (X5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from pegboard.config.documents.document import is_list, is_mapping
+from pegboard.core.model.masking import MASK, Masker, masked
+
+_SHORTEST: Final = 6
+"""How long a value under ``env`` or ``headers`` must be to be hidden whatever its name."""
+_PAIRS: Final = frozenset({"env", "environment", "headers", "http_headers"})
+_HARMLESS: Final = re.compile(r"(?i)(true|false|debug|warning|error|default|production|development)")
+_RANDOM: Final = re.compile(r"(?=[A-Za-z_-]*[0-9])(?=[0-9_-]*[A-Za-z])[A-Za-z0-9_-]{20,}")
+_PAIR: Final = re.compile(r"^-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(.+)$", re.DOTALL)
+_SCHEME: Final = re.compile(r"(?i)\b(?:bearer|basic|token)\s+(\S+)")
+_FLAG: Final = re.compile(r"^-{1,2}([A-Za-z][\w-]*)$")
+
+
+def secrets_in(value: Any) -> frozenset[str]:
+    """Return every text in servers, or in a whole file with some, that must not be shown.
+
+    Values of ``env`` and ``headers``, arguments that follow a telling flag, pairs of a telling name,
+    what stands in the query of a URL, and what looks random.
+    """
+    return frozenset(text for text in _within("", value) if text.strip())
+
+
+def names_in(value: Any) -> frozenset[str]:
+    """Return the names of all variables and headers in servers, or in a whole file with some."""
+    if is_list(value):
+        return frozenset(name for inner in value for name in names_in(inner))
+    if not is_mapping(value):
+        return frozenset()
+    here = (inner for key, inner in value.items() if key in _PAIRS and is_mapping(inner))
+    return frozenset(name for pairs in here for name in pairs).union(*map(names_in, value.values()))
+
+
+def _within(key: str, value: Any) -> Iterator[str]:
+    if is_mapping(value):
+        yield from _of_pairs(value) if key in _PAIRS else ()
+        for name, inner in value.items():
+            yield from _within(name, inner)
+    elif is_list(value):
+        yield from _of_arguments([part for part in value if isinstance(part, str)])
+        for inner in value:
+            yield from _within("", inner)
+    elif isinstance(value, str):
+        yield from _of_text(value)
+        if key and _tells(key) and not value.startswith("${"):
+            yield value
+
+
+def _of_pairs(pairs: Mapping[str, Any]) -> Iterator[str]:
+    texts = (value for value in pairs.values() if isinstance(value, str) and not value.startswith("${"))
+    yield from (text for text in texts if len(text) >= _SHORTEST and not _HARMLESS.fullmatch(text))
+
+
+def _of_arguments(arguments: list[str]) -> Iterator[str]:
+    for number, argument in enumerate(arguments):
+        yield from _of_text(argument)
+        before = _FLAG.match(arguments[number - 1]) if number else None
+        if before and _tells(before[1]) and not argument.startswith("${"):
+            yield argument
+        if (pair := _PAIR.match(argument)) and _tells(pair[1]) and not pair[2].startswith("${"):
+            yield pair[2]
+
+
+def _of_text(text: str) -> Iterator[str]:
+    yield from _SCHEME.findall(text)
+    yield from _RANDOM.findall(text)
+    if "://" in text and "?" in text:
+        yield from (value for _, value in parse_qsl(urlsplit(text).query) if len(value) >= _SHORTEST)
+
+
+def _tells(name: str) -> bool:
+    return masked({name: "value"}, Masker(), frozenset())[name] == MASK

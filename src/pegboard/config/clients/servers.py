@@ -1,0 +1,164 @@
+"""Make servers that can be started out of a client's file, and one agent that may load them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+from pegboard.config.clients.files import ServerFile, read, with_inputs
+from pegboard.config.clients.known import Machine
+from pegboard.config.clients.literal_secrets import secrets_in
+from pegboard.config.compile import Draft, draft
+from pegboard.config.documents.document import dotted, is_list, is_mapping
+from pegboard.config.documents.env import Expansion
+from pegboard.config.loading import find
+from pegboard.config.schema.sections import File
+from pegboard.config.schema.validation import validate
+from pegboard.core.model.agents import Agent, World
+from pegboard.core.model.loadouts import BUILT_IN
+from pegboard.core.model.selectors import EXCLUDE, INCLUDE
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.toolkits import Toolkit
+from pegboard.core.model.tools import EMPTY
+
+OFF: Final = "it is switched off"
+WRONG: Final = "it is written wrongly"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Servers:
+    """Hold the servers of a client's file.
+
+    ``off`` says why a server of the file is not started; ``filters`` let only some of a server's
+    tools through; ``guessed`` names the inputs of a server that a placeholder stands for.
+    """
+
+    specs: Mapping[str, ServerSpec] = field(default=EMPTY)
+    off: Mapping[str, str] = field(default=EMPTY)
+    filters: Mapping[str, Mapping[str, Any]] = field(default=EMPTY)
+    guessed: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
+    toolkits: Mapping[str, Toolkit] = field(default=EMPTY)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def world(self) -> World:
+        """Return a world in which one agent may load every server; it has no catalog yet."""
+        agent = Agent(name="default", allowed_toolkits=tuple(self.toolkits))
+        return World(toolkits=self.toolkits, loadouts=BUILT_IN, agents={agent.name: agent})
+
+    def lets_through(self, server: str, tool: str) -> bool:
+        """Return whether the client shows a tool to its model."""
+        rule = self.filters.get(server, EMPTY)
+        return tool in rule.get(INCLUDE, (tool,)) and tool not in rule.get(EXCLUDE, ())
+
+    def joined(self, others: Servers) -> Servers:
+        """Return these servers and others; of two with one name these come first."""
+        return Servers(
+            specs={**others.specs, **self.specs},
+            off={**others.off, **self.off},
+            filters={**others.filters, **self.filters},
+            guessed={**others.guessed, **self.guessed},
+            toolkits={**others.toolkits, **self.toolkits},
+            secrets=self.secrets | others.secrets,
+        )
+
+
+def servers_of(file: ServerFile, machine: Machine) -> Servers:
+    """Return the servers of a client's file.
+
+    Where Pegboard itself stands in it, the servers behind it are taken instead. Raises
+    ``ConfigError`` where its configuration cannot be read.
+    """
+    behind = Servers()
+    entries: dict[str, Any] = {}
+    for name, entry in file.entries.items():
+        path = own_configuration(entry, machine)
+        if path is None:
+            entries[name] = entry
+            continue
+        inner = read(path, machine)
+        rest = {n: e for n, e in inner.entries.items() if own_configuration(e, machine) is None}
+        behind = behind.joined(_compiled(replace(inner, entries=rest), machine))
+    return _compiled(replace(file, entries=entries), machine).joined(behind)
+
+
+def own_configuration(entry: Any, machine: Machine) -> Path | None:
+    """Return the configuration with which a server runs Pegboard, or None where it is another server."""
+    words = _words(entry)
+    programs = (
+        {PurePath(word).name.removesuffix(".exe") for word in words[: words.index("serve")]}
+        if ("serve" in words)
+        else set[str]()
+    )
+    if "pegboard" not in programs:
+        return None
+    named = next((b for a, b in pairwise(words) if a == "--config"), None)
+    named = named or next((w.partition("=")[2] for w in words if w.startswith("--config=")), None)
+    return machine.folder / named if named else find(machine.folder) or machine.folder / "pegboard.yaml"
+
+
+def _words(entry: Any) -> Sequence[str]:
+    if not is_mapping(entry):
+        return ()
+    command, arguments = entry.get("command"), entry.get("args")
+    if is_mapping(command):
+        command, arguments = command.get("path"), command.get("args")
+    first = command if is_list(command) else [command]
+    return [word for word in (*first, *(arguments if is_list(arguments) else [])) if isinstance(word, str)]
+
+
+def _compiled(file: ServerFile, machine: Machine) -> Servers:
+    inputs = file.document.value.get("inputs")
+    filled = {name: with_inputs(entry, inputs) for name, entry in file.entries.items()}
+    client = replace(file, entries={name: entry for name, (entry, _) in filled.items()}).translated()
+    folder = file.spot.folder or machine.folder
+    expansion = Expansion(env=machine.env, also=_variables(folder, machine))
+    value = expansion.value(client.value)
+    off = dict(client.unavailable)
+    for missing in expansion.missing:
+        if missing.kind != "syntax" and len(missing.path) > 1:
+            what = f"the environment variable {missing.name} is not set"
+            asked = f"it asks for the input '{missing.name}', which only its client can"
+            off.setdefault(str(missing.path[1]), asked if missing.kind == "input" else what)
+    sheet = validate(File, client.document, value)
+    for problem in sheet.problems:
+        at = problem.place.path if problem.place else ""
+        for name in file.entries:
+            if problem.severity == "error" and f"{at}.".startswith(f"{dotted((*file.root, name))}."):
+                off.setdefault(name, f"{WRONG}: {problem.message}".rstrip("."))
+    plan = draft(sheet, folder, loadouts={}, unavailable={}, filters=client.filters, client=True)
+    return _without(
+        Servers(
+            specs=_started_in(plan, file.spot.folder),
+            off={**dict.fromkeys(plan.off, OFF), **off},
+            filters=client.filters,
+            guessed={name: names for name, (_, names) in filled.items() if names},
+            toolkits=plan.toolkits,
+            secrets=frozenset(expansion.secrets) | secrets_in(dict(file.entries)),
+        )
+    )
+
+
+def _started_in(plan: Draft, folder: Path | None) -> dict[str, ServerSpec]:
+    """Return the servers, started in the project's folder where the file belongs to one."""
+    specs = {name: spec for name, spec in plan.written.items() if isinstance(spec, ServerSpec)}
+    if folder is None:
+        return specs
+    return {name: replace(s, cwd=str(folder)) if s.cwd is None and s.command else s for name, s in specs.items()}
+
+
+def _without(servers: Servers) -> Servers:
+    """Return the servers without those that cannot be started."""
+    kept = {name: spec for name, spec in servers.specs.items() if name not in servers.off}
+    return replace(servers, specs=kept, toolkits={n: t for n, t in servers.toolkits.items() if n in kept})
+
+
+def _variables(folder: Path, machine: Machine) -> dict[str, str]:
+    return {
+        "workspaceFolder": str(folder),
+        "workspaceFolderBasename": folder.name,
+        "userHome": str(machine.home),
+        "pathSeparator": "\\" if machine.system == "win32" else "/",
+    }

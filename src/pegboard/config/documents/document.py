@@ -1,0 +1,173 @@
+"""What was written in a file, with the place of every value and key."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeGuard
+
+from pegboard.core.model.tools import EMPTY, Place, Problem
+
+LARGEST_FILE: Final = 10_000_000
+DEEPEST: Final = 64
+MOST_VALUES: Final = 500_000
+
+Key = str | int
+Path_ = tuple[Key, ...]
+
+
+class Word(str):
+    """Hold an unquoted ``yes``, ``no``, ``on`` or ``off``: a name where a name stands, else a boolean."""
+
+    __slots__ = ()
+
+    @property
+    def truth(self) -> bool:
+        """Return the boolean that YAML 1.1 reads in it."""
+        return self.lower() in ("yes", "on")
+
+
+class Expanded(str):
+    """Hold text that came out of ``${…}``: it may stand for a number or boolean, and is never shown."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Hold a value and where it stands; ``size`` counts the values in it, aliases written out."""
+
+    value: Any
+    line: int
+    column: int
+    size: int = 1
+    children: Mapping[Any, Node] = field(default=EMPTY)
+    keys: Mapping[str, tuple[int, int]] = field(default=EMPTY)
+
+
+def is_mapping(value: object) -> TypeGuard[dict[str, Any]]:
+    """Return whether a value is a mapping; all keys are text in what was read."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Return whether a value is a list."""
+    return isinstance(value, list)
+
+
+class UnreadableError(Exception):
+    """Stop the reading of a file that cannot be read any further."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """Hold what one file says; ``problems`` are those that did not stop the reading.
+
+    ``heads`` says where a section really stands, if not under its own key.
+    """
+
+    file: str
+    root: Node
+    problems: tuple[Problem, ...] = ()
+    heads: Mapping[Key, tuple[Key, ...]] = field(default_factory=dict[Key, tuple[Key, ...]])
+
+    @property
+    def value(self) -> Any:
+        """Return the plain value."""
+        return self.root.value
+
+    def place(self, path: Sequence[Key], *, key: bool = False) -> Place:
+        """Return where a value, or its key, stands; for a missing one, where its nearest owner does."""
+        if path and path[0] in self.heads:
+            path = (*self.heads[path[0]], *path[1:])
+        node, spot = self.root, (self.root.line, self.root.column)
+        for part in path:
+            child = node.children.get(part)
+            if child is None:
+                break
+            known = node.keys.get(part, spot) if isinstance(part, str) else spot
+            spot = (child.line, child.column) if not key or isinstance(part, int) else known
+            node = child
+        return Place(file=self.file, line=spot[0], column=spot[1], path=dotted(path))
+
+
+def dotted(path: Sequence[Key]) -> str:
+    """Return a path as it is shown; the place of an entry in a list says enough at the end.
+
+    >>> dotted(("toolkits", "data", "tools", 3, "sql")), dotted(("agents", "a", "tools", 1))
+    ('toolkits.data.tools[3].sql', 'agents.a.tools')
+    """
+    parts = list(path)
+    while parts and isinstance(parts[-1], int):
+        parts.pop()
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return text.removeprefix(".")
+
+
+def fault(file: str, code: str, message: str, *, hint: str = "", at: tuple[int, int] | None = None) -> UnreadableError:
+    """Return the error that ends the reading of a file; ``at`` is line and column, from 1."""
+    line, column = at or (None, None)
+    place = Place(file=file, line=line, column=column)
+    return UnreadableError(Problem(severity="error", code=code, message=message, hint=hint, place=place))
+
+
+def shown(path: Path) -> str:
+    """Return the name under which a file is spoken of: short where it lies below the working folder."""
+    try:
+        return str(path.absolute().relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(path)
+
+
+def read_text(path: Path, *, file: str) -> str:
+    """Return the text of a file; raises :class:`UnreadableError` for what cannot be a configuration."""
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise fault(file, "file_unreadable", "is a folder.", hint="Name the file in it.")
+        if stat.S_ISREG(status.st_mode) and status.st_size > LARGEST_FILE:
+            raise _too_large(file, f"is {_megabytes(status.st_size)}")
+        with path.open("rb") as stream:
+            data = stream.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise fault(file, "file_missing", "does not exist.", hint="`pegboard init` writes one.") from None
+    except (OSError, ValueError) as error:
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        raise fault(file, "file_unreadable", f"cannot be read: {reason}.") from None
+    if len(data) > LARGEST_FILE:
+        raise _too_large(file, "is more than 10 MB")
+    return _decoded(data, file)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1_000_000:.1f}".removesuffix(".0") + " MB"
+
+
+def _too_large(file: str, said: str) -> UnreadableError:
+    return fault(file, "file_too_large", f"{said}; a configuration is at most 10 MB.")
+
+
+def _decoded(data: bytes, file: str) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise fault(file, "file_binary", "is written in UTF-16.", hint="Save it as UTF-8.", at=(1, 1))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        said = f"is not text: byte 0x{data[error.start]:02x} is not UTF-8."
+        raise fault(file, "file_binary", said, hint="Save it as UTF-8.", at=(line, column)) from None
+    if "\0" in text:
+        spot = text.index("\0")
+        at = (text.count("\n", 0, spot) + 1, spot - text.rfind("\n", 0, spot))
+        raise fault(file, "file_binary", "is not text: it holds a zero byte.", at=at)
+    if not text.strip():
+        raise fault(file, "file_empty", "is empty.", hint="`pegboard init` writes a configuration to start from.")
+    return text

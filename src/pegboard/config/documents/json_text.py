@@ -1,0 +1,142 @@
+"""Read JSON, with the comments and trailing commas that clients allow, and the place of everything."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from json import JSONDecodeError, decoder
+from typing import Any, Final, cast
+
+from pegboard.config.documents.document import DEEPEST, MOST_VALUES, Document, Node, UnreadableError, fault, is_mapping
+from pegboard.core.model.tools import Place, Problem
+
+_scan = cast("Callable[[str, int, bool], tuple[str, int]]", vars(decoder)["scanstring"])
+_GAP: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<rest>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)")
+_CONSTANT: Final = re.compile(r"true|false|null")
+_CONSTANTS: Final = {"true": True, "false": False, "null": None}
+
+
+def compose(text: str, file: str) -> Document:
+    """Return what a JSON text says; raises :class:`UnreadableError` where it is not valid.
+
+    Duplicate keys do not stop the reading; the first one counts.
+    """
+    reader = _Reader(text, file)
+    root, end = reader.value(reader.gap(0), 0)
+    if (end := reader.gap(end)) != len(text):
+        raise reader.fault("expected the end of the file", end)
+    if not is_mapping(root.value):
+        said = 'expected an object, as in {"mcpServers": {…}}.'
+        raise fault(file, "not_mapping", said, at=(root.line, root.column))
+    return Document(file=file, root=root, problems=tuple(reader.problems))
+
+
+class _Reader:
+    """Build nodes from one text; positions count characters from 0."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.text, self.file = text, file
+        self.problems: list[Problem] = []
+        self._lines = [0, *(m.end() for m in re.finditer("\n", text))]
+        self._count = 0
+
+    def spot(self, at: int) -> tuple[int, int]:
+        """Return line and column of a position."""
+        line = bisect_right(self._lines, at)
+        return line, at - self._lines[line - 1] + 1
+
+    def fault(self, said: str, at: int) -> UnreadableError:
+        """Return the error that the text is not JSON from here on."""
+        return fault(self.file, "syntax", f"is not valid JSON: {said}.", at=self.spot(at))
+
+    def gap(self, at: int) -> int:
+        """Return the position of what follows white space and comments."""
+        found = _GAP.match(self.text, at)
+        return found.end() if found else at
+
+    def value(self, at: int, depth: int) -> tuple[Node, int]:
+        """Return the value that begins here and the position behind it."""
+        self._count += 1
+        if depth > DEEPEST or self._count > MOST_VALUES:
+            deep = f"is nested more than {DEEPEST} levels deep."
+            code, said = (
+                ("too_deep", deep) if depth > DEEPEST else ("too_large", f"holds more than {MOST_VALUES} values.")
+            )
+            raise fault(self.file, code, said, at=self.spot(at))
+        match self.text[at : at + 1]:
+            case "{":
+                return self._object(at, depth)
+            case "[":
+                return self._array(at, depth)
+            case '"':
+                value, end = self._string(at)
+                return Node(value, *self.spot(at)), end
+            case _:
+                return self._plain(at)
+
+    def _plain(self, at: int) -> tuple[Node, int]:
+        if found := _CONSTANT.match(self.text, at):
+            return Node(_CONSTANTS[found[0]], *self.spot(at)), found.end()
+        found = _NUMBER.match(self.text, at)
+        if found is None:
+            raise self.fault("expected a value", at)
+        try:
+            number: Any = float(found[0]) if found["rest"] else int(found[0])
+        except ValueError:
+            raise self.fault("the number is too long", at) from None
+        return Node(number, *self.spot(at)), found.end()
+
+    def _string(self, at: int) -> tuple[str, int]:
+        try:
+            read: tuple[str, int] = _scan(self.text, at + 1, True)
+        except JSONDecodeError as error:
+            said = error.msg[0].lower() + error.msg[1:]
+            raise self.fault(said.removesuffix(" starting at"), min(error.pos, len(self.text))) from None
+        return read
+
+    def _object(self, start: int, depth: int) -> tuple[Node, int]:
+        children: dict[str, Node] = {}
+        keys: dict[str, tuple[int, int]] = {}
+        at = self.gap(start + 1)
+        while self.text[at : at + 1] != "}":
+            if self.text[at : at + 1] != '"':
+                raise self.fault("expected a key in double quotes, or `}`", at)
+            spot = self.spot(at)
+            key, at = self._string(at)
+            at = self.gap(at)
+            if self.text[at : at + 1] != ":":
+                raise self.fault("expected `:` after the key", at)
+            node, at = self.value(self.gap(at + 1), depth + 1)
+            if key in keys:
+                self._duplicate(key, spot, keys[key])
+            else:
+                children[key], keys[key] = node, spot
+            at = self._next(at, "}")
+        size = 1 + sum(node.size for node in children.values())
+        value = {key: node.value for key, node in children.items()}
+        return Node(value, *self.spot(start), size, children, keys), at + 1
+
+    def _array(self, start: int, depth: int) -> tuple[Node, int]:
+        nodes: list[Node] = []
+        at = self.gap(start + 1)
+        while self.text[at : at + 1] != "]":
+            node, at = self.value(at, depth + 1)
+            nodes.append(node)
+            at = self._next(at, "]")
+        size = 1 + sum(node.size for node in nodes)
+        return Node([n.value for n in nodes], *self.spot(start), size, dict(enumerate(nodes))), at + 1
+
+    def _next(self, at: int, closing: str) -> int:
+        at = self.gap(at)
+        if self.text[at : at + 1] == ",":
+            return self.gap(at + 1)
+        if self.text[at : at + 1] != closing:
+            raise self.fault(f"expected `,` or `{closing}`", at)
+        return at
+
+    def _duplicate(self, key: str, spot: tuple[int, int], first: tuple[int, int]) -> None:
+        said = f"the key '{key}' stands twice; the first one is in line {first[0]}, column {first[1]}."
+        place = Place(file=self.file, line=spot[0], column=spot[1])
+        self.problems.append(Problem(severity="error", code="duplicate_key", message=said, place=place))

@@ -1,0 +1,150 @@
+"""Take the configuration file of any MCP client as ours: every server a plugin and a toolkit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, get_args
+
+from pegboard.config.documents.document import Document, is_list, is_mapping
+from pegboard.config.schema.sections import File, ServerSection, Transport, known_keys
+from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.core.model.tools import EMPTY, Problem
+
+_ROOTS: Final = (("mcpServers",), ("servers",), ("mcp", "servers"))
+_KNOWN_TOP: Final = frozenset({"mcpServers", "servers", "inputs", "$schema"})
+_RENAMED: Final = {"serverUrl": "url", "httpUrl": "url", "environment": "env"}
+_ONLY: Final = ("includeTools", "enabledTools")
+_WITHOUT: Final = ("excludeTools", "disabledTools")
+_IGNORED: Final = frozenset({"name", "id", "gallery", "version", "icon", "$schema", "enabled", *_ONLY, *_WITHOUT})
+_MILLISECONDS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientFile:
+    """Hold what a client's file says in our own shape.
+
+    ``unavailable`` says why a server cannot run; ``filters`` are the overrides that let only some of
+    its functions through.
+    """
+
+    document: Document
+    value: dict[str, Any]
+    problems: tuple[Problem, ...] = ()
+    unavailable: Mapping[str, str] = field(default=EMPTY)
+    filters: Mapping[str, dict[str, Any]] = field(default=EMPTY)
+
+
+def servers_root(value: Mapping[str, Any], *, json_file: bool) -> tuple[str, ...] | None:
+    """Return where the servers of a client's file stand, or None for a file of our own.
+
+    ``servers`` alone stands in both; in a JSON file it is VS Code's, unless another section of ours
+    stands beside it.
+    """
+    if any(key in value for key in known_keys(File) if key != "servers"):
+        return None
+    if "mcpServers" in value:
+        return ("mcpServers",)
+    if not json_file:
+        return None
+    for root in _ROOTS:
+        inner: Any = value
+        for part in root:
+            inner = inner.get(part) if is_mapping(inner) else None
+        if is_mapping(inner):
+            return root
+    return None
+
+
+def client_file(document: Document, value: dict[str, Any], root: tuple[str, ...]) -> ClientFile:
+    """Return a client's file in our own shape; what we do not know is warned about and left out."""
+    document = replace(document, heads={"servers": root})
+    problems = [
+        Problem(
+            severity="warning",
+            code="unknown_key",
+            message=f"the key '{key}' means nothing here and is left out.",
+            hint=did_you_mean(key, _KNOWN_TOP) if key.casefold().startswith("mcp") else "",
+            place=document.place((key,), key=True),
+        )
+        for key in value
+        if key not in _KNOWN_TOP and key != root[0]
+    ]
+    entries: Any = value
+    for part in root:
+        entries = entries[part]
+    if not is_mapping(entries):
+        return ClientFile(document=document, value={"servers": entries}, problems=tuple(problems))
+    servers: dict[str, Any] = {}
+    unavailable: dict[str, str] = {}
+    filters: dict[str, dict[str, Any]] = {}
+    for name, entry in entries.items():
+        if not is_mapping(entry):
+            servers[name] = entry
+            continue
+        servers[name] = _server(entry)
+        problems += _unknown(servers[name], name, document)
+        filters[name] = _filter(entry)
+        kind = entry.get("type", entry.get("transport"))
+        if isinstance(kind, str) and kind not in get_args(Transport):
+            servers[name].pop("type", None)
+            servers[name].pop("transport", None)
+            unavailable[name] = f"its type '{one_line(kind, limit=40)}' is not one of stdio, http and sse"
+    return ClientFile(
+        document=document,
+        value={"servers": servers},
+        problems=tuple(problems),
+        unavailable=unavailable,
+        filters={name: rule for name, rule in filters.items() if rule},
+    )
+
+
+def _server(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one server in our own shape, whichever client wrote it."""
+    server = {_RENAMED.get(key, key): value for key, value in entry.items() if key not in _IGNORED}
+    command = server.get("command")
+    if is_list(command) and command:
+        server["command"] = command[0]
+        given = server.get("args", [])
+        server["args"] = [*command[1:], *given] if is_list(given) else given
+    if entry.get("enabled") is False:
+        server["disabled"] = True
+    timeout = server.get("timeout")
+    if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout >= _MILLISECONDS:
+        server["timeout"] = timeout / 1000
+    if is_list(args := server.get("args")):
+        server["args"] = [_text(part) for part in args]
+    for key in ("env", "headers"):
+        if is_mapping(server.get(key)):
+            server[key] = {name: _text(value) for name, value in server[key].items() if value is not None}
+    return server
+
+
+def _text(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, bool | int | float) else value
+
+
+def _unknown(server: dict[str, Any], name: str, document: Document) -> list[Problem]:
+    """Return a warning for every key that we do not know, and take it out."""
+    problems: list[Problem] = []
+    known = known_keys(ServerSection)
+    for key in [key for key in server if key not in known]:
+        del server[key]
+        said = f"the key '{key}' is not known here and is left out."
+        place = document.place(("servers", name, key), key=True)
+        at = replace(place, path=place.path.removesuffix(f".{key}"))
+        problems.append(
+            Problem(severity="warning", code="unknown_key", message=said, hint=did_you_mean(key, known), place=at)
+        )
+    return problems
+
+
+def _filter(entry: Mapping[str, Any]) -> dict[str, Any]:
+    rule: dict[str, Any] = {}
+    for keys, name in ((_ONLY, "include_tools"), (_WITHOUT, "exclude_tools")):
+        for key in keys:
+            names = entry.get(key)
+            if is_list(names) and all(isinstance(n, str) for n in names) and "*" not in names:
+                rule[name] = names
+    return rule

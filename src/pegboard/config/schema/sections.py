@@ -1,0 +1,280 @@
+"""Every section of a configuration, as it is written."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+
+from pegboard.config.documents.document import is_mapping
+from pegboard.config.schema.expressions import pattern_fault
+from pegboard.config.schema.values import (
+    Count,
+    Entries,
+    Flag,
+    Free,
+    Name,
+    Names,
+    Rules,
+    Seconds,
+    Text,
+    bad,
+)
+
+Transport = Literal["stdio", "http", "sse", "streamable-http", "streamableHttp", "streamable_http", "local", "remote"]
+Switch = Annotated[Any, WithJsonSchema({"type": "boolean"})]
+
+
+def _said(description: str, **rest: Any) -> Any:
+    """Return a field that may be left out, with what editors say of it."""
+    rest = rest or {"default": None}
+    return Field(description=description, **rest)
+
+
+class Section(BaseModel):
+    """Hold one mapping of the file: known keys only; one without a value is as if left out."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, populate_by_name=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty_keys(cls, data: Any) -> Any:
+        if data is None:
+            return {}
+        if not is_mapping(data):
+            return data
+        return {key: value for key, value in data.items() if value is not None or key not in known_keys(cls)}
+
+
+def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
+    """Return the keys that may be written in a section."""
+    keys = _KEYS.get(model)
+    if keys is None:
+        keys = _KEYS[model] = tuple(field.alias or name for name, field in model.model_fields.items())
+    return keys
+
+
+_KEYS: dict[type[BaseModel], tuple[str, ...]] = {}
+
+
+class TokenSection(Section):
+    """Who may use the gateway as whom."""
+
+    token: Text = Field(description="The bearer token; write ${NAME} to take it from the environment.")
+    agents: Names = Field(description='The agents that this principal may use; "*" for all.')
+
+
+class GuardRule(Section):
+    """What an argument may be."""
+
+    allow: list[Text] | None = _said("Patterns of which one must match.")
+    deny: list[Text] = _said("Patterns of which none may match.", default_factory=list)
+
+
+class ServerSection(Section):
+    """An MCP server, in the shape that every MCP client uses."""
+
+    command: Text | None = _said("The program to start (stdio).")
+    args: list[Text] = _said("Its arguments.", default_factory=list)
+    env: dict[str, Text] = _said("Its environment.", default_factory=dict)
+    env_file: Text | None = _said(
+        "A file of lines NAME=VALUE for its environment, relative to this file.", alias="envFile", default=None
+    )
+    cwd: Text | None = _said("The folder to start it in, relative to this file.")
+    url: Text | None = _said("The address of a remote server (HTTP).")
+    headers: dict[str, Text] = _said("HTTP headers to send with every request.", default_factory=dict)
+    type: Transport | None = _said("How to talk to it; told from `command` or `url` where left out.")
+    transport: Transport | None = _said("Another name for `type`.")
+    timeout: Seconds = _said("How long one request may take: 60s, 2m, 500ms.", default=60.0)
+    disabled: Flag = _said("Leave the server out.", default=False)
+    auto_approve: Names = _said(
+        "What a client calls without asking; kept for the client.", alias="autoApprove", default_factory=list
+    )
+    always_allow: Names = _said(
+        "What a client calls without asking; kept for the client.", alias="alwaysAllow", default_factory=list
+    )
+    description: Text = _said("What the server is for.", default="")
+    category: Name | None = _said("Its category, one of the thirteen or your own.")
+    prefix: Text | None = _said('What stands before `__` in the names of its tools; "" for bare names.')
+    shared: Flag = _said("Let several principals share one process.", default=False)
+    guards: dict[str, dict[str, GuardRule]] = _said(
+        "By tool and argument: allowed and denied patterns.", default_factory=dict
+    )
+    trust: Literal["annotations"] | None = _said("Believe what the server says of its tools, as first seen.")
+    default_on: Flag = _said("Whether what is granted of it is on where no switch says so.", default=True)
+    shared_only: Flag | None = _said("Refuse it to agents that work apart for each user.")
+
+
+class Needs(Section):
+    """What a tool cannot work without."""
+
+    env: Names = _said("Environment variables.", default_factory=list)
+
+
+class PluginSection(Section):
+    """A plugin written in Python."""
+
+    python: Name = Field(description="A module, or module:object (a function, a class or a factory).")
+    description: Text = _said("What the plugin is for.", default="")
+    category: Name | None = _said("Its category, one of the thirteen or your own.")
+    prefix: Text | None = _said("What stands before `__` in the names of its tools.")
+    requires: dict[str, Names] = _said("Tools that a tool brings with it.", default_factory=dict)
+    policy: dict[str, Text] = _said("What the model is told while a tool is visible.", default_factory=dict)
+    needs: dict[str, Needs] = _said("What a tool cannot work without.", default_factory=dict)
+    guards: dict[str, dict[str, GuardRule]] = _said(
+        "By tool and argument: allowed and denied patterns.", default_factory=dict
+    )
+    default_on: Flag = _said("Whether what is granted of it is on where no switch says so.", default=True)
+    shared_only: Flag | None = _said("Refuse it to agents that work apart for each user.")
+
+
+class FocusRule(Section):
+    """When to narrow a step to some tools."""
+
+    when: Text | None = _said("A regular expression; the rule applies where the message matches it.")
+    tools: Names = _said("The tools to narrow to; all of the toolkit where left out.", default_factory=list)
+    choice: Literal["auto", "required"] = _said("Whether the model must call one of them.", default="auto")
+    python: Name | None = _said("A hook instead of a rule: module:function.")
+
+    @field_validator("when")
+    @classmethod
+    def _is_a_pattern(cls, value: str | None) -> str | None:
+        if fault := pattern_fault(value or ""):
+            raise bad(f"is not a regular expression: {fault}.")
+        return value
+
+    @field_validator("python")
+    @classmethod
+    def _is_a_hook(cls, value: str | None) -> str | None:
+        if value is not None and not all(part.isidentifier() for part in re.split(r"[.:]", value)):
+            raise bad("is not module:function.", "Name a function of a module beside this file.")
+        if value is not None and value.count(":") != 1:
+            raise bad("is not module:function.", "Name a function of a module beside this file.")
+        return value
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> FocusRule:
+        if (self.when is None) == (self.python is None):
+            raise bad("a focus rule needs either `when` or `python`.", "Write {when: pattern, tools: [name]}.")
+        return self
+
+
+class ToolkitSection(Section):
+    """Tools that are granted, loaded and switched as one."""
+
+    description: Text = _said("What the model reads of it in lists.", default="")
+    tools: Entries = _said("Its members.", default_factory=list)
+    policy: Text = _said(
+        "What the model is told while a member is visible; {tools} names the visible ones.", default=""
+    )
+    focus: Annotated[list[FocusRule], Rules] = _said(
+        "When to narrow a step to some of its tools: a rule, or a list of rules.", default_factory=list
+    )
+    label: Text = _said("How people see it.", default="")
+    icon: Text = _said("The picture that people see.", default="")
+
+
+class LoadoutSection(Section):
+    """What a kind of agent has."""
+
+    extends: Name | None = _said("The loadout that this one builds on.")
+    categories: Names = _said("Categories whose plugins are active.", default_factory=list)
+    plugins: Names = _said("Plugins that are active.", default_factory=list)
+    discoverable: Names = _said("Plugins that may be loaded by name: name, prefix* or *.", default_factory=list)
+    disabled: Names = _said("Plugins that are never there, whatever else says so.", default_factory=list)
+
+
+class SubAppSection(Section):
+    """What a session that is opened for a sub-app has besides."""
+
+    tool_names: Entries = _said("Its tools.", default_factory=list)
+
+
+class DefaultsSection(Section):
+    """What every agent has."""
+
+    tools: Entries = _said("Static tools of every agent; its own entry of the same name wins.", default_factory=list)
+
+
+class LeaseSection(Section):
+    """How long loaded tools stay out."""
+
+    kind: Literal["turn", "idle", "unload"] = _said("For one turn, while in use, or until unloaded.", default="idle")
+    turns: Count | None = _said("How many idle turns stay (kind: idle).")
+
+    @model_validator(mode="after")
+    def _turns_belong_to_idle(self) -> LeaseSection:
+        if self.turns is not None and self.kind != "idle":
+            raise bad(f"`turns` means nothing with `kind: {self.kind}`.", "Leave it out, or write `kind: idle`.")
+        return self
+
+
+class BudgetSection(Section):
+    """How much may be out at once."""
+
+    tools: Count | None = _said("How many tools.")
+    tokens: Count | None = _said("How many tokens of schemas and text.")
+    shrink: Flag = _said("Let a smaller loadout step in where it does not fit.", default=False)
+
+
+class HintsSection(Section):
+    """How much is said of tools that are not out."""
+
+    tokens: Count = _said("How many tokens.", default=1500)
+
+
+class PrivateSection(Section):
+    """For whom the agent works apart."""
+
+    per: Name = Field(description="user, or another unit of isolation.")
+
+
+class AgentSection(Section):
+    """The profile of an agent."""
+
+    display_name: Text = _said("How people see it.", default="")
+    role: Text = _said("What it is for.", default="")
+    model: Name | None = _said("One of `models`.")
+    rooms: Names = _said("Where it takes part.", default_factory=list)
+    tools: Entries = _said("Static tools: always out.", default_factory=list)
+    essential: Entries = _said("Tools that nothing takes away.", default_factory=list)
+    allowed_toolkits: Names = _said("Toolkits that it may load.", default_factory=list)
+    initial_toolkits: Names = _said(
+        "Toolkits that are out from the start and stay; all of them allowed ones.", default_factory=list
+    )
+    loadout: Name | None = _said("Its loadout.")
+    discoverable: Names = _said("Plugins that it may load by name: name, prefix* or *.", default_factory=list)
+    permissions: dict[str, Switch] = _said(
+        "Switches: names of toolkits, plugins or tools, true or false.", default_factory=dict
+    )
+    worker_scope: Literal["shared", "user", "user_agent"] = _said("Who shares one worker.", default="shared")
+    private: PrivateSection | None = _said("Work apart for each of these.")
+    dialect: Literal["pegboard", "toolkits", "invokeother", "discovery"] = _said(
+        "The family of meta-tools through which the model manages its tools.", default="pegboard"
+    )
+    activation: Literal["next_step", "next_request"] | None = _said("When a change takes effect.")
+    lease: LeaseSection | None = _said("How long loaded tools stay out.")
+    budget: BudgetSection | None = _said("How much may be out at once.")
+    hints: HintsSection | None = _said("How much is said of tools that are not out.")
+    unloaded_call: Literal["schema", "run", "reject"] = _said(
+        "What the call of a tool that is not loaded does.", default="schema"
+    )
+    turn_gap: Seconds = _said("How long without a call ends a turn in the gateway.", default=120.0)
+
+
+class File(Section):
+    """A Pegboard configuration."""
+
+    store: Text | None = _said("Where state is kept: sqlite:///path, relative to this file.")
+    tokens: dict[Name, TokenSection] = _said("Who may use the gateway as whom.", default_factory=dict)
+    servers: dict[Name, ServerSection] = _said("MCP servers.", default_factory=dict)
+    plugins: dict[Name, PluginSection] = _said("Plugins written in Python.", default_factory=dict)
+    models: dict[Name, Free] = _said("Models, as your framework reads them.", default_factory=dict)
+    defaults: DefaultsSection = _said("What every agent has.", default_factory=DefaultsSection)
+    toolkits: dict[Name, ToolkitSection] = _said("Tools that are loaded and switched as one.", default_factory=dict)
+    loadouts: dict[Name, LoadoutSection] = _said("What kinds of agents have.", default_factory=dict)
+    sub_apps: dict[Name, SubAppSection] = _said("What sessions of a sub-app have besides.", default_factory=dict)
+    agents: dict[Name, AgentSection] | None = _said("Profiles of agents.")

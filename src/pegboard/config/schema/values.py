@@ -1,0 +1,195 @@
+"""The small things a configuration is written with: names, durations, booleans, entries of lists."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Strict, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from pegboard.config.documents.document import Expanded, Word, is_list, is_mapping
+
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
+_UNITS: Final[Mapping[str | None, float]] = {None: 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_TRUE: Final = frozenset({"true", "yes", "on", "1"})
+_FALSE: Final = frozenset({"false", "no", "off", "0"})
+_LONGEST: Final = 366 * 86400
+
+
+def found(value: Any) -> str:
+    """Say what kind of value was found; text is not repeated, it may be a secret.
+
+    >>> found("x"), found(5), found(True), found([1]), found(None)
+    ('a string', 'the number 5', 'true', 'a list', 'nothing')
+    """
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return f"the number {value}" if abs(value) < 1e15 else "a number"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case dict():
+            return "a mapping"
+        case _:
+            return "something else"
+
+
+def wrong(expected: str, value: Any, hint: str = "") -> PydanticCustomError:
+    """Return the error that something else was expected."""
+    said = f"expected {expected}, found {found(value)}."
+    return PydanticCustomError("wrong_type", "{said}", {"said": said, "hint": hint})
+
+
+def bad(said: str, hint: str = "") -> PydanticCustomError:
+    """Return the error that a value of the right kind cannot be meant."""
+    return PydanticCustomError("bad_value", "{said}", {"said": said, "hint": hint})
+
+
+def plain(value: Any) -> Any:
+    """Return free data with unquoted ``yes`` and ``no`` as booleans, and all text as plain text."""
+    if isinstance(value, str):
+        return value.truth if isinstance(value, Word) else str(value)
+    if is_mapping(value):
+        return {key: plain(inner) for key, inner in value.items()}
+    if is_list(value):
+        return [plain(inner) for inner in value]
+    return value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        if "\0" in value:
+            raise bad("holds a NUL character.", "Take it out: nothing can be done with it.")
+        return str(value)
+    hint = f'Write "{str(value).lower() if isinstance(value, bool) else value}" in quotes.'
+    raise wrong("a string", value, hint if isinstance(value, bool | int | float) else "")
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise wrong("a name", value, f'Write "{value}" in quotes.' if isinstance(value, int | float) else "")
+    if not value or value != value.strip():
+        raise bad("a name is empty." if not value.strip() else "a name begins or ends with a space.")
+    if not value.isprintable():
+        raise bad("a name holds a control character.")
+    return str(value)
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, Word):
+        return value.truth
+    if isinstance(value, Expanded) and value.lower() in _TRUE | _FALSE:
+        return value.lower() in _TRUE
+    raise wrong("true or false", value, "Write it without quotes." if isinstance(value, str) else "")
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, Expanded) and value.isascii() and value.isdigit() and len(value) < 16:
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        hint = "Write it without quotes." if isinstance(value, str) and value.isdigit() else ""
+        raise wrong("a whole number", value, hint)
+    if value < 0 or value > 10**15:
+        raise bad("expected a whole number that is not negative." if value < 0 else "the number is too large.")
+    return value
+
+
+def _seconds(value: Any) -> float:
+    hint = "Write it as 60s, 2m or 500ms, or as a number of seconds."
+    if isinstance(value, str) and not isinstance(value, Word):
+        read = _DURATION.fullmatch(value.strip())
+        if read is None or (read[2] is None and not isinstance(value, Expanded)):
+            raise PydanticCustomError("bad_duration", "{said}", {"said": "this is not a duration.", "hint": hint})
+        value = float(read[1]) * _UNITS[read[2]]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong("a duration", value, hint)
+    if not math.isfinite(value) or not 0 < value <= _LONGEST:
+        said = "expected a duration of more than nothing and at most a year."
+        raise PydanticCustomError("bad_duration", "{said}", {"said": said, "hint": hint})
+    return float(value)
+
+
+def _free(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not is_mapping(value):
+        raise wrong("a mapping", value)
+    return plain(value)
+
+
+class Entry(tuple[str, dict[str, Any]]):
+    """Hold an entry of a list of tools: a name, and the overrides that stand with it (T1)."""
+
+    __slots__ = ()
+
+
+_FILTERS: Final = ("include_tools", "exclude_tools")
+
+
+def _entry(value: Any) -> Entry:
+    if isinstance(value, str):
+        return Entry((_name(value), {}))
+    hint = "Write a name, or one name with its settings: {name: {key: value}}."
+    if not is_mapping(value):
+        raise wrong("a tool", value, hint)
+    if len(value) != 1:
+        said = f"expected one name with its settings, found {len(value)} keys."
+        hint = "Write each tool as an entry of its own; indent its settings below its name." if value else hint
+        raise bad(said, hint)
+    ((name, settings),) = value.items()
+    if settings is not None and not is_mapping(settings):
+        raise wrong(f"settings of '{name}' as a mapping", settings, f"Write {{{name}: {{key: value}}}}.")
+    return Entry((_name(name), _settings(settings or {})))
+
+
+def _settings(settings: dict[str, Any]) -> dict[str, Any]:
+    for key in _FILTERS:
+        names = settings.get(key)
+        if names is not None and (not is_list(names) or not all(isinstance(n, str) for n in names)):
+            raise wrong(f"a list of function names in '{key}'", names, "Write [name].")
+    rest = {key: value for key, value in settings.items() if not (key in _FILTERS and value is None)}
+    kept = {key: [str(n) for n in rest.pop(key)] for key in _FILTERS if key in rest}
+    return {**plain(rest), **kept}
+
+
+def _rules(value: Any) -> Any:
+    if isinstance(value, str):
+        return [{"python": value}]
+    return [value] if isinstance(value, dict) else value
+
+
+_SETTINGS: Final = {"type": ["object", "null"], "additionalProperties": True}
+_ENTRY: Final = {
+    "description": "A plugin or tool by name, or one name with its settings.",
+    "anyOf": [
+        {"type": "string", "minLength": 1},
+        {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _SETTINGS},
+    ],
+}
+_DURATION_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0},
+        {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|h|d)|\$\{.*\})$"},
+    ]
+}
+
+Text = Annotated[str, BeforeValidator(_text)]
+Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "minLength": 1})]
+Flag = Annotated[bool, BeforeValidator(_flag)]
+Count = Annotated[int, BeforeValidator(_count), Strict(), WithJsonSchema({"type": "integer", "minimum": 0})]
+Seconds = Annotated[float, BeforeValidator(_seconds), WithJsonSchema(_DURATION_SCHEMA)]
+Free = Annotated[dict[str, Any], BeforeValidator(_free)]
+ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]
+Names = list[Name]
+Entries = list[ToolEntry]
+Rules = BeforeValidator(_rules)

@@ -1,0 +1,123 @@
+"""Booleans over toolkits, plugins and tools: what is switched on and off (P2, seed 004)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from pegboard.core.model.agents import Agent, World
+from pegboard.core.model.catalog import Ref, split_kind
+from pegboard.core.model.selectors import find
+from pegboard.core.model.tools import Place, Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """Hold one boolean in force: as it is written, what it means, and where it was set."""
+
+    name: str
+    subject: Ref
+    on: bool
+    at_run_time: bool = False
+    place: Place | None = None
+
+
+class Switches:
+    """Hold every boolean that is in force for an agent in a world.
+
+    One set at run time replaces the file's for the same subject. Where one layer names a subject
+    twice, or where a bare name that is off means several tools, off wins: deny beats grant (P1).
+    """
+
+    def __init__(self, world: World, agent: Agent, stored: Mapping[str, bool]) -> None:
+        self._world = world
+        self._names = {**agent.switches, **stored}
+        file = {name: on for name, on in agent.switches.items() if name not in stored}
+        found: dict[Ref, Switch] = {}
+        for layer, at_run_time in ((file, False), (stored, True)):
+            own: dict[Ref, Switch] = {}
+            for name, on in layer.items():
+                place = None if at_run_time else agent.switch_places.get(name)
+                for ref in _meant(world, name, on=on):
+                    if ref not in own or not on:
+                        own[ref] = Switch(name=name, subject=ref, on=on, at_run_time=at_run_time, place=place)
+            found.update(own)
+        self._by_ref = found
+        self.toolkits = {ref.name: switch for ref, switch in found.items() if ref.kind == "toolkit"}
+        self.plugins = {ref.name: switch for ref, switch in found.items() if ref.kind == "plugin"}
+        self.tools = {ref.name: switch for ref, switch in found.items() if ref.kind == "tool"}
+
+    @cached_property
+    def effective(self) -> Mapping[str, bool]:
+        """Return the switches in force by their written names; one that means nothing known is kept."""
+        standing = {(switch.name, switch.on) for switch in self._by_ref.values()}
+        return {
+            name: on
+            for name, on in self._names.items()
+            if (name, on) in standing or not _meant(self._world, name, on=on)
+        }
+
+    @property
+    def unresolved(self) -> bool:
+        """Return whether a name that is switched on means nothing that is known yet."""
+        return any(on and not _meant(self._world, name, on=on) for name, on in self._names.items())
+
+    def own(self, tool: Tool) -> Switch | None:
+        """Return the tool's own switch, or that of its plugin."""
+        return self.tools.get(tool.id) or self.plugins.get(tool.plugin)
+
+    def bundles(self, tool: Tool) -> tuple[Switch, ...]:
+        """Return the switched toolkits that contain the tool.
+
+        A tool without a name stands for what a plugin may have that was not asked yet.
+        """
+        return self.members.get(tool.id, ())
+
+    @cached_property
+    def members(self) -> Mapping[str, tuple[Switch, ...]]:
+        """Return by tool id the switched toolkits that contain it."""
+        found: dict[str, list[Switch]] = {}
+        for name, switch in self.toolkits.items():
+            held: dict[str, None] = {}
+            for entry in self._world.toolkits[name].entries(self._world.catalog):
+                held.update(dict.fromkeys(entry.ids))
+                if entry.whole and (switch.on or not entry.member.filtered):
+                    held[f"{entry.plugin}/"] = None
+            for tool_id in held:
+                found.setdefault(tool_id, []).append(switch)
+        return {tool_id: tuple(switches) for tool_id, switches in found.items()}
+
+    @property
+    def toolkits_on(self) -> tuple[str, ...]:
+        """Return the toolkits that are switched on."""
+        return tuple(name for name, switch in self.toolkits.items() if switch.on)
+
+    def named_on(self) -> Iterator[Tool]:
+        """Yield every tool that a switch which is on names: by toolkit, by plugin, by itself."""
+        catalog = self._world.catalog
+        for name in self.toolkits_on:
+            for entry in self._world.toolkits[name].entries(catalog):
+                yield from entry.tools
+        for plugin, switch in self.plugins.items():
+            yield from catalog.plugins[plugin].tools if switch.on else ()
+        for tool_id, switch in self.tools.items():
+            tool = catalog.by_id(tool_id) if switch.on else None
+            if tool is not None:
+                yield tool
+
+
+def _meant(world: World, name: str, *, on: bool) -> tuple[Ref, ...]:
+    """Return what a switch names: toolkit, then plugin, then tool.
+
+    A bare name that several tools have switches nothing on; it switches all of them off.
+    """
+    kind, bare = split_kind(name)
+    if kind in (None, "toolkit") and bare in world.toolkits:
+        return (Ref("toolkit", bare),)
+    ref = find(name, world.catalog)
+    if ref is not None:
+        return (ref,) if ref.kind in ("plugin", "tool") else ()
+    if kind in (None, "tool") and not on:
+        return tuple(Ref("tool", tool.id) for tool in world.catalog.named(bare))
+    return ()

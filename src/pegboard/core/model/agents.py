@@ -1,0 +1,87 @@
+"""Agents as they are configured, and the world that they work in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pegboard.core.model.catalog import Catalog
+from pegboard.core.model.leases import Until
+from pegboard.core.model.loadouts import Loadout
+from pegboard.core.model.selectors import Member
+from pegboard.core.model.toolkits import ISOLATING_SCOPES, Toolkit
+from pegboard.core.model.tools import EMPTY, Place
+
+WorkerScope = Literal["shared", "user", "user_agent"]
+Activation = Literal["next_step", "next_request"]
+UnloadedCall = Literal["schema", "run", "reject"]
+DialectName = Literal["pegboard", "toolkits", "invokeother", "discovery"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Bound a surface: number of tools, tokens; None is unbounded (S9)."""
+
+    tools: int | None = None
+    tokens: int | None = None
+    shrink: bool = False
+
+    def __bool__(self) -> bool:
+        """Return whether there is a bound."""
+        return self.tools is not None or self.tokens is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """Hold the profile of an agent; names are as written, looked up against the catalog later.
+
+    ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
+    ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens.
+    """
+
+    name: str
+    static: tuple[Member, ...] = ()
+    essential: tuple[Member, ...] = ()
+    allowed_toolkits: tuple[str, ...] = ()
+    initial_toolkits: tuple[str, ...] = ()
+    loadout: str | None = None
+    discoverable: tuple[str, ...] = ()
+    switches: Mapping[str, bool] = field(default=EMPTY)
+    switch_places: Mapping[str, Place] = field(default=EMPTY)
+    worker_scope: WorkerScope = "shared"
+    private_per: str | None = None
+    dialect: DialectName = "pegboard"
+    activation: Activation | None = None
+    lease: Until | None = None
+    budget: Budget = Budget()
+    hint_tokens: int = 1500
+    unloaded_call: UnloadedCall = "schema"
+    turn_gap: float = 120.0
+    display_name: str = ""
+    role: str = ""
+    model: str = ""
+    rooms: tuple[str, ...] = ()
+    place: Place | None = None
+
+    @property
+    def isolating(self) -> bool:
+        """Return whether the agent works apart for each user, so that shared-only plugins are out."""
+        return self.worker_scope in ISOLATING_SCOPES or self.private_per is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Hold one consistent picture of everything configured and known; replaced whole, never edited."""
+
+    catalog: Catalog = field(default_factory=Catalog)
+    toolkits: Mapping[str, Toolkit] = field(default=EMPTY)
+    loadouts: Mapping[str, Loadout] = field(default=EMPTY)
+    agents: Mapping[str, Agent] = field(default=EMPTY)
+    sub_apps: Mapping[str, tuple[Member, ...]] = field(default=EMPTY)
+
+    def default_agent(self) -> str | None:
+        """Return the agent that is meant where none is named: ``default``, else the only one."""
+        if "default" in self.agents:
+            return "default"
+        return next(iter(self.agents)) if len(self.agents) == 1 else None

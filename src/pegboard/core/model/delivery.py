@@ -1,0 +1,72 @@
+"""When and how a change reaches the model (D1, D2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pegboard.core.model.agents import Activation
+
+Delivery = Literal["native", "result", "array"]
+TakesEffect = Literal["next_step", "next_request", "native"]
+
+READ = 0.1
+WRITE = 1.25
+"""What a cached token costs to read and to write, where a plain one costs 1 (FIELD, mcp.md §4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cache:
+    """Describe a host's prompt cache: tokens cached behind the tool list, prices per token."""
+
+    tokens: int = 0
+    read: float = READ
+    write: float = WRITE
+
+    def break_cost(self) -> float:
+        """Return what a change of the tool list costs at once, in plain tokens (D3)."""
+        return self.tokens * (self.write - self.read)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """Say what a host can do with a change of tools; the first of ``delivery`` is preferred (D1)."""
+
+    delivery: tuple[Delivery, ...] = ("array",)
+    cache: Cache | None = None
+    calls_through: bool = False
+
+    @property
+    def warm(self) -> bool:
+        """Return whether a change of the tool list would break a cached prefix."""
+        return self.cache is not None and self.cache.tokens > 0
+
+
+LIBRARY = Host()
+GATEWAY = Host(delivery=("result",), calls_through=True)
+GATEWAY_HANDSHAKE = Host(delivery=("array", "result"), calls_through=True)
+
+
+def choose(host: Host, schema_tokens: int = 0) -> Delivery:
+    """Return how a load reaches the model: the cheapest way that the host has (D1).
+
+    Native keeps the prefix and reveals the schema once. Array rewrites what is cached behind the
+    list, so it is taken only where nothing is, or where the host has nothing else.
+    """
+    prices: dict[Delivery, float] = {
+        "native": float(schema_tokens),
+        "array": schema_tokens + (host.cache.break_cost() if host.cache is not None else 0.0),
+        "result": schema_tokens + 1.0,
+    }
+    return min(host.delivery, key=lambda way: prices[way])
+
+
+def takes_effect(
+    delivery: Delivery, *, activation: Activation | None, dialect: Activation | None = None
+) -> TakesEffect:
+    """Return when a change can be used; never in the same parallel batch (D2)."""
+    if activation is not None:
+        return activation
+    if dialect is not None:
+        return dialect
+    return "native" if delivery == "native" else "next_step"

@@ -1,0 +1,98 @@
+"""Until when a tool is out, and because of what (S5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import total_ordering
+from typing import Final, Literal, get_args
+
+from pegboard.core.model.catalog import Ref
+
+UntilKind = Literal["turn", "idle", "unload", "always"]
+KINDS: Final[tuple[UntilKind, ...]] = get_args(UntilKind)
+_RANK: Final = {kind: rank for rank, kind in enumerate(KINDS)}
+IDLE_TURNS: Final = 5
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Say how long a lease stands; a larger value is a stronger one.
+
+    >>> Until("turn") < Until("idle", 5) < Until("idle", 6) < Until("unload") < Until("always")
+    True
+    >>> str(Until("idle", 5))
+    'idle(5)'
+    """
+
+    kind: UntilKind
+    turns: int = 0
+
+    def __lt__(self, other: Until) -> bool:
+        return (_RANK[self.kind], self.turns) < (_RANK[other.kind], other.turns)
+
+    def __str__(self) -> str:
+        return f"idle({self.turns})" if self.kind == "idle" else self.kind
+
+
+TURN: Final = Until("turn")
+UNLOAD: Final = Until("unload")
+ALWAYS: Final = Until("always")
+
+
+class Because(StrEnum):
+    """Say why a tool is out."""
+
+    ESSENTIAL = "essential"
+    STATIC = "static"
+    META = "meta"
+    INITIAL = "initial"
+    SWITCH = "switch"
+    LOADOUT = "loadout"
+    LOADED = "loaded"
+    FALLBACK = "fallback"
+    REQUIRED = "required"
+
+
+STICKY: Final = frozenset(
+    {Because.ESSENTIAL, Because.STATIC, Because.META, Because.INITIAL, Because.SWITCH, Because.LOADOUT}
+)
+"""Reasons that no unload can take away (S10)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """Hold that a subject was taken out: what, until when, why, in which turn.
+
+    ``minus`` holds ids of tools that were hung back one by one out of a toolkit or plugin.
+    """
+
+    subject: Ref
+    until: Until
+    because: Because = Because.LOADED
+    loaded_turn: int = 1
+    used_turn: int = 1
+    minus: frozenset[str] = frozenset()
+
+    def upgraded(self, other: Lease) -> Lease:
+        """Return this lease strengthened by a later one of the same subject, never weakened.
+
+        What was hung back out of it stays so: a later lease puts it behind everything else (F1).
+        """
+        return replace(
+            self,
+            until=max(self.until, other.until),
+            because=self.because if self.until >= other.until else other.because,
+            used_turn=max(self.used_turn, other.used_turn),
+        )
+
+    def lapses(self, turn: int) -> bool:
+        """Return whether the lease goes at the end of this turn (S7)."""
+        match self.until.kind:
+            case "turn":
+                return True
+            case "idle":
+                return turn - self.used_turn > self.until.turns
+            case "unload" | "always":
+                return False

@@ -1,0 +1,98 @@
+"""Keep secrets out of everything that is written (X5)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+from urllib.parse import quote
+
+from pegboard.core.model.tools import JsonObject
+
+MASK = "***"
+_SHORTEST = 4
+_SECRET_KEY = re.compile(
+    r"(?i)(?:^|[_-]|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
+    r"(password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|credential"
+    r"|authorization|dsn)s?$"
+)
+_COUNT_KEY = re.compile(r"(?i)tokens$")
+_USERINFO = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
+
+
+class Masker:
+    """Replace secret values, and the userinfo of URLs, in text.
+
+    Values shorter than four characters are masked only where they stand alone under their own key:
+    in running text they would hide half of it.
+    """
+
+    __slots__ = ("_pattern", "values")
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self.values: frozenset[str] = frozenset(v for v in values if v)
+        forms = {form for v in self.values if len(v) >= _SHORTEST for form in _forms(v)}
+        ordered = sorted(forms, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+
+    def text(self, text: str) -> str:
+        """Return the text without secrets.
+
+        >>> Masker(["hunter22"]).text("login with hunter22 at postgres://ada:pw@db/x")
+        'login with *** at postgres://***@db/x'
+        """
+        text = self.known(text)
+        return _USERINFO.sub(MASK, text) if "://" in text else text
+
+    def known(self, value: Any) -> Any:
+        """Return text, or the texts in a JSON value, without the values that are known to be secret."""
+        if self._pattern is None:
+            return value
+        match value:
+            case str():
+                return self._pattern.sub(MASK, value)
+            case dict():
+                return {k: self.known(v) for k, v in cast("dict[Any, Any]", value).items()}
+            case list() | tuple():
+                return [self.known(item) for item in cast("Sequence[Any]", value)]
+            case _:
+                return value
+
+    def value(self, value: Any, *, secret_keys: frozenset[str] = frozenset()) -> Any:
+        """Return a JSON value without secrets, wherever they stand in it."""
+        match value:
+            case str():
+                return MASK if value in self.values else self.text(value)
+            case dict():
+                inner = cast("dict[Any, Any]", value)
+                return {k: self._item(k, v, secret_keys) for k, v in inner.items()}
+            case list() | tuple():
+                items = cast("Sequence[Any]", value)
+                return [self.value(item, secret_keys=secret_keys) for item in items]
+            case int() | float() if not isinstance(value, bool) and str(value) in self.values:
+                return MASK
+            case _:
+                return value
+
+    def _item(self, key: Any, value: Any, secret_keys: frozenset[str]) -> Any:
+        secret = key in secret_keys or (_SECRET_KEY.search(str(key)) is not None and not _counts(key, value))
+        return MASK if secret else self.value(value, secret_keys=secret_keys)
+
+
+def _counts(key: Any, value: Any) -> bool:
+    """Return whether a value is a number of tokens (``max_tokens``)."""
+    return isinstance(value, int | float) and _COUNT_KEY.search(str(key)) is not None
+
+
+def _forms(value: str) -> Iterator[str]:
+    """Yield the ways in which a secret is written in text: as it is, in a URL, in JSON."""
+    yield value
+    yield quote(value, safe="")
+    yield json.dumps(value)[1:-1]
+    yield json.dumps(value, ensure_ascii=False)[1:-1]
+
+
+def masked(overrides: JsonObject, masker: Masker, secret_keys: frozenset[str]) -> JsonObject:
+    """Return overrides that may be shown."""
+    return masker.value(dict(overrides), secret_keys=secret_keys)

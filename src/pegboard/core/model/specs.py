@@ -1,0 +1,79 @@
+"""Where plugins come from, as the configuration says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pegboard.core.model.tools import EMPTY, JsonObject, Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSpec:
+    """Describe an MCP server: a command to start (stdio) or a ``url`` (HTTP).
+
+    ``timeout`` is in seconds, for one request. ``unavailable`` says why it cannot be started
+    (a missing environment variable), or is empty. ``shared`` lets principals share one process.
+    """
+
+    name: str
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default=EMPTY)
+    cwd: str | None = None
+    url: str | None = None
+    headers: Mapping[str, str] = field(default=EMPTY)
+    transport: Literal["stdio", "http", "sse"] = "stdio"
+    timeout: float = 60.0
+    prefix: str | None = None
+    category: str | None = None
+    description: str = ""
+    shared: bool = False
+    guards: JsonObject = field(default=EMPTY)
+    trust_annotations: bool = False
+    default_on: bool = True
+    shared_only: bool = False
+    unavailable: str = ""
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonSpec:
+    """Describe a plugin written in Python: a module, or ``module:object``.
+
+    ``requires``, ``policy`` and ``needs`` speak of its tools by their own names.
+    """
+
+    name: str
+    target: str
+    category: str | None = None
+    description: str = ""
+    prefix: str | None = None
+    requires: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
+    policy: Mapping[str, str] = field(default=EMPTY)
+    needs: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
+    guards: JsonObject = field(default=EMPTY)
+    default_on: bool = True
+    shared_only: bool = False
+    folder: str | None = None
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredSpec:
+    """Describe a plugin that is known by name: built in, an Agno toolkit, or an installed package's.
+
+    ``loader`` tells the source how to bring it in (``agno:agno.tools.file:FileTools``,
+    ``entry_point:name`` …); ``install`` is the exact line that provides it where it is missing.
+    """
+
+    name: str
+    loader: str
+    category: str | None = None
+    description: str = ""
+    install: str = ""
+    shared_only: bool = False
+
+
+PluginSpec = ServerSpec | PythonSpec | RegisteredSpec

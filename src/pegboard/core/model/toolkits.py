@@ -1,0 +1,35 @@
+"""Named, granted and switched as one: toolkits (seeds 000, 001, 004)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pegboard.core.model.catalog import Catalog
+from pegboard.core.model.selectors import Entry, Member, entries
+from pegboard.core.model.tools import JsonObject, Place
+
+RESERVED = frozenset({"delegate", "dynamic_tools", "self_config"})
+"""Names that may not stand in a toolkit (T3, seed 001)."""
+
+SHARED_ONLY = frozenset({"spotify", "homeassistant"})
+"""Plugins that work only where they are shared (P5, seed 001)."""
+
+ISOLATING_SCOPES = frozenset({"user", "user_agent"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolkit:
+    """Hold a selector with a name, and what is said and shown of it (T1, T6)."""
+
+    name: str
+    description: str = ""
+    members: tuple[Member, ...] = ()
+    policy: str = ""
+    focus: tuple[JsonObject, ...] = ()
+    label: str = ""
+    icon: str = ""
+    place: Place | None = None
+
+    def entries(self, catalog: Catalog) -> tuple[Entry, ...]:
+        """Return what the members stand for, in their order."""
+        return tuple(entries(self.members, catalog))

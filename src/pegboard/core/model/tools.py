@@ -1,0 +1,234 @@
+"""Tools, plugins and the small values that everything else is made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, NoReturn
+
+JsonObject = Mapping[str, Any]
+
+
+class Frozen(dict[str, Any]):
+    """Hold a mapping that is never edited: hashable by identity, still plain JSON."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("this mapping is a value; make a new one")
+
+    __setitem__ = __delitem__ = update = setdefault = pop = popitem = clear = __ior__ = _refuse  # type: ignore[assignment]
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)
+
+
+EMPTY: Final[JsonObject] = Frozen()
+ANY_OBJECT: Final[JsonObject] = Frozen({"type": "object", "properties": {}})
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Point at a value in a file; ``line`` and ``column`` count from 1, ``path`` is dotted."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+    path: str = ""
+
+    def __str__(self) -> str:
+        spot = "".join(f":{n}" for n in (self.line, self.column) if n is not None)
+        return f"{self.file}{spot}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Say one thing that is wrong with a configuration: where, what, and what would be right."""
+
+    severity: Severity
+    code: str
+    message: str
+    hint: str = ""
+    place: Place | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        path = f"{self.place.path}: " if self.place and self.place.path else ""
+        hint = f" {self.hint}" if self.hint else ""
+        return f"{where}{path}{self.message}{hint}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """Hold what a model calls.
+
+    ``wire`` is the one name under which every model, client and log knows the tool (G10).
+    ``annotations`` and ``extra`` keep what the source said in MCP's own keys; ``extra`` holds the
+    rest of the wire object (title, icons, _meta …) so that it passes through unchanged (G7).
+    ``requires`` are ids of tools that come and go with this one (T8); ``needs`` are environment
+    variables without which it is unavailable, and ``unavailable`` says so where one is missing.
+    """
+
+    plugin: str
+    name: str
+    wire: str = ""
+    description: str = ""
+    input_schema: JsonObject = field(default=ANY_OBJECT)
+    output_schema: JsonObject | None = None
+    annotations: JsonObject = field(default=EMPTY)
+    extra: JsonObject = field(default=EMPTY)
+    requires: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    unavailable: str = ""
+    default_on: bool = True
+    policy: str = ""
+
+    @property
+    def id(self) -> str:
+        """Return ``plugin/tool``."""
+        return f"{self.plugin}/{self.name}"
+
+    @property
+    def read_only(self) -> bool:
+        """Return whether the source says that the tool changes nothing."""
+        return self.annotations.get("readOnlyHint") is True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """Hold what is known of one plugin under one set of overrides.
+
+    ``tools`` is None until the plugin has been asked for the first time. ``unavailable`` says why
+    it cannot run and what to do (P6), or is empty.
+    """
+
+    tools: tuple[str, ...] | None = None
+    unavailable: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Return whether the tools of this variant have been seen."""
+        return self.tools is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """Hold what a source says of a plugin under one set of overrides: tools and parameters.
+
+    ``parameters`` maps the names of the overrides that the plugin takes to JSON types
+    (``string``, ``integer`` …), for T5; ``secrets`` names those that must never be shown (X5).
+    ``offers`` is what a server has besides tools (resources, prompts, completions); None is not known.
+    """
+
+    tools: tuple[Tool, ...] = ()
+    parameters: Mapping[str, str] = field(default=EMPTY)
+    secrets: frozenset[str] = frozenset()
+    description: str = ""
+    instructions: str = ""
+    offers: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """Hold a named group of tools from one place.
+
+    ``prefix`` is what stands before the wire names: None for the default of the source (servers:
+    ``{plugin}__``; others: nothing). ``variants`` maps :func:`variant_key` of the overrides that
+    were asked for to what came back; ``tools`` is their union, first seen first. ``offers`` is that of
+    the newest manifest.
+    """
+
+    name: str
+    kind: str = "python"
+    description: str = ""
+    category: str | None = None
+    prefix: str | None = None
+    tools: tuple[Tool, ...] = ()
+    variants: Mapping[str, Variant] = field(default=EMPTY)
+    parameters: Mapping[str, str] = field(default=EMPTY)
+    secrets: frozenset[str] = frozenset()
+    shared_only: bool = False
+    default_on: bool = True
+    takes_overrides: bool = True
+    trusted: bool = False
+    offers: frozenset[str] | None = None
+    place: Place | None = None
+
+    def variant(self, key: str) -> Variant:
+        """Return what is known of the plugin under these overrides."""
+        return self.variants.get(key, UNSEEN)
+
+    def with_manifest(self, key: str, manifest: Manifest) -> Plugin:
+        """Return the plugin with what its source says of it under these overrides."""
+        names = tuple(tool.name for tool in manifest.tools)
+        fresh = {tool.name: tool for tool in manifest.tools}
+        others = {name for k, v in self.variants.items() if k != key for name in (v.tools or ())}
+        kept = tuple(
+            fresh.pop(tool.name, tool) if tool.name in fresh else tool
+            for tool in self.tools
+            if tool.name in fresh or tool.name in others
+        )
+        variant = Variant(tools=names)
+        return replace(
+            self,
+            tools=kept + tuple(fresh.values()),
+            variants=Frozen({**self.variants, key: variant}),
+            parameters=manifest.parameters or self.parameters,
+            secrets=self.secrets | manifest.secrets,
+            description=self.description or manifest.description,
+            offers=manifest.offers,
+        )
+
+    def with_fault(self, key: str, reason: str) -> Plugin:
+        """Return the plugin as unavailable under these overrides; known tools stay known."""
+        variant = replace(self.variant(key), unavailable=reason)
+        return replace(self, variants=Frozen({**self.variants, key: variant}))
+
+    def without_fault(self, key: str) -> Plugin:
+        """Return the plugin as available again under these overrides."""
+        return self.with_fault(key, "")
+
+
+UNSEEN: Final = Variant()
+
+
+def variant_key(overrides: JsonObject) -> str:
+    """Return the stable text under which a plugin with these overrides is known.
+
+    >>> variant_key({})
+    ''
+    >>> variant_key({"b": 1, "a": "x"})
+    '{"a": "x", "b": 1}'
+    """
+    return json.dumps(overrides, sort_keys=True, default=str) if overrides else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallResult:
+    """Hold what a tool returned, in MCP's shapes.
+
+    ``content`` is a sequence of content blocks (``{"type": "text", "text": …}`` …), ``structured``
+    any JSON value or None; ``meta`` is the result's ``_meta``.
+    """
+
+    content: tuple[JsonObject, ...] = ()
+    structured: Any = None
+    is_error: bool = False
+    meta: JsonObject = field(default=EMPTY)
+
+
+def text_result(text: str, *, is_error: bool = False) -> CallResult:
+    """Return a result that is one block of text."""
+    return CallResult(content=({"type": "text", "text": text},), is_error=is_error)
+
+
+def serialised(tool: Tool) -> str:
+    """Return name, description and input schema as the compact JSON whose tokens are counted."""
+    return json.dumps(
+        {"name": tool.wire, "description": tool.description, "inputSchema": tool.input_schema},
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )

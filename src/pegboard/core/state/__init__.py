@@ -1,0 +1,1 @@
+"""Is it loaded? A session's state, commands and the transitions between states. Knows `model` and `access`."""

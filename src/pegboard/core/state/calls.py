@@ -1,0 +1,130 @@
+"""What a call by a model comes to, before anything runs (X1, P3, P9)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pegboard.core.access.permissions import Access, Reason
+from pegboard.core.model.agents import UnloadedCall
+from pegboard.core.model.tools import CallResult, JsonObject, Tool
+from pegboard.core.state.active_tools import outs_of, unavailable
+from pegboard.core.state.narrowing import left_out, why_left_out
+from pegboard.core.state.sessions import State, heal
+from pegboard.core.state.surfaces import Out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Run a tool that is out."""
+
+    out: Out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadFirst:
+    """Load the tool alone; then answer with its schema, or run it."""
+
+    tool: Tool
+    then: UnloadedCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refuse:
+    """Answer that there is no such tool, or that it cannot run now; ``reason`` is for the audit."""
+
+    status: str
+    message: str
+    reason: Reason
+    tool: Tool | None = None
+
+
+Plan = Run | LoadFirst | Refuse
+
+
+def plan_call(access: Access, state: State, name: str) -> Plan:
+    """Return what a call of this name comes to; permission is asked now, not when it was listed (P3)."""
+    tool = find_called(access, name)
+    if tool is None:
+        return _unknown(access, name)
+    outs = outs_of(access, heal(access, state))
+    out = outs.get(tool.id)
+    if out is None:
+        return _not_loaded(access, state, tool)
+    fault = unavailable(access, out)
+    if fault:
+        message = f"'{tool.wire}' is not available now: {fault}"
+        reason = Reason(code="unavailable", text=fault)
+        return Refuse(status="tool_unavailable", message=message, reason=reason, tool=tool)
+    return Run(out=out)
+
+
+def find_called(access: Access, name: str) -> Tool | None:
+    """Return the permitted tool of this wire name or id; else of this own name, or the only one that differs in case.
+
+    A wire name or id means its one tool, permitted or not: a call never begins to mean another tool
+    because of a switch. Tools of which only the own name fits are passed over where they are denied (P9).
+    """
+    catalog = access.world.catalog
+    exact = catalog.by_wire(name) or catalog.by_id(name)
+    if exact is not None:
+        return exact if access.permits(exact) else None
+    same = [tool for tool in catalog.named(name) if access.permits(tool)]
+    if same:
+        return same[0] if len(same) == 1 else None
+    near = {
+        found.id: found
+        for alias in catalog.find_folded(name)
+        if (found := catalog.find_tool(alias)) is not None and access.permits(found)
+    }
+    return next(iter(near.values())) if len(near) == 1 else None
+
+
+def _unknown(access: Access, name: str) -> Refuse:
+    tool = access.world.catalog.find_tool(name)
+    if tool is None:
+        reason = Reason(code="unknown", text="There is no tool of this name.")
+    else:
+        reason = access.decide(tool).reasons[0]
+    shown = name if len(name) <= 100 else f"{name[:100]}…"
+    return Refuse(status="not_found", message=f"Tool '{shown}' was not found.", reason=reason)
+
+
+def _not_loaded(access: Access, state: State, tool: Tool) -> Plan:
+    why = why_left_out(access, state, tool) if left_out(access, state, tool) else None
+    if why is not None:
+        message = f"'{tool.wire}' cannot be called. {why.text}"
+        return Refuse(status="not_loaded", message=message, reason=why, tool=tool)
+    then = access.agent.unloaded_call
+    if then == "reject":
+        message = f"'{tool.wire}' is not loaded. Load it first."
+        reason = Reason(code="not_loaded", text="It is not loaded, and calls do not load.")
+        return Refuse(status="not_loaded", message=message, reason=reason, tool=tool)
+    return LoadFirst(tool=tool, then=then)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallAnswer:
+    """Hold what a call came to.
+
+    ``status``: ok, error (the tool's own), not_found, not_loaded (loaded now; its schema is in the
+    result), invalid_arguments, tool_unavailable, timeout, conflict, over_budget, refused, stopped.
+    """
+
+    status: str
+    result: CallResult
+    message: str = ""
+    tool: Tool | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Return whether the model is to take it as a failure."""
+        return self.result.is_error
+
+
+def answer(status: str, message: str, *, tool: Tool | None = None, data: JsonObject | None = None) -> CallAnswer:
+    """Return the answer to a call that did not run: a message, and a block of JSON where there is more."""
+    blocks = [message] if data is None else [message, json.dumps(data, ensure_ascii=False)]
+    content = tuple({"type": "text", "text": block} for block in blocks)
+    result = CallResult(content=content, is_error=True)
+    return CallAnswer(status=status, result=result, message=message, tool=tool)

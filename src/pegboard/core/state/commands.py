@@ -1,0 +1,145 @@
+"""What a session may be told to do, and what it answers (S10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pegboard.core.access.lookup import suggestion
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.delivery import TakesEffect
+from pegboard.core.model.leases import UNLOAD, Until
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.tools import EMPTY, JsonObject, Tool
+
+Status = Literal[
+    "loaded",
+    "already_loaded",
+    "unloaded",
+    "not_loaded",
+    "sticky",
+    "not_found",
+    "conflict",
+    "over_budget",
+    "scope_incompatible",
+    "tool_unavailable",
+    "error",
+]
+FINE: frozenset[str] = frozenset({"loaded", "already_loaded", "unloaded", "not_loaded"})
+NO_SESSION = "Dynamic toolkit changes require a stable session_id."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Take out toolkits, plugins or tools; ``until`` None takes the session's default."""
+
+    names: tuple[str, ...]
+    until: Until | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unload:
+    """Hang back what was loaded."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fallback:
+    """Take out everything permitted for this turn, within the budget (S8)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetLoadout:
+    """Narrow the session to a loadout; None narrows nothing (L7)."""
+
+    loadout: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndTurn:
+    """End the turn: the counter grows, leases that lapse go (S6, S7)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """Note that a tool was used (S7)."""
+
+    tool: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkTurn:
+    """Note the turn label that a client gave; another one than before ends the turn (G3)."""
+
+    label: str
+
+
+Command = Load | Unload | Fallback | SetLoadout | EndTurn | MarkTurn | Use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Hold what a session's host and dialect add to a command.
+
+    ``stable`` is whether the session has an id; ``price`` counts the tokens of tools where the
+    budget needs it; ``meta`` are the meta-tools that stand on the surface.
+    """
+
+    until: Until = UNLOAD
+    takes_effect: TakesEffect = "next_step"
+    stable: bool = True
+    meta: tuple[Tool, ...] = ()
+    price: Callable[[Iterable[Tool]], int] | None = None
+    masker: Masker = field(default_factory=Masker)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """Hold the answer to one name; ``subject`` is what it was found to mean."""
+
+    name: str
+    status: Status
+    message: str
+    subject: Ref | None = None
+    details: JsonObject = field(default=EMPTY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Hold what a command did (S10).
+
+    ``loaded`` are the wire names of everything out now, ``added`` the tools that were not out
+    before, ``removed`` the wire names that were; ``policy`` is what the model is told of the added (T6).
+    """
+
+    status: Literal["ok", "partial", "refused"]
+    items: tuple[Item, ...] = ()
+    takes_effect: TakesEffect | None = None
+    loaded: tuple[str, ...] = ()
+    added: tuple[Tool, ...] = ()
+    removed: tuple[str, ...] = ()
+    message: str = ""
+    policy: str = ""
+    turn: int = 1
+
+
+def label(access: Access, ref: Ref) -> str:
+    """Return a subject as it stands at the beginning of a sentence."""
+    return f"{ref.kind.capitalize()} '{shown(access, ref)}'"
+
+
+def shown(access: Access, ref: Ref) -> str:
+    """Return the name by which a model knows a subject: a tool's wire name."""
+    tool = access.world.catalog.by_id(ref.name) if ref.kind == "tool" else None
+    return tool.wire if tool is not None else ref.name
+
+
+def not_found(access: Access, name: str) -> Item:
+    """Return the answer for a name that means nothing permitted, with what may have been meant."""
+    shown = name if len(name) <= 100 else f"{name[:100]}…"
+    hint = suggestion(access, name)
+    message = f"'{shown}' was not found." + (f" {hint}" if hint else "")
+    return Item(name=name, status="not_found", message=message)

@@ -1,0 +1,186 @@
+"""Take out what a name means (S5, S9, S10, T5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pegboard.core.access.lookup import lookup
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.leases import Lease
+from pegboard.core.model.selectors import Entry
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.active_tools import from_start, outs_of, required
+from pegboard.core.state.commands import NO_SESSION, Item, Load, Terms, label, not_found, shown
+from pegboard.core.state.conflicts import conflict_of
+from pegboard.core.state.narrowing import left_out, narrowing, said_left_out
+from pegboard.core.state.sessions import State, lease_entries, leased_tools, out_of_scope
+from pegboard.core.state.shrinking import excess, fitting, settle
+
+
+def load(access: Access, state: State, name: str, command: Load, terms: Terms) -> tuple[State, Item]:
+    """Return the state with what a name means taken out, or why not; all of it or nothing (S10)."""
+    ref = lookup(access, name)
+    if ref is None:
+        return state, not_found(access, name)
+    lease = Lease(
+        subject=ref,
+        until=command.until or terms.until,
+        loaded_turn=state.turn,
+        used_turn=state.turn,
+    )
+    entries = lease_entries(access, lease)
+    if (clash := _scope_clash(access, entries)) is not None:
+        return state, replace(clash, name=name, subject=ref)
+    keep = narrowing(access, state)
+    held = tuple(tool for tool, _ in leased_tools(access, lease))
+    tools = held if keep is None else tuple(tool for tool in held if not left_out(access, state, tool))
+    if held and not tools:
+        message = f"{label(access, ref)} cannot be loaded. {said_left_out(state.loadout or '')}"
+        return state, Item(name=name, status="not_found", message=message, subject=ref)
+    faults = _faults(access, entries, tools)
+    if not tools and not faults:
+        return state, not_found(access, name)
+    subject = label(access, ref)
+    if _already(access, state, lease, tools):
+        message = f"{subject} is already loaded."
+        return _again(access, state, lease, tools), Item(
+            name=name, status="already_loaded", message=message, subject=ref
+        )
+    if not terms.stable:
+        return state, Item(name=name, status="error", message=NO_SESSION, subject=ref)
+    refusal = _refused(access, state, lease, entries, tools, faults, terms)
+    if refusal is not None:
+        return state, replace(refusal, name=name, subject=ref)
+    message = _loaded_message(subject, terms)
+    return state.with_lease(lease), Item(name=name, status="loaded", message=message, subject=ref)
+
+
+def _refused(
+    access: Access,
+    state: State,
+    lease: Lease,
+    entries: tuple[Entry, ...],
+    tools: tuple[Tool, ...],
+    faults: tuple[str, ...],
+    terms: Terms,
+) -> Item | None:
+    """Return why a load that may be is not done now: conflict, unavailable, budget, in this order."""
+    subject = label(access, lease.subject)
+    conflict = conflict_of(access, outs_of(access, state), entries, terms.masker)
+    if conflict is not None:
+        details = {
+            "conflicting_tool": conflict.tool,
+            "existing_overrides": conflict.existing,
+            "candidate_overrides": conflict.candidate,
+        }
+        return Item(name="", status="conflict", message=f"{subject} {conflict.message}", details=details)
+    faults = faults or _missing_requirements(access, tools)
+    if faults:
+        return Item(
+            name="",
+            status="tool_unavailable",
+            message=f"{subject} is not available now: {' '.join(faults)}",
+            details={"unavailable_messages": list(faults)},
+        )
+    return _over_budget(access, state, state.with_lease(lease), subject, terms)
+
+
+def _loaded_message(subject: str, terms: Terms) -> str:
+    """Return the sentence of seed 000, or one that says when the tools can be called."""
+    if terms.takes_effect == "next_request":
+        return f"{subject} will be available on the next request in this session."
+    return f"{subject} is loaded; call it from the next step on, not in the same batch."
+
+
+def _scope_clash(access: Access, entries: tuple[Entry, ...]) -> Item | None:
+    clashing = out_of_scope(access, entries)
+    if not clashing:
+        return None
+    names = ", ".join(clashing)
+    return Item(
+        name="",
+        status="scope_incompatible",
+        message=f"{names} cannot be used with {access.scope_label}: it works only where it is shared.",
+        details={
+            "scope_label": access.scope_label,
+            "unsupported_tools": list(clashing),
+        },
+    )
+
+
+def _faults(access: Access, entries: tuple[Entry, ...], tools: tuple[Tool, ...]) -> tuple[str, ...]:
+    """Return why something of a subject cannot run now; the whole is loaded, or nothing (S10)."""
+    plugins = access.world.catalog.plugins
+    found: list[str] = []
+    for entry in entries:
+        plugin = plugins[entry.plugin]
+        fault = plugin.variant(entry.key).unavailable
+        held = any(access.permits(tool) for tool in entry.tools)
+        if fault and (held or (not entry.tools and access.grants_unseen(plugin))):
+            found.append(f"{entry.plugin}: {fault}")
+    found.extend(f"{tool.wire}: {tool.unavailable}" for tool in tools if tool.unavailable)
+    return tuple(dict.fromkeys(found))
+
+
+def _missing_requirements(access: Access, tools: tuple[Tool, ...]) -> tuple[str, ...]:
+    """Return which tools cannot come because something that they require cannot (T8)."""
+    known = {tool.id for tool in tools}
+    pending, found = list(tools), list[str]()
+    while pending:
+        tool = pending.pop(0)
+        able = [needed for needed in required(access, tool) if not tool_fault(access, needed)]
+        if len(able) < len(tool.requires):
+            found.append(f"{tool.wire} needs a tool that is not available to this agent.")
+        pending.extend(needed for needed in able if needed.id not in known)
+        known.update(needed.id for needed in able)
+    return tuple(found)
+
+
+def tool_fault(access: Access, tool: Tool) -> str:
+    """Return why a tool could not run now if it were out, or nothing (P6)."""
+    variants = access.world.catalog.plugins[tool.plugin].variants
+    if tool.unavailable or not any(variant.unavailable for variant in variants.values()):
+        return tool.unavailable
+    variant = variants.get(access.entry_for(tool).key)
+    return variant.unavailable if variant is not None else ""
+
+
+def _already(access: Access, state: State, lease: Lease, tools: tuple[Tool, ...]) -> bool:
+    """Return whether a load changes nothing: a toolkit has its own lease or none is needed (P2)."""
+    subject = lease.subject
+    if subject.kind == "toolkit":
+        standing = state.leases_on(subject)
+        lacking = frozenset[str].intersection(*(held.minus for held in standing)) if standing else None
+        start = from_start(access, subject.name) and all(tool.id in outs_of(access, state) for tool in tools)
+        return start or (lacking is not None and not lacking)
+    outs = outs_of(access, state)
+    return bool(tools) and all(tool.id in outs for tool in tools)
+
+
+def _again(access: Access, state: State, lease: Lease, tools: tuple[Tool, ...]) -> State:
+    """Return the state after loading what is out: what stands is used, and upgraded, never weakened (S5, S7)."""
+    ids = {tool.id for tool in tools}
+    state = state.used(held for held in state.leases if any(tool.id in ids for tool, _ in leased_tools(access, held)))
+    outs = outs_of(access, state)
+    stronger = any(tool.id not in outs or outs[tool.id].until < lease.until for tool in tools)
+    return state.with_lease(lease) if stronger else state
+
+
+def _over_budget(access: Access, before: State, after: State, subject: str, terms: Terms) -> Item | None:
+    """Return the refusal of what does not fit, with what could go or step in; nothing where it fits (S9)."""
+    over = excess(access, settle(access, after, terms), terms)
+    if not over:
+        return None
+    could_go = list(dict.fromkeys(shown(access, lease.subject) for lease in before.leases))
+    advice = f" Unload first, for example: {', '.join(could_go[:5])}." if could_go else ""
+    details: dict[str, object] = {"could_unload": could_go}
+    smaller = fitting(access, after, terms)
+    if smaller is not None and not access.agent.budget.shrink:
+        advice += f" It would fit with loadout '{smaller}' for what is out from the start (budget: shrink)."
+        details["loadout"] = smaller
+    return Item(
+        name="",
+        status="over_budget",
+        message=f"{subject} does not fit the budget: it would take {over}.{advice}",
+        details=details,
+    )

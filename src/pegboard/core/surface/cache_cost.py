@@ -1,0 +1,155 @@
+"""What pays under a prompt cache: everything from the start, or tools on demand; and when one leaves (D1, D3, F4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pegboard.core.model.delivery import Cache, Delivery, Host
+from pegboard.core.model.tools import Tool
+
+Price = Callable[[Tool], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Say how a conversation is expected to go; a host that knows its own says so.
+
+    The defaults are means over seven recorded sets of conversations (docs/decisions/0003): turns,
+    calls per turn, and tools or plugins per turn that were not out yet. ``found`` is the share of
+    loads that bring what was meant. In tokens: ``message`` is what a turn adds beside its calls,
+    ``result`` a call with its answer, ``answer`` what a load adds beside the schemas.
+    """
+
+    turns: float = 13.4
+    calls: float = 0.85
+    tools: float = 0.7
+    plugins: float = 0.32
+    found: float = 0.75
+    message: int = 150
+    result: int = 200
+    answer: int = 120
+
+
+USAGE: Final = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Hold tokens: of all permitted definitions, and of what on-demand loading puts beside them.
+
+    ``everything`` are the definitions that are not out anyway. The hints name ``units`` tools, or
+    plugins where the tools do not fit: what they name is what is loaded. ``meta`` are the
+    definitions of the meta-tools, ``hints`` what stands behind the tool list.
+    """
+
+    everything: int
+    units: int
+    by: Literal["tool", "plugin"] = "tool"
+    meta: int
+    hints: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Hold what is cheapest, and the two estimates for one conversation, in plain input tokens."""
+
+    everything: bool
+    cost_everything: float
+    cost_on_demand: float
+
+
+def plan(sizes: Sizes, host: Host, usage: Usage = USAGE) -> Plan:
+    """Return whether everything should be out from the start (F4).
+
+    It depends on the catalog and on the host, not on the session's state, so that it stands for the
+    whole session. Without a cache nothing is estimated: there, tools come on demand.
+    """
+    if host.cache is None:
+        return Plan(everything=False, cost_everything=0.0, cost_on_demand=0.0)
+    cache = host.cache
+    at_once = _standing(sizes.everything, usage.turns * (usage.calls + 1), cache)
+    on_demand = min(_on_demand(sizes, way, cache, usage) for way in host.delivery)
+    return Plan(everything=at_once <= on_demand, cost_everything=at_once, cost_on_demand=on_demand)
+
+
+def _standing(tokens: float, requests: float, cache: Cache) -> float:
+    """Return what tokens cost that are written once and read by every later request."""
+    return tokens * (cache.write + cache.read * max(requests - 1, 0))
+
+
+def _on_demand(sizes: Sizes, way: Delivery, cache: Cache, usage: Usage) -> float:
+    """Return what meta-tools, hints and loads cost: each load takes one more request.
+
+    A load in the middle of the conversation stands for all: half of the messages are behind the
+    tool list, half of the requests are to come. Array has the schema in the list and in the answer,
+    and writes anew what is behind the list.
+    """
+    loads = usage.turns * (usage.tools if sizes.by == "tool" else usage.plugins) / usage.found
+    requests = usage.turns * (usage.calls + 1) + loads
+    schema = sizes.everything / max(sizes.units, 1)
+    added = usage.answer + schema * (2 if way == "array" else 1)
+    grown = usage.turns * (usage.message + usage.calls * usage.result) + loads * (usage.answer + schema)
+    behind = cache.tokens + grown / 2
+    broken = (cache.write - cache.read) * (sizes.hints + behind) if way == "array" else 0.0
+    one = cache.read * behind + _standing(added, requests / 2, cache) + broken
+    return _standing(sizes.meta + sizes.hints, requests, cache) + loads * one
+
+
+def wire_list(
+    previous: tuple[Tool, ...],
+    surface: tuple[Tool, ...],
+    price: Price,
+    *,
+    cache: Cache | None,
+    turns_left: float,
+    may_stay: Callable[[Tool], bool],
+) -> tuple[Tool, ...]:
+    """Return the tool list for the next request: the surface, and what lapsed as long as that is cheaper (D3).
+
+    ``previous`` is the list of the request before. Nothing in it moves, additions join at the end
+    (F1). A tool that is not out any more stays where ``may_stay`` allows it (it lapsed and is still
+    permitted; what was unloaded or revoked leaves at once) until its removal pays or is free:
+    without a cache, at a boundary (nothing cached), behind a place that changes anyway.
+    """
+    if cache is None or not cache.tokens or not previous:
+        return surface
+    now = {tool.wire: tool for tool in surface}
+    cut = _cut(previous, now, price, cache, turns_left, may_stay)
+    kept = (now.get(tool.wire, tool) for place, tool in enumerate(previous) if place < cut or tool.wire in now)
+    known = {tool.wire for tool in previous}
+    return (*kept, *(tool for tool in surface if tool.wire not in known))
+
+
+def _cut(
+    previous: tuple[Tool, ...],
+    now: Mapping[str, Tool],
+    price: Price,
+    cache: Cache,
+    turns_left: float,
+    may_stay: Callable[[Tool], bool],
+) -> int:
+    """Return the place from which on everything leaves that is not out: where most is saved.
+
+    Removing S tokens before N cached ones costs ``(write - read) * N`` now and saves ``read * S`` a
+    turn. Behind the first place that changes in any case everything is written anew as it is.
+    """
+    forced = next((i for i, tool in enumerate(previous) if _changes(tool, now, may_stay)), len(previous))
+    cut, most, saved = forced, 0.0, 0
+    behind = cache.tokens if forced == len(previous) else 0
+    for place in range(forced - 1, -1, -1):
+        tool = previous[place]
+        if tool.wire in now:
+            behind += price(tool)
+            continue
+        saved += price(tool)
+        gain = cache.read * saved * turns_left - (cache.write - cache.read) * behind
+        if gain > most:
+            cut, most = place, gain
+    return cut
+
+
+def _changes(tool: Tool, now: Mapping[str, Tool], may_stay: Callable[[Tool], bool]) -> bool:
+    fresh = now.get(tool.wire)
+    return not may_stay(tool) if fresh is None else fresh != tool

@@ -1,0 +1,136 @@
+"""The lines that tell a model of tools it does not have yet (F2)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.active_tools import base
+from pegboard.core.state.narrowing import may_bring, reachable
+from pegboard.core.state.sessions import DEFAULT, State
+
+Count = Callable[[str], int]
+_SENTENCE = re.compile(r"(?<=[.!?。])\s")
+
+
+def hints(access: Access, count: Count, *, budget: int, state: State = DEFAULT) -> tuple[str, ...]:
+    """Return the hints for everything permitted that is not out from the start.
+
+    The richest tier that fits ``budget`` tokens: full descriptions, first sentences, names by
+    plugin, plugin names. They depend on the agent and the active loadout alone and so stay the same
+    while a session loads and unloads.
+    """
+    if budget <= 0:
+        return ()
+    start = base(access)
+    out = start.head.keys() | start.tail.keys()
+    tools = [t for t in reachable(access, state) if t.id not in out and not t.unavailable]
+    later = tuple(_unseen_lines(access, state))
+    if not tools and not later:
+        return ()
+    for tier in (_full, _brief, _names):
+        if len(tools) * _LEAST[tier] > budget:
+            continue
+        lines = _fitting((*tier(tools), *later), count, budget)
+        if lines is not None:
+            return lines
+    return plugin_lines(access, count, budget=budget, state=state)
+
+
+def _full(tools: Iterable[Tool]) -> Iterator[str]:
+    return (_line(tool.wire, tool.description) for tool in tools)
+
+
+def _brief(tools: Iterable[Tool]) -> Iterator[str]:
+    return (_line(tool.wire, first_sentence(tool.description)) for tool in tools)
+
+
+def _names(tools: Iterable[Tool]) -> Iterator[str]:
+    """Yield the names by plugin; a tool's own name where no other tool here has it, for it is shorter."""
+    listed = tuple(tools)
+    times = Counter(tool.name for tool in listed)
+    for plugin, held in groupby(listed, key=lambda tool: tool.plugin):
+        yield _line(plugin, ", ".join(t.name if times[t.name] == 1 else t.wire for t in held))
+
+
+_LEAST_LINE = 2
+_LEAST = {_full: 4, _brief: 4, _names: 2}
+"""Tokens that a tool takes at the very least in a tier: what cannot fit is not even tried."""
+
+
+def plugin_lines(access: Access, count: Count, *, budget: int, state: State = DEFAULT) -> tuple[str, ...]:
+    """Return the plugins with what they are for, else as many names as fit and how many more there are."""
+    plugins = [
+        plugin
+        for plugin in access.world.catalog.plugins.values()
+        if access.may_hold(plugin) and may_bring(access, state, plugin) and not _all_out(access, plugin.tools)
+    ]
+    lines = (_line(plugin.name, first_sentence(plugin.description)) for plugin in plugins)
+    told = _fitting(lines, count, budget) if len(plugins) * _LEAST_LINE <= budget else None
+    return told if told is not None else _as_many(tuple(one_line(p.name) for p in plugins), count, budget)
+
+
+def _as_many(names: tuple[str, ...], count: Count, budget: int) -> tuple[str, ...]:
+    """Return as many names as fit beside the line that says how many more there are."""
+    best: tuple[str, ...] = ()
+    spent = 0
+    for position in range(len(names) + 1):
+        more = (f"and {len(names) - position} more: search",) if position < len(names) else ()
+        if spent + sum(count(line) + 1 for line in more) <= budget:
+            best = (*names[:position], *more)
+        spent += count(names[position]) + 1 if more else 0
+        if spent > budget:
+            break
+    return best
+
+
+def unseen(access: Access) -> tuple[str, ...]:
+    """Return the plugins that are granted and have not been asked for their tools yet."""
+    plugins = access.world.catalog.plugins.values()
+    return tuple(
+        p.name for p in plugins if not p.tools and p.name not in access.plugins_out and access.grants_unseen(p)
+    )
+
+
+def _unseen_lines(access: Access, state: State) -> Iterator[str]:
+    plugins = access.world.catalog.plugins
+    names = (name for name in unseen(access) if may_bring(access, state, plugins[name]))
+    return (_line(name, first_sentence(plugins[name].description)) for name in names)
+
+
+def _all_out(access: Access, tools: tuple[Tool, ...]) -> bool:
+    start = base(access)
+    return bool(tools) and all(
+        tool.id in start.head or tool.id in start.tail or not access.permits(tool) for tool in tools
+    )
+
+
+def _fitting(lines: Iterable[str], count: Count, budget: int) -> tuple[str, ...] | None:
+    kept: list[str] = []
+    spent = 0
+    for line in lines:
+        spent += count(line) + 1
+        if spent > budget:
+            return None
+        kept.append(line)
+    return tuple(kept)
+
+
+def _line(name: str, text: str) -> str:
+    flat = one_line(text)
+    return f"{name}: {flat}" if flat else name
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a description, on one line.
+
+    >>> first_sentence("List files. Use it with care.")
+    'List files.'
+    """
+    flat = one_line(text)
+    return _SENTENCE.split(flat, maxsplit=1)[0]

@@ -1,0 +1,120 @@
+"""What a model is told of tools while it has them: the policy text of toolkits and tools (T6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pegboard.core.access.permissions import Access
+from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.active_tools import outs_of, unavailable
+from pegboard.core.state.sessions import State
+
+LIMIT: Final = 20_000
+"""How many characters of policy one toolkit or tool may have."""
+PLACEHOLDER: Final = "{tools}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """Hold one policy text: of which tools it speaks, and the names under which they may stand in it."""
+
+    text: str
+    members: frozenset[str]
+    names: Mapping[str, frozenset[str]]
+
+
+def initial(access: Access, state: State) -> str:
+    """Return the policy of what is out from the start: it stands in the prefix, and no load changes it."""
+    kept: dict[tuple[str | None, str | None], str] = access.__dict__.setdefault("_initial_policy", {})
+    key = state.loadout, state.shrunk
+    known = kept.get(key)
+    if known is None:
+        known = kept[key] = _joined(_said(access, _start(access, state)).values())
+    return known
+
+
+def later(access: Access, state: State, tools: Iterable[Tool]) -> str:
+    """Return the policy that comes with these tools, without what the prefix says already."""
+    wanted = {tool.id for tool in tools}
+    if not wanted:
+        return ""
+    now = _said(access, visible(access, state), about=wanted)
+    before = _said(access, _start(access, state), about=wanted) if now else {}
+    return _joined(text for key, text in now.items() if text != before.get(key))
+
+
+def visible(access: Access, state: State) -> tuple[Tool, ...]:
+    """Return the tools of a session that a model has or can call now, in order."""
+    return tuple(out.tool for out in outs_of(access, state).values() if not unavailable(access, out))
+
+
+def _start(access: Access, state: State) -> tuple[Tool, ...]:
+    return visible(access, replace(state, leases=()))
+
+
+def _said(access: Access, tools: Collection[Tool], *, about: AbstractSet[str] | None = None) -> dict[str, str]:
+    """Return what is said, by toolkit and by tool, where a member is visible; ``about`` keeps what concerns these."""
+    wires = {tool.id: tool.wire for tool in tools}
+    found = {f"toolkit:{name}": text for name, text in _of_toolkits(access).items()}
+    for tool in tools:
+        if tool.policy.strip():
+            only = frozenset({tool.id})
+            found[f"tool:{tool.id}"] = Text(text=tool.policy, members=only, names={tool.wire: only})
+    concerned = {key: text for key, text in found.items() if about is None or not about.isdisjoint(text.members)}
+    filled = {key: _filled(text, wires) for key, text in concerned.items()}
+    return {key: text for key, text in filled.items() if text}
+
+
+def _of_toolkits(access: Access) -> Mapping[str, Text]:
+    """Return the policy of every toolkit that the agent may load; kept with the access."""
+    known: Mapping[str, Text] | None = access.__dict__.get("_policies")
+    if known is None:
+        names = (name for name in access.toolkits if access.may_load_toolkit(name))
+        known = access.__dict__["_policies"] = {
+            name: _of_toolkit(access, name) for name in names if access.toolkit(name).policy.strip()
+        }
+    return known
+
+
+def _of_toolkit(access: Access, name: str) -> Text:
+    kit, entries = access.toolkit(name), access.toolkits[name]
+    named = {split_kind(item.name)[1]: frozenset[str]() for item in kit.members}
+    for entry in entries:
+        standing = (tool for tool in access.world.catalog.plugins[entry.plugin].tools if tool.id in entry.names)
+        aliases = [(alias, frozenset({tool.id})) for tool in standing for alias in {tool.wire, tool.name}]
+        for alias, ids in ((split_kind(entry.member.name)[1], entry.ids), *aliases):
+            named[alias] = named.get(alias, frozenset()) | ids
+    members = frozenset[str]().union(*(entry.ids for entry in entries))
+    return Text(text=kit.policy, members=members, names=named)
+
+
+def _filled(text: Text, wires: Mapping[str, str]) -> str:
+    """Return the text for what is visible, without the lines that name something that is not."""
+    members = [wire for tool_id, wire in wires.items() if tool_id in text.members]
+    if not members:
+        return ""
+    absent = [name for name, ids in text.names.items() if ids.isdisjoint(wires)]
+    forbidden = _any_of(absent)
+    kept = (line for line in text.text.splitlines() if forbidden is None or not forbidden.search(line))
+    filled = (_printable(line).replace(PLACEHOLDER, ", ".join(members)) for line in kept)
+    return "\n".join(line.rstrip() for line in filled).strip()
+
+
+def _any_of(names: Collection[str]) -> re.Pattern[str] | None:
+    """Return a pattern that finds any of these names where it stands as a whole word."""
+    if not names:
+        return None
+    return re.compile(rf"(?<![A-Za-z0-9_-])(?:{'|'.join(map(re.escape, names))})(?![A-Za-z0-9_-])")
+
+
+def _printable(line: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in line)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "\n\n".join(dict.fromkeys(parts))

@@ -1,0 +1,1 @@
+"""The way back to clients: questions of upstreams, calls that wait for an answer, open connections."""

@@ -1,0 +1,43 @@
+"""The connections of the handshake era that are open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegboard.gateway.protocol.request_identity import is_modern
+
+if TYPE_CHECKING:
+    from mcp.server.connection import Connection
+    from mcp.server.session import ServerSession
+
+    from pegboard.gateway.protocol.board_port import Caller
+
+
+def connection_of(session: ServerSession) -> Connection:
+    """Return the connection that a request came over; the SDK has no public way to it."""
+    return session._connection  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+class Connections:
+    """Know each connection by the session id of its transport, None on stdio, and who opened it."""
+
+    def __init__(self) -> None:
+        self._open: dict[str | None, tuple[Connection, Caller]] = {}
+
+    def opened(self, connection: Connection, caller: Caller) -> None:
+        """Take a connection whose handshake was answered; it is forgotten when it closes."""
+        if is_modern(connection.protocol_version):
+            return
+        number = connection.session_id
+        if number not in self._open:
+            connection.exit_stack.callback(self._open.pop, number, None)
+        self._open[number] = connection, caller
+
+    def of(self, number: str | None, caller: Caller) -> Connection | None:
+        """Return the connection of a transport session, if its handshake is done and it is this caller's."""
+        connection, owner = self._open.get(number, (None, None))
+        if connection is None or owner is None or not connection.initialize_accepted:
+            return None
+        if (owner.principal, owner.agent) != (caller.principal, caller.agent):
+            return None
+        return connection

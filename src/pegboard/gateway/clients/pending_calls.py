@@ -1,0 +1,262 @@
+"""Calls of the 2026-07-28 era that wait for their client: it is asked in the answer, and its next request goes on.
+
+There a server sends no requests. What an upstream asks is answered as ``input_required``; the client
+sends its call again with the answers and the opaque ``requestState``, which stands for the very call
+that is under way (G7).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+
+from pegboard.core.model.tools import JsonObject
+from pegboard.gateway.clients.handshake import PATIENCE, Asks, Notify, askable, demand
+from pegboard.gateway.protocol.jsonrpc import Message
+from pegboard.gateway.protocol.log_levels import LEVEL, wanted
+from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Progress
+
+if TYPE_CHECKING:
+    from pegboard.ports import SessionKey
+
+GATHER: Final = 0.01
+"""How long further questions are waited for, so that they go in one round, in seconds."""
+GRACE: Final = 5.0
+"""How long a call that nobody came back to may take to end by itself, in seconds."""
+_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
+_UNKNOWN: Final = (
+    "This requestState stands for no call of yours that is under way: it has ended, or was answered already. "
+    "Call the tool again without it."
+)
+
+Work = Callable[[Client, Progress | None], Awaitable[Message]]
+"""Make the call and return its result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Say whose call it is and what was called: who goes on with it must be the same."""
+
+    key: SessionKey
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Question:
+    request: Message
+    answer: asyncio.Future[JsonObject]
+    sent: bool = False
+
+
+class ModernClient:
+    """Be the client of a call that nothing can be asked: log messages go along with the answer, if it wants any."""
+
+    __slots__ = ("_capabilities", "_notify", "level")
+
+    listener = None
+
+    def __init__(self, meta: Mapping[str, Any], notify: Notify) -> None:
+        level: object = meta.get(LEVEL)
+        self.level = level if isinstance(level, str) and level in LOG_LEVELS else None
+        self._capabilities: Mapping[str, Any] = meta.get(_CAPABILITIES) or {}
+        self._notify = notify
+
+    @property
+    def askable(self) -> bool:
+        """Return whether the client takes anything that an upstream may ask."""
+        return bool(self._capabilities) and askable(self._capabilities)
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Refuse; raises ``AskRefusedError``."""
+        self.demand(method, params)
+        raise AskRefusedError("This call cannot wait for its client.")
+
+    def demand(self, method: str, params: JsonObject) -> None:
+        """Raise ``AskRefusedError`` where the client does not take a request."""
+        demand(self._capabilities, method, params)
+
+    async def tell(self, method: str, params: JsonObject) -> None:
+        """Pass a notification on, on the stream of the request."""
+        if wanted(method, params, self.level, default=False):
+            await self._notify({"jsonrpc": "2.0", "method": method, "params": dict(params)})
+
+
+class Held:
+    """Hold one call that may be asked back, and be its client: the request that waits for it changes."""
+
+    listener = None
+
+    def __init__(self, owner: Owner, asks: Asks, client: ModernClient) -> None:
+        self.owner = owner
+        self.task: asyncio.Task[Message]
+        self.timer: asyncio.TimerHandle | None = None
+        self._asks = asks
+        self._client = client
+        self._progress: Progress | None = None
+        self._attended = False
+        self._left = ""
+        self._open: dict[str, _Question] = {}
+        self._count = 0
+        self._rung: asyncio.Future[None] | None = None
+
+    @property
+    def level(self) -> str | None:
+        """Return the level that the request wants."""
+        return self._client.level
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Return what the client answers in one of its next requests; raises ``AskRefusedError``."""
+        self._client.demand(method, params)
+        if self._left:
+            raise AskRefusedError(self._left)
+        with self._asks.one_more(self.owner.key.principal):
+            self._count += 1
+            key = f"ask_{self._count}"
+            request: Message = {"method": method, "params": dict(params)} if params else {"method": method}
+            question = _Question(request, asyncio.get_running_loop().create_future())
+            self._open[key] = question
+            self.ring()
+            try:
+                return await question.answer
+            finally:
+                del self._open[key]
+
+    async def tell(self, method: str, params: JsonObject) -> None:
+        """Pass a notification on, where a request waits."""
+        if self._attended:
+            await self._client.tell(method, params)
+
+    async def report(self, progress: float, total: float | None, message: str | None) -> None:
+        """Pass progress on, where a request waits that wants it."""
+        if self._attended and self._progress is not None:
+            await self._progress(progress, total, message)
+
+    def ring(self) -> None:
+        """Say that there is something for the request that waits."""
+        if self._rung is not None and not self._rung.done():
+            self._rung.set_result(None)
+
+    def attend(self, client: ModernClient, progress: Progress | None) -> None:
+        """Take a request of the client's that waits for this call."""
+        self._client, self._progress, self._attended = client, progress, True
+
+    def take(self, answers: Mapping[str, Any]) -> None:
+        """Take what the client answered; what it left out is asked again."""
+        for key, question in self._open.items():
+            question.sent = False
+            answer: object = answers.get(key)
+            if isinstance(answer, Mapping) and not question.answer.done():
+                question.answer.set_result(cast("JsonObject", answer))
+
+    def unsent(self) -> bool:
+        """Return whether anything is asked that the client has not been told."""
+        return any(not question.sent and not question.answer.done() for question in self._open.values())
+
+    async def next(self) -> dict[str, Message]:
+        """Return what is asked next, by key; nothing where the call has ended."""
+        while not self.task.done():
+            if self.unsent():
+                await asyncio.wait({self.task}, timeout=GATHER)
+                asked = {k: q for k, q in self._open.items() if not q.answer.done()}
+                if asked and not self.task.done():
+                    for question in asked.values():
+                        question.sent = True
+                    return {key: question.request for key, question in asked.items()}
+                continue
+            self._rung = asyncio.get_running_loop().create_future()
+            await self._rung
+        return {}
+
+    def leave(self) -> None:
+        """Take note that no request waits any more, for the moment."""
+        self._attended = False
+
+    def give_up(self, why: str) -> None:
+        """Refuse what is asked, now and later."""
+        self._left = why
+        for question in self._open.values():
+            if not question.answer.done():
+                question.answer.set_exception(AskRefusedError(why))
+
+
+class Suspended:
+    """Hold the calls that wait for their clients; none longer than ``PATIENCE`` seconds."""
+
+    def __init__(self, asks: Asks) -> None:
+        self._asks = asks
+        self._held: dict[str, Held] = {}
+
+    async def begin(self, owner: Owner, client: ModernClient, progress: Progress | None, work: Work) -> Message:
+        """Make a call and return its result, or what its client is asked first."""
+        held = Held(owner, self._asks, client)
+        report = held.report if progress is not None else None
+        held.task = asyncio.get_running_loop().create_task(_made(work, held, report))
+        held.task.add_done_callback(lambda _: held.ring())
+        return await self._wait(held, client, progress)
+
+    async def resume(
+        self, state: str, answers: Mapping[str, Any], owner: Owner, client: ModernClient, progress: Progress | None
+    ) -> Message:
+        """Go on with a call; raises ``MCPError`` where there is none of this owner's."""
+        held = self._held.get(state)
+        if held is None or held.owner != owner:
+            raise MCPError(INVALID_PARAMS, _UNKNOWN)
+        del self._held[state]
+        assert held.timer is not None
+        held.timer.cancel()
+        held.take(answers)
+        return await self._wait(held, client, progress)
+
+    async def _wait(self, held: Held, client: ModernClient, progress: Progress | None) -> Message:
+        held.attend(client, progress)
+        try:
+            asked = await held.next()
+        except asyncio.CancelledError:
+            held.task.cancel()
+            await asyncio.wait({held.task})
+            raise
+        finally:
+            held.leave()
+        if not asked:
+            return held.task.result()
+        state = secrets.token_urlsafe(32)
+        self._held[state] = held
+        held.timer = asyncio.get_running_loop().call_later(PATIENCE, self._expired, state)
+        return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
+
+    def _expired(self, state: str) -> None:
+        held = self._held.pop(state)
+        held.give_up(f"The client of this call did not answer within {PATIENCE:g} s.")
+        timer = asyncio.get_running_loop().call_later(GRACE, held.task.cancel)
+
+        def ended(task: asyncio.Task[Message]) -> None:
+            timer.cancel()
+            _ = task.cancelled() or task.exception()  # nobody waits for it
+
+        held.task.add_done_callback(ended)
+
+    async def close(self) -> None:
+        """End every call that waits for its client."""
+        tasks: set[asyncio.Task[Message]] = set()
+        for held in self._held.values():
+            assert held.timer is not None
+            held.timer.cancel()
+            held.give_up("The gateway is stopping.")
+            held.task.cancel()
+            tasks.add(held.task)
+        self._held.clear()
+        if tasks:
+            await asyncio.wait(tasks)
+        for task in tasks:
+            _ = task.cancelled() or task.exception()  # nobody waits for it
+
+
+async def _made(work: Work, held: Held, progress: Progress | None) -> Message:
+    return await work(held, progress)

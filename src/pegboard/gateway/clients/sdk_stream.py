@@ -1,0 +1,50 @@
+"""What goes to a client on the stream of one request, by way of the SDK: notifications, and requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+from pydantic import RootModel, ValidationError
+
+from pegboard.core.model.tools import JsonObject
+from pegboard.gateway.clients.handshake import Ask, Notify
+from pegboard.gateway.protocol.jsonrpc import Message
+from pegboard.ports import AskRefusedError
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+    Context = ServerRequestContext[Any, Any]
+
+
+class _Anything(RootModel[dict[str, Any]]):
+    pass
+
+
+def notifier(ctx: Context) -> Notify:
+    """Return what sends a notification."""
+
+    async def notify(message: Message) -> None:
+        notification: Any = types.Notification[dict[str, Any], str](method=message["method"], params=message["params"])
+        await ctx.session.send_notification(notification, related_request_id=ctx.request_id)
+
+    return notify
+
+
+def asker(ctx: Context) -> Ask:
+    """Return what sends a request and returns its answer."""
+
+    async def ask(method: str, params: JsonObject) -> JsonObject:
+        request: Any = types.Request[dict[str, Any], str](method=method, params=dict(params))
+        about = ServerMessageMetadata(related_request_id=ctx.request_id)
+        try:
+            return (await ctx.session.send_request(request, _Anything, metadata=about)).root
+        except MCPError as error:
+            raise AskRefusedError(error.error.message, code=error.error.code, data=error.error.data) from None
+        except ValidationError:
+            raise AskRefusedError("The client of this call gave an answer that is none.") from None
+
+    return ask

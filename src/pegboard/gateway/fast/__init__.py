@@ -1,0 +1,1 @@
+"""The fast path: what goes around the SDK for speed. A guest: see README.md beside this file."""

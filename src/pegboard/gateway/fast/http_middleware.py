@@ -1,0 +1,235 @@
+"""Calls over HTTP that go around the SDK, in both eras (see :mod:`pegboard.gateway.fast.tools_call`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
+
+from pegboard.gateway.fast.headers import Headers, again, caller_of, headers_of, speaks
+from pegboard.gateway.fast.tools_call import Direct, Wanted
+from pegboard.gateway.http.auth import Door, Guard
+from pegboard.gateway.protocol.jsonrpc import Message, dumped, parsed
+from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION
+
+if TYPE_CHECKING:
+    from mcp.server.connection import Connection
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from pegboard.gateway.handlers.server import Gateway
+    from pegboard.gateway.protocol.board_port import Caller
+
+WATCH_AFTER: Final = 0.005
+"""After how many seconds it is looked whether the client is still there."""
+LONGEST_EVENT: Final = 512 * 1024
+"""Above how many bytes an answer is JSON where the SDK sends an event: its clients read at most 1 MiB of one."""
+PING: Final = 15.0
+"""How long a stream may be silent, in seconds."""
+
+_MODERN: Final = LATEST_MODERN_VERSION.encode()
+_HANDSHAKE: Final = frozenset(version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS)
+_STREAM: Final = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"connection", b"keep-alive"),
+    (b"x-accel-buffering", b"no"),
+]
+Key = tuple[str | None, str | int]
+
+
+class Calling:
+    """Answer plain calls; pass every other request on to ``app``."""
+
+    def __init__(self, app: ASGIApp, gateway: Gateway, door: Door, guard: Guard) -> None:
+        self._app = app
+        self._gateway = gateway
+        self._door = door
+        self._guard = guard
+        self._direct = Direct(gateway)
+        self._calls: dict[Key, _Exchange] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        headers = headers_of(scope) if scope["type"] == "http" and scope["method"] == "POST" else None
+        caller = self._caller(scope, headers) if headers is not None else None
+        if headers is None or caller is None:
+            await self._app(scope, receive, send)
+            return
+        first = await receive()
+        if first["type"] != "http.request" or first.get("more_body"):
+            await self._app(scope, again(first, receive), send)
+            return
+        message = parsed(first.get("body", b""))
+        if self._gateway.asks.open and self._gateway.asks.answered(message, caller):
+            await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        found = await self._found(message, headers, caller)
+        if found is None:
+            self._cancelled(message, caller)
+            await self._app(scope, again(first, receive), send)
+            return
+        wanted, connection = found
+        exchange = _Exchange(receive, send, modern=connection is None, session=caller.transport_session)
+        await self._serve(exchange, caller, wanted, connection)
+
+    def _caller(self, scope: Scope, headers: Headers) -> Caller | None:
+        """Return who calls, or None where that is for the SDK or for a refusal."""
+        version, transport = headers.get(b"mcp-protocol-version"), headers.get(b"mcp-session-id")
+        if version == _MODERN:
+            fits = headers.get(b"mcp-method") == b"tools/call" and b"mcp-name" in headers
+        else:
+            fits = version in _HANDSHAKE and transport is not None
+        if not fits or not speaks(headers) or self._gateway.closing.is_set():
+            return None
+        return caller_of(scope, headers, self._door, self._guard)
+
+    async def _found(
+        self, message: Message | None, headers: Headers, caller: Caller
+    ) -> tuple[Wanted, Connection | None] | None:
+        """Return the call in a body that may be answered here, with its connection in the handshake era."""
+        if headers[b"mcp-protocol-version"] == _MODERN:
+            wanted = self._direct.wanted(message, modern=True)
+            if wanted is None or headers[b"mcp-name"] != wanted.name.encode(errors="replace"):
+                return None
+            if not wanted.name.isascii() or wanted.name != wanted.name.strip() or wanted.name.startswith("=?"):
+                return None
+            return None if await self._in_headers(wanted, caller) else (wanted, None)
+        connection = self._gateway.connections.of(caller.transport_session, caller)
+        if connection is None or connection.protocol_version.encode() != headers[b"mcp-protocol-version"]:
+            return None
+        wanted = self._direct.wanted(message, modern=False)
+        if wanted is None or (caller.transport_session, coerce_request_id(wanted.number)) in self._calls:
+            return None
+        return wanted, connection
+
+    async def _in_headers(self, wanted: Wanted, caller: Caller) -> bool:
+        """Return whether arguments of a tool belong in headers, which the SDK compares."""
+        session = await self._gateway.session(caller, caller.session or DEFAULT_SESSION, modern=True)
+        return self._gateway.in_headers(session, wanted.name)
+
+    def _cancelled(self, message: Message | None, caller: Caller) -> None:
+        match message:
+            case {"method": "notifications/cancelled", "params": {"requestId": str() | int() as number}}:
+                exchange = self._calls.get((caller.transport_session, coerce_request_id(number)))
+                if exchange is not None:
+                    exchange.give_up()
+            case _:
+                pass
+
+    async def _serve(self, exchange: _Exchange, caller: Caller, wanted: Wanted, connection: Connection | None) -> None:
+        """Run a call; in the new era it ends with its client, in the old one where it is cancelled."""
+        key = caller.transport_session, coerce_request_id(wanted.number)
+        if connection is not None:
+            self._calls[key] = exchange
+        exchange.watch()
+        message: Message | None = None
+        try:
+            message = await self._direct.answer(caller, wanted, connection, exchange.notify, exchange.when_gone)
+        except asyncio.CancelledError:
+            if not exchange.given_up:
+                raise
+        finally:
+            exchange.unwatch()
+            if connection is not None:
+                del self._calls[key]
+        await exchange.finish(message)
+
+
+class _Exchange:
+    """Answer one request: as JSON, or as a stream of events once something comes before the answer."""
+
+    def __init__(self, receive: Receive, send: Send, *, modern: bool, session: str | None) -> None:
+        self._receive = receive
+        self._send = send
+        self._modern = modern
+        self._named = [(b"mcp-session-id", session.encode())] if session is not None and not modern else []
+        self._streams = self._gone = self.given_up = False
+        self._task = asyncio.current_task()
+        self._timer: asyncio.TimerHandle | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._leavers: list[Callable[[], object]] = []
+
+    def watch(self) -> None:
+        """Look after a call that takes longer."""
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start)
+
+    def when_gone(self, left: Callable[[], object]) -> None:
+        """Call back once the client is gone."""
+        self._leavers.append(left)
+        if self._gone:
+            left()
+
+    def give_up(self) -> None:
+        """End the call: nobody waits for its answer."""
+        if not self.given_up and self._task is not None:
+            self.given_up = True
+            self._task.cancel()
+
+    def _start(self) -> None:
+        self._watcher = asyncio.get_running_loop().create_task(self._look())
+
+    async def _look(self) -> None:
+        """End the call of a client that goes away; keep the stream of one that waits alive."""
+        gone = asyncio.get_running_loop().create_task(self._disconnected())
+        try:
+            while not (await asyncio.wait({gone}, timeout=PING))[0]:
+                await self._event(b": ping\r\n\r\n")
+            self._gone = True
+            for left in self._leavers:
+                left()
+            if self._modern:
+                self.give_up()
+        finally:
+            gone.cancel()
+
+    async def _disconnected(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    def unwatch(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    async def notify(self, message: Message) -> None:
+        """Send a notification before the answer."""
+        await self._event(_frame(dumped(message)))
+
+    async def _event(self, event: bytes) -> None:
+        await self._begin_stream()
+        await self._send({"type": "http.response.body", "body": event, "more_body": True})
+
+    async def _begin_stream(self) -> None:
+        if not self._streams:
+            self._streams = True
+            await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *self._named]})
+
+    async def finish(self, message: Message | None) -> None:
+        """Send the answer; None ends a call that is not answered any more."""
+        if self._gone:
+            return
+        body = b"" if message is None else dumped(message)
+        if message is not None and not self._streams and (self._modern or len(body) > LONGEST_EVENT):
+            await self._whole(message, body)
+            return
+        await self._begin_stream()
+        event = body and _frame(body)
+        await self._send({"type": "http.response.body", "body": event, "more_body": False})
+
+    async def _whole(self, message: Message, body: bytes) -> None:
+        error = message.get("error") if self._modern else None
+        status = 200 if error is None else ERROR_CODE_HTTP_STATUS.get(error["code"], 200)
+        headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json"), *self._named]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _frame(body: bytes) -> bytes:
+    return b"event: message\r\ndata: " + body + b"\r\n\r\n"

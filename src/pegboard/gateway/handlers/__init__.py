@@ -1,0 +1,1 @@
+"""The answers to requests of the protocol, one handler for both eras."""

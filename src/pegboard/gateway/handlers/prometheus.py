@@ -1,0 +1,86 @@
+"""What happened since the start, as Prometheus reads it (G1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from pegboard.core.model.naming import one_line
+from pegboard.gateway.protocol.board_port import Served
+
+TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_EVENTS: Final = {
+    "called": ("pegboard_calls_total", "Calls of tools, by what they came to."),
+    "loaded": ("pegboard_loads_total", "Toolkits, plugins and tools taken out."),
+    "unloaded": ("pegboard_unloads_total", "Toolkits, plugins and tools hung back on request."),
+    "evicted": ("pegboard_evictions_total", "Toolkits, plugins and tools hung back at the end of a turn."),
+    "denied": ("pegboard_refusals_total", "Calls and changes that were refused, by why."),
+    "turn_ended": ("pegboard_turns_total", "Turns that ended."),
+}
+_BY_OUTCOME: Final = frozenset({"called", "denied"})
+_STATES: Final = ("idle", "starting", "up", "down", "backing_off")
+
+
+class Metrics:
+    """Count the events of a board; nothing in it names a session, a principal or an argument."""
+
+    def __init__(self, board: Served) -> None:
+        self._board = board
+        self._changes = 0
+        self._routes: Counter[str] = Counter({"direct": 0, "sdk": 0})
+        self._asked: Counter[str] = Counter({"read": 0, "prompt": 0})
+
+    def start(self) -> list[Callable[[], None]]:
+        """Begin to count changes of the catalog: the first lists are none. Returns what ends it."""
+        return [self._board.on("catalog_changed", self._changed)]
+
+    def _changed(self, _: Mapping[str, Any]) -> None:
+        self._changes += 1
+
+    def routed(self, route: str) -> None:
+        """Count a call that came in by this route."""
+        self._routes[route] += 1
+
+    def asked(self, kind: str) -> None:
+        """Count a read of a resource, or a prompt."""
+        self._asked[kind] += 1
+
+    def text(self) -> str:
+        """Return all of it."""
+        lines: list[str] = []
+        for event, (name, about) in _EVENTS.items():
+            samples = {key[1:]: count for key, count in self._board.meter.totals.items() if key[0] == event}
+            lines += _family(name, "counter", about, (_labelled(event, key, n) for key, n in sorted(samples.items())))
+        changes: list[tuple[dict[str, str], int]] = [({}, self._changes)] if self._changes else []
+        lines += _family("pegboard_catalog_changes_total", "counter", "Changes of what plugins offer.", changes)
+        routes = (({"route": route}, count) for route, count in self._routes.items())
+        lines += _family("pegboard_requests_total", "counter", "Calls that came in, by their way.", routes)
+        asked = (({"kind": kind}, count) for kind, count in self._asked.items())
+        lines += _family("pegboard_reads_total", "counter", "Resources read and prompts got.", asked)
+        lines += _family("pegboard_upstreams", "gauge", "Connections to servers, by their state.", self._upstreams())
+        return "\n".join(lines) + "\n"
+
+    def _upstreams(self) -> Iterable[tuple[dict[str, str], int]]:
+        states = Counter((str(found["name"]), str(found["state"])) for found in self._board.upstream_states())
+        for name in dict.fromkeys(name for name, _ in states):
+            for state in _STATES:
+                yield {"server": name, "state": state}, states[name, state]
+
+
+def _labelled(event: str, key: tuple[str, str], count: int) -> tuple[dict[str, str], int]:
+    agent, outcome = key
+    labels = {"agent": agent} if agent else {}
+    return ({**labels, "outcome": outcome} if event in _BY_OUTCOME else labels), count
+
+
+def _family(name: str, kind: str, about: str, samples: Iterable[tuple[dict[str, str], int]]) -> list[str]:
+    lines = [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
+    for labels, value in samples:
+        inside = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+        lines.append(f"{name}{{{inside}}} {value}" if inside else f"{name} {value}")
+    return lines
+
+
+def _escaped(text: str) -> str:
+    return one_line(text, limit=200).replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,191 @@
+"""The HTTP face of the gateway: one app for every agent and both protocol eras (G1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from pegboard.core.model.labels import label_problem
+from pegboard.errors import PegboardError
+from pegboard.gateway.fast.http_middleware import Calling
+from pegboard.gateway.handlers.prometheus import TYPE
+from pegboard.gateway.handlers.server import Gateway
+from pegboard.gateway.http.auth import INVALID_PARAMS, Door, Guard, Refusal
+from pegboard.gateway.protocol.board_port import Caller
+from pegboard.gateway.protocol.request_identity import opens
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+BODY_LIMIT: Final = 4 * 1024 * 1024
+"""How large a request may be, in bytes."""
+
+
+class App:
+    """Serve every request over HTTP while it is running."""
+
+    def __init__(self, door: Door) -> None:
+        gateway = self.gateway = Gateway(door.board)
+        self._manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=BODY_LIMIT)
+        mcp = _Mcp(gateway, door, self._manager)
+        routed = Starlette(
+            routes=[
+                Route("/mcp", mcp),
+                Route("/mcp/{agent:path}", mcp),
+                Route("/healthz", _Health(door)),
+                Route("/metrics", _Measured(gateway, door)),
+                Route("/sessions/{session:path}/end-turn", _EndTurn(gateway, door), methods=["POST"]),
+            ],
+            middleware=[Middleware(Guard, host=door.host)],
+        )
+        self._calling = Calling(routed, gateway, door, Guard(routed, host=door.host))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        await self._calling(scope, receive, send)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Keep transport sessions and subscriptions while the context lasts."""
+        started = asyncio.Event()
+        task = asyncio.create_task(_run(self._manager, started, self.gateway.closing))
+        await started.wait()
+        self.gateway.start()
+        try:
+            yield
+        finally:
+            await self.gateway.close()
+            await task
+
+
+async def _run(manager: StreamableHTTPSessionManager, started: asyncio.Event, closing: asyncio.Event) -> None:
+    """Keep the transport sessions of the handshake era; their streams end where this does."""
+    async with manager.run():
+        started.set()
+        await closing.wait()
+
+
+class _Mcp:
+    """Say who calls, then let the SDK serve the request."""
+
+    def __init__(self, gateway: Gateway, door: Door, manager: StreamableHTTPSessionManager) -> None:
+        self._gateway = gateway
+        self._door = door
+        self._manager = manager
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        try:
+            if self._gateway.closing.is_set():
+                raise Refusal(503, "The gateway is stopping.", code=-32603, Connection="close")
+            caller = self._door.caller(
+                request.headers.get("authorization"),
+                scope["path_params"].get("agent"),
+                request.query_params,
+                request.headers.get(MCP_SESSION_ID_HEADER),
+            )
+            await self._gateway.prepare(caller)
+        except Refusal as refusal:
+            await refusal(scope, receive, send)
+            return
+        except PegboardError as error:
+            message = self._gateway.board.masker.text(str(error))
+            await Refusal(500, message, code=-32603)(scope, receive, send)
+            return
+        scope["user"] = _user(caller)
+        await self._manager.handle_request(scope, receive, send)
+
+
+def _user(caller: Caller) -> AuthenticatedUser:
+    """Return the owner of a transport session: it answers nobody else, and under no other agent."""
+    return AuthenticatedUser(AccessToken(token="", client_id=caller.principal, subject=caller.agent, scopes=[]))
+
+
+class _Health:
+    """Say that the gateway is up, and to those who may know what is behind it."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from importlib.metadata import version
+
+        board = self._door.board
+        health: dict[str, Any] = {"status": "ok", "version": version("pegboard")}
+        try:
+            token = self._door.principal(Request(scope).headers.get("authorization"))
+        except Refusal:
+            pass
+        else:
+            health["agents"] = [name for name in board.world.agents if opens(token, name)]
+            health["upstreams"] = board.masker.value([dict(state) for state in board.upstream_states()])
+        await JSONResponse(health)(scope, receive, send)
+
+
+class _Measured:
+    """Give what was counted to those who may use the gateway."""
+
+    def __init__(self, gateway: Gateway, door: Door) -> None:
+        self._gateway = gateway
+        self._door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._door.principal(Request(scope).headers.get("authorization"))
+        except Refusal as refusal:
+            await refusal(scope, receive, send)
+        else:
+            text = self._gateway.board.masker.text(self._gateway.metrics.text())
+            await Response(text, media_type=TYPE)(scope, receive, send)
+
+
+class _EndTurn:
+    """End the turn of a session on request (G3)."""
+
+    def __init__(self, gateway: Gateway, door: Door) -> None:
+        self._gateway = gateway
+        self._door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        try:
+            response = await self._ended(request)
+        except Refusal as refusal:
+            await refusal(scope, receive, send)
+        except PegboardError as error:
+            message = self._gateway.board.masker.text(str(error))
+            await Refusal(500, message, code=-32603)(scope, receive, send)
+        else:
+            await response(scope, receive, send)
+
+    async def _ended(self, request: Request) -> Response:
+        session_id = request.path_params["session"]
+        query = request.query_params
+        caller = self._door.caller(request.headers.get("authorization"), query.get("agent"), {})
+        if problem := label_problem(session_id):
+            raise Refusal(400, f"The session id {problem}", code=INVALID_PARAMS)
+        session = await self._gateway.session(caller, session_id, modern=True)
+        outcome = await session.end_turn()
+        self._gateway.turns.ended(session.key)
+        return JSONResponse(
+            {
+                "status": outcome.status,
+                "agent": caller.agent,
+                "session": session_id,
+                "turn": outcome.turn,
+                "removed": list(outcome.removed),
+                "loaded": list(outcome.loaded),
+            }
+        )

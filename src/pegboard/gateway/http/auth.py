@@ -1,0 +1,172 @@
+"""Who may come in over HTTP: hosts, origins and bearer tokens (G2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from pegboard.core.model.labels import label_problem
+from pegboard.errors import UnknownAgentError, UsageError
+from pegboard.gateway.protocol.board_port import LOCAL, Caller, Served, Token
+from pegboard.gateway.protocol.request_identity import opens, owner_of
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104  (recognised, not bound)
+INVALID_REQUEST: Final = -32600
+INVALID_PARAMS: Final = -32602
+_HOSTS_KNOWN: Final = 256
+
+
+@lru_cache(maxsize=16)
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def require_tokens(board: Served, host: str) -> None:
+    """Refuse to serve other machines without tokens (G2)."""
+    if not is_loopback(host) and not board.configuration.tokens:
+        raise UsageError(
+            f"Serving on {host} lets other machines in, and no tokens are configured.",
+            code="tokens_required",
+            hint="Add 'tokens:' to the configuration, or serve on 127.0.0.1.",
+        )
+
+
+class Refusal(Exception):  # noqa: N818  (it is an answer)
+    """Answer a request with an HTTP status and a JSON-RPC error."""
+
+    def __init__(self, status: int, message: str, *, code: int = INVALID_REQUEST, **headers: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.code = code
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the answer."""
+        from starlette.responses import JSONResponse
+
+        error = {"jsonrpc": "2.0", "id": None, "error": {"code": self.code, "message": self.message}}
+        await JSONResponse(error, status_code=self.status, headers=self.headers)(scope, receive, send)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """Decide who a request comes from; ``host`` is where the gateway is bound."""
+
+    board: Served
+    host: str
+    default_agent: str | None = None
+    default_session: str | None = None
+
+    def principal(self, authorization: str | None) -> Token | None:
+        """Return the token of a request, or None where none are in use; raises ``Refusal``."""
+        tokens = self.board.configuration.tokens
+        if not tokens and is_loopback(self.host):
+            return None
+        token = owner_of(authorization, tokens)
+        if token is not None:
+            return token
+        scheme, _, given = (authorization or "").partition(" ")
+        if scheme.lower() == "bearer" and given.strip():
+            challenge = 'Bearer realm="pegboard", error="invalid_token"'
+            raise Refusal(401, "This bearer token is not known here.", WWW_Authenticate=challenge)
+        raise Refusal(401, "A bearer token is needed here.", WWW_Authenticate='Bearer realm="pegboard"')
+
+    def caller(
+        self, authorization: str | None, agent: str | None, query: Mapping[str, str], transport: str | None = None
+    ) -> Caller:
+        """Return who calls; raises ``Refusal``. An agent that is not theirs looks like none (G2)."""
+        token = self.principal(authorization)
+        world = self.board.world
+        name = agent or self.default_agent or world.default_agent()
+        if name is None or name not in world.agents or not opens(token, name):
+            raise Refusal(404, "There is no such agent here. Name one in the path: /mcp/{agent}.")
+        named = query.get("session")
+        if named is not None and (problem := label_problem(named)):
+            raise Refusal(400, f"?session= {problem}", code=INVALID_PARAMS)
+        return Caller(
+            agent=name,
+            principal=token.principal if token is not None else LOCAL,
+            session=named or self.default_session,
+            transport_session=transport,
+        )
+
+
+def chosen_agent(board: Served, agent: str | None) -> str | None:
+    """Return the agent that is served where a request names none; raises ``UnknownAgentError``."""
+    if agent is not None and agent not in board.world.agents:
+        known = ", ".join(board.world.agents)
+        raise UnknownAgentError(f"There is no agent '{agent}'.", hint=f"There are: {known}." if known else "")
+    return agent or board.world.default_agent()
+
+
+class Guard:
+    """Let only requests in whose Host and Origin are ours, so that no web page reaches the gateway."""
+
+    def __init__(self, app: ASGIApp, *, host: str) -> None:
+        self._app = app
+        self._known: set[tuple[str, str | None]] = set()
+        self._open = host in ANY_ADDRESS
+        self._hosts = LOOPBACK_NAMES | {host.lower()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "http":
+            headers: dict[str, Any] = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
+            refusal = self._refusal(headers.get("host", ""), headers.get("origin"))
+            if refusal is not None:
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def lets_in(self, host: str, origin: str | None) -> bool:
+        """Return whether a request with this Host and Origin is let in."""
+        known = host, origin
+        if known in self._known:
+            return True
+        if self._refusal(host, origin) is not None:
+            return False
+        if len(self._known) < _HOSTS_KNOWN:
+            self._known.add(known)
+        return True
+
+    def _refusal(self, host: str, origin: str | None) -> Refusal | None:
+        name = host_name(f"//{host}")
+        if not name or not (self._open or name in self._hosts):
+            return Refusal(421, "This Host is not served here.")
+        if origin is not None:
+            source = host_name(origin)
+            if not source or not (source in self._hosts or (self._open and source == name)):
+                return Refusal(403, "Requests from this Origin are not served here.")
+        return None
+
+
+def host_name(url: str) -> str:
+    """Return the host of a URL in lower case, or nothing where there is none.
+
+    >>> host_name("//[::1]:80"), host_name("http://LocalHost:1"), host_name("null")
+    ('::1', 'localhost', '')
+    """
+    try:
+        parts = urlsplit(url)
+        return (parts.hostname or "").rstrip(".").lower() if parts.scheme in ("", "http", "https") else ""
+    except ValueError:
+        return ""

@@ -1,0 +1,156 @@
+"""Serve the gateway over HTTP until told to stop (G1)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import AsyncGenerator, Callable, Generator
+
+import uvicorn
+
+from pegboard.errors import PegboardError, UsageError
+from pegboard.gateway.fast.coalescing import JoinedProtocol
+from pegboard.gateway.fast.lazy_app import Early
+from pegboard.gateway.http.auth import Door, chosen_agent, require_tokens
+from pegboard.gateway.process.logs import quiet
+from pegboard.gateway.process.signals import stopping
+from pegboard.gateway.protocol.board_port import Served
+
+HOST = "127.0.0.1"
+PORT = 8321
+GRACE = 2
+"""How long requests may go on after the gateway was told to stop, in seconds."""
+
+
+class _Uvicorn(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave signals to whoever runs the gateway."""
+        yield
+
+    async def run_on(self, listening: socket.socket) -> None:
+        """Serve until told to stop; a start that fails ends here instead of ending the process."""
+        with contextlib.suppress(SystemExit):
+            await self.serve(sockets=[listening])
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    board: Served, *, host: str = HOST, port: int = PORT, agent: str | None = None, session: str | None = None
+) -> AsyncGenerator[str]:
+    """Serve while the context lasts; yields the URL of the default agent. ``port`` 0 takes a free one.
+
+    Raises ``UsageError`` where other machines would come in without a token, ``UnknownAgentError``,
+    and ``PegboardError`` (``port_in_use``, ``address_unavailable``).
+    """
+    async with _serving(board, _nothing, host=host, port=port, agent=agent, session=session) as (url, _):
+        yield url
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+@contextlib.asynccontextmanager
+async def _serving(
+    board: Served, settled: Callable[[], None], *, host: str, port: int, agent: str | None, session: str | None
+) -> AsyncGenerator[tuple[str, Early]]:
+    require_tokens(board, host)
+    chosen_agent(board, agent)
+    listening = bind(host, port)
+    app = Early(Door(board=board, host=host, default_agent=agent, default_session=session), settled)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
+        server_header=False, http=JoinedProtocol,
+    )  # fmt: skip
+    server = _Uvicorn(config)
+    task = asyncio.create_task(server.run_on(listening))
+    try:
+        while not server.started:
+            if task.done():
+                await task
+                raise _failed()
+            await asyncio.sleep(0.005)
+        yield url_of(host, listening.getsockname()[1]), app
+    finally:
+        server.should_exit = True
+        await asyncio.shield(_stopped(app, task))
+        listening.close()
+
+
+async def _stopped(app: Early, task: asyncio.Task[None]) -> None:
+    await app.close(grace=GRACE)
+    await task
+
+
+async def run_http(
+    board: Served,
+    *,
+    host: str = HOST,
+    port: int = PORT,
+    agent: str | None = None,
+    session: str | None = None,
+    ready: Callable[[str], None] | None = None,
+    settled: Callable[[], None] = _nothing,
+) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    ``ready`` is called with the URL once requests are taken, ``settled`` once all that calls need is imported.
+    """
+    quiet(board.masker)
+    async with _serving(board, settled, host=host, port=port, agent=agent, session=session) as (url, app):
+        with stopping() as stop:
+            if ready is not None:
+                ready(url)
+            ends = {asyncio.create_task(event.wait()) for event in (stop, app.failed)}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for end in ends:
+                end.cancel()
+            if app.failed.is_set():
+                raise _failed()
+
+
+def _failed() -> PegboardError:
+    return PegboardError("The HTTP server did not start.", code="server_failed")
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; raises ``PegboardError`` with what to do where it cannot."""
+    if not 0 <= port <= 65535:
+        raise UsageError(f"{port} is not a port.", hint="Choose one from 1 to 65535, or 0 for any that is free.")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(128)
+            listening.setblocking(False)
+        except OSError:
+            listening.close()
+            raise
+    except (OSError, UnicodeError) as error:
+        raise _unbound(host, port, error) from None
+    return listening
+
+
+def _unbound(host: str, port: int, error: OSError | UnicodeError) -> PegboardError:
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return PegboardError(
+            f"Port {port} on {host} is in use.", code="port_in_use", hint="Choose another with --port; 0 takes any."
+        )
+    why = error.strerror or str(error) if isinstance(error, OSError) else "it is not a name"
+    return PegboardError(
+        f"Cannot listen on {host}, port {port}: {why}.", code="address_unavailable", hint="Check --host and --port."
+    )
+
+
+def url_of(host: str, port: int) -> str:
+    """Return where a client reaches the default agent.
+
+    >>> url_of("::1", 8321)
+    'http://[::1]:8321/mcp'
+    """
+    return f"http://[{host}]:{port}/mcp" if ":" in host else f"http://{host}:{port}/mcp"

@@ -1,0 +1,1 @@
+"""What clients are notified of: changed lists of tools, resources and prompts."""

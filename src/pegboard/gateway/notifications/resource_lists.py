@@ -1,0 +1,131 @@
+"""Tell clients that lists of resources or prompts have changed, and that a resource was updated (G7)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged
+
+from pegboard.core.access.listed_items import CAPABILITY, KEYS, OfferKind
+from pegboard.errors import PegboardError
+from pegboard.gateway.notifications.tool_list import PATIENCE, Changes
+from pegboard.gateway.protocol import convert
+from pegboard.gateway.protocol.board_port import Caller
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcp.server.connection import Connection
+
+    from pegboard.board import Session
+    from pegboard.core.access.listed_items import Offer
+    from pegboard.gateway.protocol.board_port import Served
+
+SessionOf = Callable[[Caller, str, bool], "Coroutine[Any, Any, Session]"]
+"""Return a session: of a caller, by its name, of the newer era or not."""
+_EVENTS: Final = {"resources": ResourcesListChanged(), "prompts": PromptsListChanged()}
+
+
+@dataclass(slots=True, eq=False)
+class _Knows:
+    """Hold what one client was listed: a connection of the handshake era, or all streams of a viewer."""
+
+    caller: Caller
+    session: str
+    connection: Connection | None
+    digests: dict[OfferKind, str] = field(default_factory=dict["OfferKind", str])
+
+
+def digest_of(offers: Mapping[str, Offer]) -> str:
+    """Return a text that differs where a list differs."""
+    return convert.digest(offer.wire for offer in offers.values())
+
+
+class OfferChanges:
+    """Watch what is offered; whoever was listed something else than there is now is told."""
+
+    def __init__(self, board: Served, changes: Changes, session: SessionOf) -> None:
+        self._board = board
+        self._changes = changes
+        self._session = session
+        self._known: dict[object, _Knows] = {}
+        self._stale: set[OfferKind] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._off: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Listen to the board; call it on the loop that serves."""
+        self._off = self._board.offers.on_changed(lambda _, kind: self._refresh_soon([kind]))
+        self._changes.beside = lambda: self._refresh_soon(KEYS)
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._off is not None:
+            self._off()
+        for task in self._tasks:
+            task.cancel()
+
+    def listed(self, caller: Caller, session: str, connection: Connection | None, kind: OfferKind, digest: str) -> None:
+        """Note what a client was listed; ``connection`` is that of the handshake era."""
+        viewer = Caller(agent=caller.agent, principal=caller.principal)
+        key: object = viewer if connection is None else id(connection)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _Knows(caller=viewer, session=session, connection=connection)
+            if connection is not None:
+                connection.exit_stack.callback(self._known.pop, key, None)
+        known.session = session
+        known.digests[kind] = digest
+
+    def _refresh_soon(self, kinds: Iterable[OfferKind]) -> None:
+        if not self._known:
+            return
+        idle = not self._stale
+        self._stale.update(kinds)
+        if idle:
+            self.spawn(self._refresh_all())
+
+    async def _refresh_all(self) -> None:
+        await asyncio.sleep(0)  # what happens at once is looked at once
+        kinds = frozenset(self._stale)
+        self._stale.clear()
+        for known in list(self._known.values()):
+            if known.connection is not None or self._changes.listens(known.caller):
+                self.spawn(self._refresh(known, kinds))
+
+    async def _refresh(self, known: _Knows, kinds: frozenset[OfferKind]) -> None:
+        changed: dict[str, None] = {}
+        try:
+            session = await self._session(known.caller, known.session, known.connection is None)
+            for kind in kinds & known.digests.keys():
+                now = digest_of(await self._board.offers.listed(session, kind))
+                if now != known.digests.get(kind):
+                    known.digests[kind] = now
+                    changed[CAPABILITY[kind]] = None
+        except PegboardError:
+            return
+        for what in changed:
+            await self._tell(known, what)
+
+    async def _tell(self, known: _Knows, what: str) -> None:
+        connection = known.connection
+        if connection is None:
+            await self._changes.publish(known.caller, _EVENTS[what])
+            return
+        try:
+            async with asyncio.timeout(PATIENCE):
+                if what == "resources":
+                    await connection.send_resource_list_changed()
+                else:
+                    await connection.send_prompt_list_changed()
+        except TimeoutError:
+            known.digests.clear()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do work beside requests, until it is done or the gateway closes."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

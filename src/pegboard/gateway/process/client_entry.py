@@ -1,0 +1,47 @@
+"""What to paste into a client so that it finds the gateway."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pegboard.gateway.protocol.board_port import Served
+
+
+def announce(board: Served, url: str, *, agent: str | None = None, session: str | None = None) -> str:
+    """Return the text that says where the gateway is and what a client needs of it; no secret is in it."""
+    parts = [f"Pegboard serves MCP at {url}"]
+    default = agent or board.world.default_agent()
+    others = [name for name in board.world.agents if name != default]
+    if others:
+        parts.append("Agents: " + ", ".join(f"{url}/{name}" for name in others))
+    remote: dict[str, Any] = {"type": "http", "url": url if default else f"{url}/{next(iter(others), '')}"}
+    if board.configuration.tokens:
+        remote["headers"] = {"Authorization": "Bearer <token>"}
+    parts += [
+        "A client takes it with:",
+        _paste(remote),
+        "A client that starts its servers itself:",
+        _paste(spawned(board, agent=agent, session=session)),
+    ]
+    return board.masker.text("\n".join(parts))
+
+
+def spawned(board: Served, *, agent: str | None = None, session: str | None = None) -> dict[str, Any]:
+    """Return the entry of a client's configuration that starts the gateway over stdio."""
+    found = shutil.which("pegboard")
+    command, args = (found, []) if found else (sys.executable, ["-m", "pegboard"])
+    args = [*args, "serve", "--stdio"]
+    if not board.quickstart:
+        args += ["--config", str(board.configuration.path)]
+    for option, value in (("--agent", agent), ("--session", session)):
+        if value is not None:
+            args += [option, value]
+    return {"command": command, "args": args}
+
+
+def _paste(entry: dict[str, Any]) -> str:
+    return json.dumps({"mcpServers": {"pegboard": entry}}, indent=2, ensure_ascii=False)

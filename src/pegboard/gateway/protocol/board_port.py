@@ -1,0 +1,130 @@
+"""What the gateway needs of a board, and who is calling right now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pegboard.board import Session
+    from pegboard.board.resources.aggregator import Offers
+    from pegboard.core.model.agents import World
+    from pegboard.core.model.delivery import Host
+    from pegboard.core.model.masking import Masker
+    from pegboard.ports import PermissionStore
+
+LOCAL = "local"
+"""The principal on stdio, and on loopback where no tokens are configured (G2)."""
+
+
+class Token(Protocol):
+    """Say who may use the gateway as whom; ``agents`` None is all of them."""
+
+    @property
+    def principal(self) -> str:
+        """Return whose token it is."""
+        ...
+
+    @property
+    def value(self) -> str:
+        """Return the secret."""
+        ...
+
+    @property
+    def agents(self) -> tuple[str, ...] | None:
+        """Return the agents that it opens."""
+        ...
+
+
+class Settings(Protocol):
+    """Hold the part of a configuration that the gateway reads."""
+
+    @property
+    def tokens(self) -> Sequence[Token]:
+        """Return the tokens; none where everyone on loopback may enter."""
+        ...
+
+    @property
+    def path(self) -> Path:
+        """Return the file that was read."""
+        ...
+
+
+class Meter(Protocol):
+    """Hold the numbers of a board."""
+
+    @property
+    def totals(self) -> Mapping[tuple[str, str, str], int]:
+        """Return how often each event happened: by event, agent and outcome."""
+        ...
+
+
+class Served(Protocol):
+    """A board with its configuration, as the assembly makes it."""
+
+    @property
+    def world(self) -> World:
+        """Return the current picture; replaced whole on every change."""
+        ...
+
+    @property
+    def configuration(self) -> Settings:
+        """Return the current configuration."""
+        ...
+
+    @property
+    def store(self) -> PermissionStore:
+        """Return what holds the switches that any process may set."""
+        ...
+
+    @property
+    def quickstart(self) -> bool:
+        """Return whether the packaged configuration is in use."""
+        ...
+
+    @property
+    def meter(self) -> Meter:
+        """Return what was counted since the board was opened."""
+        ...
+
+    @property
+    def offers(self) -> Offers:
+        """Return what servers offer besides tools."""
+        ...
+
+    @property
+    def masker(self) -> Masker:
+        """Return what hides secrets."""
+        ...
+
+    async def session(
+        self, *, agent: str | None = None, session_id: str | None = None, principal: str = LOCAL, host: Host = ...
+    ) -> Session:
+        """Return the session; raises ``UnknownAgentError``."""
+        ...
+
+    def on(self, event: str, callback: Callable[[Mapping[str, Any]], object]) -> Callable[[], None]:
+        """Call back on an event; returns what ends that."""
+        ...
+
+    def upstream_states(self) -> Sequence[Mapping[str, Any]]:
+        """Return one mapping per known connection to an upstream."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Say who calls which agent; ``session`` is what the URL or the command names, if they do."""
+
+    agent: str
+    principal: str = LOCAL
+    session: str | None = None
+    transport_session: str | None = None
+
+
+CALLER: ContextVar[Caller] = ContextVar("pegboard_caller")
+"""Set by the transport around every request; the SDK carries it into the handlers."""

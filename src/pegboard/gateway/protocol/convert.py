@@ -1,0 +1,55 @@
+"""Tools and results in the form of the protocol, nothing added and nothing lost (G7)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pegboard.core.model.tools import CallResult, Tool
+    from pegboard.core.state.surfaces import Surface
+
+
+def tools_of(surface: Surface, *, modern: bool) -> list[dict[str, Any]]:
+    """Return the tools of a surface as ``tools/list`` has them, in order."""
+    return [tool_of(out.tool, modern=modern) for out in surface.tools]
+
+
+def tool_of(tool: Tool, *, modern: bool) -> dict[str, Any]:
+    """Return one tool on the wire; ``title``, ``icons`` and ``_meta`` pass through unchanged.
+
+    Clients of the handshake era refuse a whole list for one output schema that is not an object.
+    """
+    wire: dict[str, Any] = {"name": tool.wire}
+    if tool.description:
+        wire["description"] = tool.description
+    wire["inputSchema"] = _object_schema(tool.input_schema)
+    output = tool.output_schema
+    if output is not None and (modern or output.get("type") == "object"):
+        wire["outputSchema"] = output
+    if tool.annotations:
+        wire["annotations"] = tool.annotations
+    return {**{k: v for k, v in tool.extra.items() if v is not None}, **wire}
+
+
+def _object_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    return schema if schema.get("type") == "object" else {**schema, "type": "object"}
+
+
+def result_of(result: CallResult, *, modern: bool) -> dict[str, Any]:
+    """Return a result on the wire; structured content that is no object has no place before 2026-07-28."""
+    wire: dict[str, Any] = {"content": list(result.content), "isError": result.is_error}
+    structured = result.structured
+    if structured is not None and (modern or isinstance(structured, Mapping)):
+        wire["structuredContent"] = structured
+    if result.meta:
+        wire["_meta"] = dict(result.meta)
+    return wire
+
+
+def digest(tools: Iterable[Mapping[str, Any]]) -> str:
+    """Return a text that differs where a list differs in any byte."""
+    text = json.dumps(list(tools), ensure_ascii=False, default=str)
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()

@@ -1,0 +1,1 @@
+"""The gateway over standard input and output. For the command."""

@@ -1,0 +1,69 @@
+"""Serve the gateway to the client that started this process (G1).
+
+Standard output carries the protocol and nothing else: whatever else is written there goes to
+standard error. A client which neither writes nor reads cannot keep the process from ending.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Generator
+
+from pegboard.core.model.labels import label_problem
+from pegboard.errors import UsageError, agent_required
+from pegboard.gateway.fast.first_responses import Opening, first
+from pegboard.gateway.http.auth import chosen_agent
+from pegboard.gateway.process.logs import quiet
+from pegboard.gateway.process.signals import stopping
+from pegboard.gateway.protocol.board_port import Caller, Served
+from pegboard.gateway.stdio.line_io import Wires
+
+
+async def run_stdio(
+    board: Served,
+    *,
+    agent: str | None = None,
+    session: str | None = None,
+    settled: Callable[[], None] | None = None,
+) -> None:
+    """Serve until standard input closes or SIGINT or SIGTERM comes; stops nothing it did not start.
+
+    ``settled`` is called once all that calls need is imported.
+    """
+    name = chosen_agent(board, agent)
+    if name is None:
+        raise agent_required(board.world.agents)
+    if session is not None and (problem := label_problem(session)):
+        raise UsageError(f"--session {problem}")
+    quiet(board.masker)
+    opening = Opening(board, Caller(agent=name, session=session))
+    with standard_descriptors() as (wire_in, wire_out), stopping() as stop:
+        wires = Wires(wire_in, wire_out)
+        try:
+            if await first(wires.lines, opening, wires.write, stop):
+                from pegboard.gateway.stdio.dispatcher import serve
+
+                if settled is not None:
+                    settled()
+                await serve(board, wires, opening, stop)
+        finally:
+            await wires.close()
+
+
+@contextlib.contextmanager
+def standard_descriptors() -> Generator[tuple[int, int]]:
+    """Take standard input and output for the protocol, and give them back at the end."""
+    sys.stdout.flush()
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    try:
+        yield wire_in, wire_out
+    finally:
+        sys.stdout.flush()
+        os.dup2(wire_in, 0)
+        os.dup2(wire_out, 1)

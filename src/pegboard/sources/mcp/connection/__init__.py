@@ -1,0 +1,1 @@
+"""One connection to a server: started once, shared, started anew."""

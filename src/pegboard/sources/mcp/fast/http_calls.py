@@ -1,0 +1,301 @@
+"""Calls over HTTP that go around the SDK, with the same outcomes. Imports the SDK: import late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from mcp import MCPError
+from mcp.shared.inbound import encode_header_value
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    JSONRPCError,
+)
+from pydantic import ValidationError
+
+from pegboard.sources.mcp.fast.fast_path import (
+    DetourError,
+    Lane,
+    Message,
+    Pending,
+    as_answer,
+    by_model,
+    cancellation,
+    parsed,
+    plain,
+)
+from pegboard.sources.mcp.fast.http_connection import Answer, Events, Exchange, Pool
+from pegboard.sources.mcp.transports.http import MARK, SESSION, STATUS, UNREACHED, WatchedClient, refusal, tls
+from pegboard.sources.mcp.wire.observed import NO_MESSAGE, GoneError, InvalidAnswerError, Link
+
+Inject = Callable[[SessionMessage], None]
+
+_ATTEMPTS = 2
+_RETRY = 1.0
+_FAREWELL = 2.0
+_OWN_HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+
+
+class HttpLane(Lane):
+    """Post calls over connections of its own.
+
+    Left to the SDK are URLs with credentials in them or behind a proxy, servers that set cookies or
+    redirect, and servers that cannot be reached.
+    """
+
+    def __init__(self, link: Link, client: WatchedClient, url: str, inject: Inject) -> None:
+        super().__init__(link, self._send)
+        self.inject = inject
+        self._client = client
+        request = client.build_request("POST", url, headers={**_OWN_HEADERS, "accept-encoding": "gzip, deflate"})
+        target = request.url
+        self._usable = client.reaches_directly(target) and not target.userinfo
+        secure = target.scheme == "https"
+        self._pool = Pool(target.host, target.port or (443 if secure else 80), tls() if secure else None)
+        self._path = target.raw_path
+        self._headers = [(name.lower(), value) for name, value in request.headers.raw]
+        if any(b"\r" in value or b"\n" in value for _, value in self._headers):
+            self._usable = False
+        self._head = b""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def takes(self, name: str) -> bool:
+        """Return whether a call may go here."""
+        if not (self._usable and super().takes(name)) or self._client.cookies:
+            return False
+        return self.modern or self.link.initialized
+
+    def close(self) -> None:
+        """End every call under way, and all connections."""
+        super().close()
+        for task in self._tasks:
+            task.cancel()
+        self._pool.close()
+
+    def head(self, verb: bytes, more: list[tuple[bytes, bytes]]) -> bytes:
+        """Return the head of a request without the empty line at its end."""
+        if not self._head:
+            own = [(b"mcp-protocol-version", self.link.version.encode())]
+            if self.link.session_id:
+                own.append((b"mcp-session-id", self.link.session_id.encode()))
+            names = {name for name, _ in own} | {b"content-length", b"transfer-encoding"}
+            kept = [(name, value) for name, value in self._headers if name not in names]
+            self._head = _lines([*kept, *own])
+        return b"%b %b HTTP/1.1\r\n%b%b" % (verb, self._path, self._head, _lines(more))
+
+    def _post(self, body: bytes, name: str | None) -> bytes:
+        more = [(b"content-length", b"%d" % len(body))]
+        if name is not None and self.modern:
+            more += [(b"mcp-method", b"tools/call"), (b"mcp-name", encode_header_value(name).encode())]
+        return self.head(b"POST", more) + b"\r\n" + body
+
+    async def _send(self, pending: Pending, body: bytes) -> Message:
+        """Post a request and return the answer; the server is told when nobody waits any more."""
+        request = self._post(body, pending.call.name)
+        exchange = await self._exchange()
+        call = _Call(self, pending, exchange)
+        pending.flight.sent = True
+        exchange.ask(request, call)
+        try:
+            message = await pending.wait()
+        except asyncio.CancelledError:
+            self._abandon(call)
+            raise
+        except BaseException:
+            call.exchange.done(call)
+            raise
+        call.exchange.done(call)
+        return message
+
+    async def _exchange(self) -> Exchange:
+        try:
+            return await self._pool.take()
+        except TimeoutError:
+            raise MCPError(INTERNAL_ERROR, "no connection within 10 s", {MARK: UNREACHED, "status": 502}) from None
+        except (OSError, ValueError):
+            raise DetourError from None
+
+    def _abandon(self, call: _Call) -> None:
+        """Tell the server in the way of its era: the end of the connection, or a notification."""
+        if self.modern or call.pending.outcome is not None:
+            call.exchange.cut(call)
+        else:
+            self.start(self._cancel(call))
+
+    async def _cancel(self, call: _Call) -> None:
+        posted = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(_FAREWELL):
+                exchange = await self._pool.take()
+                exchange.ask(self._post(cancellation(call.pending.number), None), _Ignored(posted))
+                await posted
+        except (OSError, ValueError):
+            pass
+        finally:
+            call.exchange.cut(call)
+
+    def start(self, work: Any) -> None:
+        """Do something beside the calls, until the connection is closed."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def resume(self, call: _Call, events: Events) -> None:
+        """Ask for the rest of a stream that ended too early."""
+        await asyncio.sleep(_RETRY if events.retry is None else events.retry)
+        more = [(b"last-event-id", events.last_id.encode())]
+        try:
+            call.exchange = await self._pool.take()
+        except (OSError, ValueError):
+            call.retry(events)
+        else:
+            call.exchange.ask(self.head(b"GET", more) + b"\r\n", call)
+
+
+class _Call:
+    """Make of an HTTP answer what the SDK makes of it."""
+
+    def __init__(self, lane: HttpLane, pending: Pending, exchange: Exchange) -> None:
+        self.pending = pending
+        self.exchange = exchange
+        self._lane = lane
+        self._resumed: Events | None = None
+        self._attempts = 0
+
+    def event(self, data: bytes) -> None:
+        """Take a message of the stream; what is not of this call goes to the session."""
+        if not data:
+            return
+        message = parsed(data)
+        if message is not None and plain(message):
+            self.pending.settle(message)
+            return
+        if message is not None and "method" in message and self._lane.notified(message, self.pending.call):
+            return
+        try:
+            read = by_model(data.decode("utf-8", errors="replace"))
+        except ValidationError:
+            self.pending.settle(InvalidAnswerError(NO_MESSAGE))
+            return
+        answer = as_answer(read)
+        if answer is not None:
+            self.pending.settle(answer)
+        elif not self._lane.link.talk.takes(read, self.pending.call):
+            self._lane.inject(SessionMessage(read))
+
+    def answered(self, answer: Answer) -> None:
+        """Take an answer that is no stream."""
+        if 300 <= answer.status < 400 or "set-cookie" in answer.headers:  # the SDK follows and keeps them
+            self._lane.is_open = False
+        if self._resumed is not None:
+            self.retry(self._resumed)
+        elif answer.status >= 300:
+            self.pending.settle(self._refused(answer))
+        elif answer.status == 202:
+            self.pending.settle(MCPError(INVALID_REQUEST, "server answered a request with 202 Accepted"))
+        elif answer.kind.startswith("application/json"):
+            self._take_json(answer.body)
+        else:
+            self.pending.settle(MCPError(INVALID_REQUEST, f"Unexpected content type: {answer.kind}"))
+
+    def _take_json(self, body: bytes) -> None:
+        message = parsed(body)
+        if message is None or not plain(message):
+            try:
+                message = as_answer(by_model(body))
+            except ValidationError:
+                self.pending.settle(InvalidAnswerError(NO_MESSAGE))
+                return
+        if message is None or self._lane.find(message["id"]) is not self.pending:
+            self.pending.settle(InvalidAnswerError("it answered another request"))
+        else:
+            self.pending.settle(message)
+
+    def _refused(self, answer: Answer) -> Exception:
+        if answer.status < 400:
+            return DetourError()
+        in_session = bool(self._lane.link.session_id)
+        refused = refusal(answer.status, answer.reason, answer.kind, answer.body, in_session=in_session)
+        match refused:
+            case (kind, text) if kind == SESSION:
+                self.pending.flight.unread = True
+                return GoneError(text, self.pending.flight, dead=True)
+            case (_, text):
+                return MCPError(INTERNAL_ERROR, text, {MARK: STATUS, "status": answer.status})
+            case None:
+                return self._rpc_error(answer)
+
+    def _rpc_error(self, answer: Answer) -> Exception:
+        try:
+            message = by_model(answer.body)
+        except ValidationError:
+            message = None
+        if isinstance(message, JSONRPCError):
+            if message.error.code == HEADER_MISMATCH:
+                return DetourError()
+            return MCPError(message.error.code, message.error.message, message.error.data)
+        if answer.status == 404:
+            return MCPError(METHOD_NOT_FOUND, "Not Found")
+        return MCPError(INTERNAL_ERROR, "Server returned an error response")
+
+    def ended(self, events: Events) -> None:
+        """Ask for the rest where the server can give it."""
+        if self.pending.outcome is not None:
+            return
+        if self._resumed is not None and not events.last_id:
+            events.last_id, events.retry = self._resumed.last_id, events.retry or self._resumed.retry
+        self._resumed, self._attempts = events, 0
+        if events.last_id:
+            self._lane.start(self._lane.resume(self, events))
+        else:
+            self._lost("SSE stream ended without a response")
+
+    def retry(self, events: Events) -> None:
+        """Try once more to get the rest of the stream."""
+        self._attempts += 1
+        if self._attempts < _ATTEMPTS:
+            self._lane.start(self._lane.resume(self, events))
+        else:
+            self._lost("SSE stream ended and reconnection attempts were exhausted")
+
+    def broken(self, reason: str) -> None:
+        """Take note that the connection broke."""
+        if self._resumed is not None:
+            self.retry(self._resumed)
+        else:
+            self._lost(reason)
+
+    def _lost(self, reason: str) -> None:
+        self.pending.settle(GoneError(reason, self.pending.flight))
+
+
+class _Ignored:
+    """Wait for an answer that says nothing."""
+
+    def __init__(self, done: asyncio.Future[None]) -> None:
+        self._done = done
+
+    def event(self, data: bytes) -> None:
+        """Let an event pass."""
+
+    def answered(self, answer: Answer) -> None:  # noqa: ARG002 - any will do
+        """Take note of the answer."""
+        if not self._done.done():
+            self._done.set_result(None)
+
+    def ended(self, events: Events) -> None:  # noqa: ARG002 - any will do
+        """Take note of the end."""
+        self.answered(Answer())
+
+    def broken(self, reason: str) -> None:  # noqa: ARG002 - nobody asks why
+        """Take note of the end."""
+        self.answered(Answer())
+
+
+def _lines(headers: list[tuple[bytes, bytes]]) -> bytes:
+    return b"".join(b"%b: %b\r\n" % header for header in headers)

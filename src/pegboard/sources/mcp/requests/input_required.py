@@ -1,0 +1,68 @@
+"""Calls that a server of the 2026-07-28 era answers with questions first (MRTR). Imports the SDK: import late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, cast
+
+from pegboard.core.model.tools import JsonObject
+from pegboard.ports import AskRefusedError
+from pegboard.sources.mcp.wire.observed import InvalidAnswerError
+from pegboard.sources.mcp.wire.server_requests import ASKED, Call, ask
+
+MOST_ROUNDS: Final = 10
+"""How often one call may be asked back."""
+_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 0.25
+
+Result = dict[str, Any]
+Again = Callable[[dict[str, Any]], Awaitable[Result]]
+"""Make the call again with these parameters beside its own."""
+
+
+async def settled(first: Result, call: Call, again: Again) -> Result:
+    """Return the final result of a call: what the server asks is asked of the client, then it is called again.
+
+    Raises ``InvalidAnswerError`` where the client does not answer, or the server asks without end.
+    """
+    result, pause = first, _PAUSE
+    for _ in range(MOST_ROUNDS):
+        if result.get("resultType") != "input_required":
+            return result
+        requests: object = result.get("inputRequests")
+        more: dict[str, Any] = {}
+        if isinstance(requests, dict) and requests:
+            more["inputResponses"], pause = await _answers(cast("dict[str, Any]", requests), call), _PAUSE
+        else:  # the server only wants to be called again
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        state: object = result.get("requestState")
+        if state is not None:
+            more["requestState"] = state
+        result = await again(more)
+    if result.get("resultType") == "input_required":
+        raise InvalidAnswerError(f"it asked for input more than {MOST_ROUNDS} times in one call")
+    return result
+
+
+async def _answers(requests: dict[str, Any], call: Call) -> dict[str, JsonObject]:
+    """Return the answers by key, all asked for at once; the first refusal ends the others."""
+    tasks = [asyncio.ensure_future(_answer(key, request, call)) for key, request in requests.items()]
+    try:
+        answers = await asyncio.gather(*tasks)
+    except AskRefusedError as error:
+        raise InvalidAnswerError(f"it asks for input that it cannot get: {error.message.removesuffix('.')}") from None
+    finally:
+        for task in tasks:
+            task.cancel()
+    return {key: dict(answer) for key, answer in zip(requests, answers, strict=True)}
+
+
+async def _answer(key: str, request: object, call: Call) -> JsonObject:
+    match request:
+        case {"method": str() as method} if method in ASKED:
+            params: object = cast("dict[str, Any]", request).get("params")
+            return await ask(call, method, cast("JsonObject", params) if isinstance(params, dict) else {})
+        case _:
+            raise InvalidAnswerError(f"its input request {key!r} is none of the protocol's")

@@ -1,0 +1,112 @@
+"""One request to a server: its time limit, its second try, its failure in words. Imports the SDK: import late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from mcp import MCPError
+
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.tools import CallResult, JsonObject, Tool
+from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError
+from pegboard.ports import CallContext
+from pegboard.sources.mcp.connection.connection import Connection, Live, Work
+from pegboard.sources.mcp.connection.open_client import reason_of, status_of
+from pegboard.sources.mcp.requests.send import call_tool, unreached
+from pegboard.sources.mcp.wire.convert import meta_for_upstream, result_of
+from pegboard.sources.mcp.wire.faults import Fault
+from pegboard.sources.mcp.wire.observed import GoneError, InvalidAnswerError
+from pegboard.sources.mcp.wire.server_requests import Call
+from pegboard.sources.mcp.wire.timeouts import Limit
+
+
+async def call(
+    connection: Connection, spec: ServerSpec, tool: Tool, arguments: JsonObject, context: CallContext
+) -> CallResult:
+    """Run one tool of the server; see :meth:`pegboard.sources.mcp.source.McpSource.call`."""
+    meta = meta_for_upstream(context.meta)
+    made = Call(tool.name, arguments, meta, context.progress, context.client)
+    repeatable = tool.read_only or tool.annotations.get("idempotentHint") is True
+    work = partial(call_tool, made)
+    return result_of(await run(connection, spec, tool.name, work, repeatable=repeatable, made=made))
+
+
+async def run(
+    connection: Connection, spec: ServerSpec, what: str, work: Work, *, repeatable: bool, made: Call | None = None
+) -> Any:
+    """Do the work; once more on a new connection where the first try cannot have done anything.
+
+    ``spec`` is as it is configured now, ``what`` names the work in errors, ``made`` is the call that it is.
+    Raises ``UpstreamTimeoutError`` after ``spec.timeout`` seconds, ``UpstreamError``, ``ToolUnavailableError``.
+    """
+    again = True
+    while True:
+        live = connection.at_hand or await connection.up()
+        try:
+            if made is not None and connection.one_at_a_time:
+                async with connection.alone(live):
+                    return await _once(connection, live, spec, what, work, made)
+            return await _once(connection, live, spec, what, work, made)
+        except GoneError as gone:
+            how = await connection.lost(live, gone.reason, dead=gone.dead)
+            if not again or (gone.sent and not repeatable):
+                raise _went_away(spec, what, how) from None
+            again = False
+
+
+async def _once(connection: Connection, live: Live, spec: ServerSpec, what: str, work: Work, made: Call | None) -> Any:
+    limit = Limit(connection.limits, spec.timeout)
+    if made is not None:
+        made.limit = limit
+    connection.in_flight += 1
+    try:
+        with limit:
+            answer = await work(live)
+    except TimeoutError:
+        if not limit.ran_out:
+            raise
+        raise _too_slow(spec, what) from None
+    except InvalidAnswerError as error:
+        raise UpstreamError(connection.mask(f"Server {spec.name!r} failed at {what!r}: {error}.")) from None
+    except MCPError as error:
+        if not status_of(error):
+            connection.proved()
+        raise _refused(spec, connection.mask, what, error) from error
+    finally:
+        connection.unused()
+    connection.proved()
+    return answer
+
+
+def _refused(
+    spec: ServerSpec, mask: Callable[[str], str], what: str, error: MCPError
+) -> ToolUnavailableError | UpstreamError:
+    """Return the error for an answer that is one, or for a server that could not be asked."""
+    marked = status_of(error)
+    if unreached(error) or (marked is not None and marked[1] in {401, 403}):
+        reason, hint = reason_of(error, spec)
+        return Fault(reason=mask(reason), hint=hint).error(spec)
+    if marked is not None:
+        reason, hint = reason_of(error, spec)
+        return UpstreamError(mask(f"Server {spec.name!r} failed at {what!r}: {reason}."), hint=hint)
+    text = one_line(error.message, limit=1000)
+    refused = UpstreamError(mask(f"Server {spec.name!r} refused {what!r}: {text} ({error.code})."))
+    refused.answer = {"code": error.code, "message": error.message, "data": error.data}
+    return refused
+
+
+def _went_away(spec: ServerSpec, what: str, how: str) -> UpstreamError:
+    return UpstreamError(
+        f"Server {spec.name!r} went away during the call of {what!r}: {how}.",
+        hint="It may have run, so it was not repeated. The next call starts the server again.",
+    )
+
+
+def _too_slow(spec: ServerSpec, what: str) -> UpstreamTimeoutError:
+    return UpstreamTimeoutError(
+        f"Server {spec.name!r} did not answer {what!r} within {spec.timeout:g} s.",
+        hint=f"Set a longer `timeout` in `servers: {spec.name}` if the tool needs it.",
+    )

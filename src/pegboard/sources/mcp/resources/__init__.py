@@ -1,0 +1,1 @@
+"""What servers list besides tools, and updates of it. For `source` only."""

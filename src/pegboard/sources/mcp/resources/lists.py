@@ -1,0 +1,317 @@
+"""What servers offer besides tools: lists kept per connection, reads passed on unchanged (G7, G9)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakKeyDictionary
+
+from pegboard.core.access.listed_items import CAPABILITY, KEYS, OfferKind
+from pegboard.core.model.specs import PluginSpec, ServerSpec
+from pegboard.core.model.tools import Frozen, JsonObject
+from pegboard.errors import UpstreamError
+from pegboard.ports import CallContext
+from pegboard.sources.mcp.connection.connection import Connection, Live
+from pegboard.sources.mcp.resources.subscriptions import Updates
+from pegboard.sources.mcp.wire.convert import meta_for_upstream
+
+if TYPE_CHECKING:
+    from pegboard.sources.mcp.wire.observed import Link
+
+log = logging.getLogger("pegboard.sources.mcp")
+
+METHODS: Final[dict[OfferKind, str]] = {
+    "resources": "resources/list",
+    "templates": "resources/templates/list",
+    "prompts": "prompts/list",
+}
+LISTS: Final[dict[OfferKind, str]] = {
+    "resources": "resources",
+    "templates": "resourceTemplates",
+    "prompts": "prompts",
+}
+"""The key of a page under which its items stand."""
+_PARTS: Final = {"resources/read": "contents", "prompts/get": "messages", "completion/complete": "completion"}
+_FRESH: Final = 2.0
+"""For how long a list counts that its server would not say has changed, in seconds."""
+_SUBSCRIBED_WITHIN: Final = 1.0
+_PAGES: Final = 1000
+
+Run = Callable[..., Awaitable[Any]]
+Claim = Callable[[PluginSpec, str], Connection]
+Mask = Callable[[str], str]
+Find = Callable[[PluginSpec, str], Connection | None]
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Hold the lists of one connection; ``age`` counts the changes, so that no list of before is kept."""
+
+    lists: dict[OfferKind, tuple[Sequence[JsonObject], float]] = field(
+        default_factory=dict[OfferKind, tuple[Sequence[JsonObject], float]]
+    )
+    age: int = 0
+
+
+class Offers:
+    """Ask servers for what they offer besides tools, over the connections of a source."""
+
+    def __init__(self, claim: Claim, find: Find, run: Run, *, mask: Mask, check_every: float) -> None:
+        self._mask = mask
+        self._check_every = check_every
+        self._claim = claim
+        self._find = find
+        self._run = run
+        self._callbacks: list[Callable[[str, OfferKind], None]] = []
+        self._kept: WeakKeyDictionary[Link, _Kept] = WeakKeyDictionary()
+        self._updates: WeakKeyDictionary[Connection, Updates] = WeakKeyDictionary()
+
+    def on_changed(self, callback: Callable[[str, OfferKind], None]) -> None:
+        """Call back with the name of a server, and which of its lists has changed."""
+        self._callbacks.append(callback)
+
+    def is_up(self, spec: PluginSpec, scope: str) -> bool:
+        """Return whether the connection of a scope stands."""
+        connection = self._find(spec, scope)
+        return connection is not None and connection.is_up
+
+    def matches(self, template: str, uri: str) -> bool:
+        """Return whether a template gives a URI; one that cannot be read gives none."""
+        return _fits(template, uri)
+
+    # -- lists -------------------------------------------------------------------------------------
+
+    def cached(self, spec: PluginSpec, scope: str, kind: OfferKind) -> Sequence[JsonObject] | None:
+        """Return a list that was read already and cannot have changed since, or None."""
+        connection = self._find(spec, scope)
+        live = connection.live if connection is not None else None
+        kept = self._kept.get(live.link) if live is not None else None
+        if live is None or kept is None or kind not in kept.lists:
+            return None
+        items, since = kept.lists[kind]
+        if _declared(live, kind) is None or _told(live, kind):
+            return items
+        return items if asyncio.get_running_loop().time() - since < _FRESH else None
+
+    async def offers(self, spec: PluginSpec, scope: str, kind: OfferKind) -> Sequence[JsonObject]:
+        """Return a list as it stands on the wire; items that are not valid are left out and reported."""
+        connection = self._claimed(spec, scope)
+        try:
+            return await self._run(connection, spec, METHODS[kind], partial(self._list, kind), repeatable=True)
+        except UpstreamError as error:
+            if connection.live is not None:
+                connection.live.link.leave_out(METHODS[kind], str(error))
+            raise
+
+    async def _list(self, kind: OfferKind, live: Live) -> Sequence[JsonObject]:
+        kept = self._kept.setdefault(live.link, _Kept())
+        items: Sequence[JsonObject] = ()
+        age = kept.age
+        if _declared(live, kind) is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SUBSCRIBED_WITHIN):
+                    await live.link.subscribed.wait()
+            age = kept.age
+            items = await _pages(live, kind, self._mask)
+        if kept.age == age:
+            kept.lists[kind] = items, asyncio.get_running_loop().time()
+        return items
+
+    # -- reads -------------------------------------------------------------------------------------
+
+    async def ask(self, spec: PluginSpec, method: str, params: JsonObject, context: CallContext) -> JsonObject:
+        """Return the result of a read, a prompt or a completion as the server gave it.
+
+        A server that completes nothing has no values for anything. Raises ``UpstreamTimeoutError``
+        after ``spec.timeout`` seconds; asking twice changes nothing, so a restart is survived.
+        """
+        connection = self._claimed(spec, context.scope)
+
+        async def work(live: Live) -> JsonObject:
+            from pegboard.sources.mcp.requests.send import answer_to
+            from pegboard.sources.mcp.wire.observed import InvalidAnswerError
+
+            capabilities = live.client.server_capabilities
+            if method == "completion/complete" and capabilities.completions is None:
+                return {"completion": {"values": []}}
+            raw = await answer_to(live.client, live.link, _request(method, params, context), context.progress)
+            if raw.get("resultType") == "input_required":
+                raise InvalidAnswerError("it asks for input that cannot be passed on")
+            part = raw.get(_PARTS[method])
+            if not isinstance(part, dict if method == "completion/complete" else list):
+                raise InvalidAnswerError(f"its result has no {_PARTS[method]}")
+            return raw
+
+        return await self._run(connection, spec, method, work, repeatable=True)
+
+    async def subscribe(
+        self, spec: PluginSpec, uri: str, scope: str, updated: Callable[[str], None]
+    ) -> Callable[[], None] | None:
+        """Call back when a resource is updated; returns what ends that, or None where the server cannot say."""
+        connection = self._claimed(spec, scope)
+        updates = self._updates.get(connection)
+        if updates is None:
+            run = partial(self._run, connection, spec, "resources/subscribe", repeatable=True)
+            updates = self._updates[connection] = Updates(connection, run, check_every=self._check_every)
+        return await updates.add(uri, updated)
+
+    # -- changes -----------------------------------------------------------------------------------
+
+    def _claimed(self, spec: PluginSpec, scope: str) -> Connection:
+        connection = self._claim(spec, scope)
+        assert isinstance(spec, ServerSpec)
+        if connection.noticed is None:
+            connection.noticed = partial(self._noticed, spec.name, connection)
+        return connection
+
+    def _noticed(self, name: str, connection: Connection, link: Link, message: Any) -> None:
+        """Take a notification of a server; None is that some may have been missed."""
+        match getattr(message, "method", None):
+            case "notifications/resources/list_changed":
+                self._changed(name, link, "resources", "templates")
+            case "notifications/prompts/list_changed":
+                self._changed(name, link, "prompts")
+            case "notifications/resources/updated":
+                if (updates := self._updates.get(connection)) is not None:
+                    updates.heard(message.params.uri)
+            case None:
+                self._changed(name, link, "resources", "templates", "prompts")
+            case _:
+                pass
+
+    def _changed(self, name: str, link: Link, *kinds: OfferKind) -> None:
+        kept = self._kept.get(link)
+        if kept is not None:
+            kept.age += 1
+            for kind in kinds:
+                kept.lists.pop(kind, None)
+        for callback in self._callbacks:
+            for kind in kinds:
+                callback(name, kind)
+
+
+def _declared(live: Live, kind: OfferKind) -> Any:
+    """Return the capability in which a server declares such a list, or None."""
+    return getattr(live.client.server_capabilities, CAPABILITY[kind])
+
+
+def _told(live: Live, kind: OfferKind) -> bool:
+    """Return whether the server surely says when a list changes."""
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+    if live.link.version in MODERN_PROTOCOL_VERSIONS:
+        return CAPABILITY[kind] in live.link.told
+    return _declared(live, kind).list_changed is True
+
+
+def declared_by(capabilities: Any) -> frozenset[str]:
+    """Return what a server has besides tools, as a manifest keeps it."""
+    names = ("resources", "prompts", "completions")
+    return frozenset(name for name in names if getattr(capabilities, name) is not None)
+
+
+@lru_cache(maxsize=1024)
+def _template(text: str) -> Any:
+    from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
+
+    try:
+        return UriTemplate.parse(text)
+    except InvalidUriTemplate:
+        return None
+
+
+def _fits(template: str, uri: str) -> bool:
+    parsed = _template(template)
+    return parsed is not None and parsed.match(uri) is not None
+
+
+def _request(method: str, params: JsonObject, context: CallContext) -> Any:
+    import mcp_types as types
+
+    models: dict[str, Any] = {
+        "resources/read": types.ReadResourceRequest,
+        "prompts/get": types.GetPromptRequest,
+        "completion/complete": types.CompleteRequest,
+    }
+    meta = meta_for_upstream(context.meta)
+    sent = {**params, "_meta": meta} if meta else dict(params)
+    return models[method].model_validate({"method": method, "params": sent}, by_name=False)
+
+
+async def _pages(live: Live, kind: OfferKind, mask: Mask) -> Sequence[JsonObject]:
+    """Return every item that a server lists, page by page."""
+    import mcp_types as types
+    from mcp import MCPError
+
+    from pegboard.sources.mcp.requests.send import answer_to
+
+    models: dict[OfferKind, Any] = {
+        "resources": types.ListResourcesRequest,
+        "templates": types.ListResourceTemplatesRequest,
+        "prompts": types.ListPromptsRequest,
+    }
+    found: list[JsonObject] = []
+    cursor: str | None = None
+    for what in [what for what in live.link.left_out if what.startswith(METHODS[kind])]:
+        del live.link.left_out[what]
+    for _ in range(_PAGES):
+        request = models[kind](params=types.PaginatedRequestParams(cursor=cursor))
+        try:
+            raw = await answer_to(live.client, live.link, request)
+        except MCPError as error:
+            if error.code == types.METHOD_NOT_FOUND:
+                return ()
+            raise
+        found += _valid(live.link, kind, raw, mask)
+        following: object = raw.get("nextCursor")
+        if not isinstance(following, str) or not following or following == cursor:
+            break
+        cursor = following
+    return tuple(found)
+
+
+def _valid(link: Link, kind: OfferKind, raw: dict[str, Any], mask: Mask) -> list[JsonObject]:
+    """Return the items of a page that clients take, so that one bad item never costs the list (G8)."""
+    from pegboard.sources.mcp.wire.observed import InvalidAnswerError
+
+    items: object = raw.get(LISTS[kind])
+    if not isinstance(items, list):
+        raise InvalidAnswerError(f"its answer has no {LISTS[kind]}")
+    items = cast("list[Any]", items)
+    if _fault(link, kind, items) is None:
+        return [Frozen(item) for item in items]
+    kept: list[JsonObject] = []
+    for number, item in enumerate(items):
+        fault = _fault(link, kind, [item])
+        if fault is None:
+            kept.append(Frozen(item))
+            continue
+        name: object = cast("dict[str, Any]", item).get(KEYS[kind]) if isinstance(item, dict) else None
+        named = name if isinstance(name, str) and name else f"#{number + 1}"
+        link.leave_out(mask(f"{METHODS[kind]}: {named}"), fault)
+    return kept
+
+
+def _fault(link: Link, kind: OfferKind, items: list[Any]) -> str | None:
+    """Return what is wrong with the first item that clients would refuse."""
+    from mcp_types.methods import MONOLITH_RESULTS, validate_server_result
+    from pydantic import ValidationError
+
+    from pegboard.core.model.naming import one_line
+
+    page = {LISTS[kind]: items, "ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
+    if any(isinstance(item, dict) and cast("dict[str, Any]", item).get(KEYS[kind]) == "" for item in items):
+        return f"its {KEYS[kind]} is empty"
+    try:
+        validate_server_result(METHODS[kind], link.version, page)
+        cast("Any", MONOLITH_RESULTS[METHODS[kind]]).model_validate(page, by_name=False)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"][2:])
+        return one_line(f"{where}: {first['msg']}" if where else first["msg"], limit=300)
+    return None

@@ -1,0 +1,246 @@
+"""Updates of resources: one subscription per connection and resource, renewed after a restart (G7, G8)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from pegboard.errors import PegboardError
+from pegboard.sources.mcp.connection.connection import Connection, Live
+
+if TYPE_CHECKING:
+    from pegboard.sources.mcp.wire.observed import Link
+
+log = logging.getLogger("pegboard.sources.mcp")
+
+Updated = Callable[[str], None]
+Work = Callable[[Live], Awaitable[Any]]
+Run = Callable[[Work], Awaitable[Any]]
+
+_AGAIN: Final = (0.1, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""How long it is waited before a lost subscription is tried again, in seconds; the last one stays."""
+
+
+class Updates:
+    """Hold what is subscribed to over one connection, and who wants to hear of it.
+
+    ``run`` does work on the connection, started if it is not up, within the server's timeout.
+    ``check_every`` is in seconds.
+    """
+
+    def __init__(self, connection: Connection, run: Run, *, check_every: float) -> None:
+        self._connection = connection
+        self._check_every = check_every
+        self._run = run
+        self._wanted: dict[str, list[Updated]] = {}
+        self._held: set[str] = set()
+        self._link: Link | None = None
+        self._stream: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
+        self._watcher: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def add(self, uri: str, updated: Updated) -> Callable[[], None] | None:
+        """Subscribe; returns what ends that, or None where the server takes no subscriptions."""
+        self._wanted.setdefault(uri, []).append(updated)
+        taken = False
+        try:
+            async with self._lock:
+                if not self._holds(uri):
+                    await self._run(lambda live: self._hold(live, uri))
+                taken = self._holds(uri)
+        finally:
+            if not taken and self._remove(uri, updated) and not self._wanted:
+                self._end_stream()
+        if not taken:
+            return None
+        if self._watcher is None or self._watcher.done():
+            self._watcher = asyncio.create_task(self._watch(), name="watch subscriptions")
+        return lambda: self._leave(uri, updated)
+
+    def heard(self, uri: str) -> None:
+        """Pass on that a resource, or one beneath a subscribed one, was updated."""
+        for wanted, callbacks in list(self._wanted.items()):
+            if uri == wanted or uri.startswith(f"{wanted.rstrip('/')}/"):
+                _tell(callbacks, uri)
+
+    def _holds(self, uri: str) -> bool:
+        return uri in self._held and self._link is not None and self._link.alive()
+
+    def _remove(self, uri: str, updated: Updated) -> bool:
+        """Forget who wanted to hear; return whether nobody is left."""
+        callbacks = self._wanted.get(uri, [])
+        if updated in callbacks:
+            callbacks.remove(updated)
+        if callbacks or uri not in self._wanted:
+            return False
+        del self._wanted[uri]
+        return True
+
+    def _leave(self, uri: str, updated: Updated) -> None:
+        if self._remove(uri, updated):
+            task = asyncio.create_task(self._let_go())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _let_go(self) -> None:
+        """Tell the server what nobody wants any more, if it still runs."""
+        async with self._lock:
+            live = self._connection.live
+            if live is None or live.link is not self._link:
+                return
+            with suppress(PegboardError):
+                await self._run(self._hold)
+        if not self._wanted and self._watcher is not None:
+            self._watcher.cancel()
+            self._watcher = None
+
+    # -- one connection ----------------------------------------------------------------------------
+
+    async def _hold(self, live: Live, strict: str | None = None) -> None:
+        """Make the server hold what is wanted; only a refusal of ``strict`` is an error."""
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        if live.link is not self._link:
+            self._link, self._held = live.link, set()
+            self._end_stream()
+        resources = live.client.server_capabilities.resources
+        if resources is None or not resources.subscribe:
+            return
+        if live.link.version in MODERN_PROTOCOL_VERSIONS:
+            await self._listen(live)
+        else:
+            await self._ask(live, strict)
+
+    async def _ask(self, live: Live, strict: str | None) -> None:
+        """Subscribe and unsubscribe one by one, as the handshake era has it."""
+        import mcp_types as types
+        from mcp import MCPError
+
+        from pegboard.sources.mcp.requests.send import answer_to
+
+        for uri in [uri for uri in self._wanted if uri not in self._held]:
+            request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+            try:
+                await answer_to(live.client, live.link, request)
+            except MCPError as error:
+                if uri == strict:
+                    raise
+                log.warning("the subscription to %r was not renewed: %s", uri, error.message)
+            else:
+                self._held.add(uri)
+        for uri in [uri for uri in self._held if uri not in self._wanted]:
+            self._held.discard(uri)
+            request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
+            with suppress(MCPError):
+                await answer_to(live.client, live.link, request)
+
+    async def _listen(self, live: Live) -> None:
+        """Open a stream for what is wanted now, then end the one before, as the 2026 era has it."""
+        before, self._stream = self._stream, None
+        if self._wanted:
+            ready: asyncio.Future[frozenset[str]] = asyncio.get_running_loop().create_future()
+            self._stream = asyncio.create_task(_stream(live, sorted(self._wanted), ready), name="listen")
+            self._held = set(await ready)
+        else:
+            self._held = set()
+        if before is not None:
+            before.cancel()
+
+    def _end_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.cancel()
+            self._stream = None
+
+    # -- restarts ----------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """Subscribe anew wherever the connection or the stream ended, as long as somebody wants to hear."""
+        failures = 0
+        self._connection.held += 1
+        try:
+            while self._wanted:
+                await self._ended()
+                if not self._wanted or self._connection.closing:
+                    return
+                await asyncio.sleep(_AGAIN[min(failures, len(_AGAIN) - 1)])
+                try:
+                    async with self._lock:
+                        await self._run(self._hold)
+                except PegboardError as error:
+                    failures += 1
+                    log.debug("subscriptions were not renewed: %s", error)
+                    continue
+                failures = 0
+                for uri, callbacks in list(self._wanted.items()):
+                    _tell(callbacks, uri)  # it may have been updated meanwhile
+        finally:
+            self._connection.held -= 1
+
+    async def _ended(self) -> None:
+        """Wait until what was subscribed to is not held any more.
+
+        A session of the handshake era over HTTP ends without a word: it is looked whether it stands.
+        """
+        if self._link is None:
+            return
+        closed = asyncio.create_task(self._link.closed.wait())
+        over_http = self._connection.spec.url is not None
+        try:
+            while not closed.done():
+                stream = self._stream
+                waited = {closed, stream} if stream else {closed}
+                rest = self._check_every if over_http and stream is None else None
+                done, _ = await asyncio.wait(waited, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
+                async with self._lock:
+                    if stream is not None and stream.done() and stream is self._stream:
+                        self._held.clear()
+                        return
+                if not done:
+                    with suppress(PegboardError):
+                        await self._run(_ping)
+        finally:
+            closed.cancel()
+
+
+async def _ping(live: Live) -> None:
+    import mcp_types as types
+
+    from pegboard.sources.mcp.requests.send import answer_to
+
+    await answer_to(live.client, live.link, types.PingRequest())
+
+
+async def _stream(live: Live, uris: list[str], ready: asyncio.Future[frozenset[str]]) -> None:
+    """Keep a stream of updates open; what comes over it is heard where all notifications are."""
+    from mcp import MCPError
+    from mcp.client.subscriptions import SubscriptionLost
+
+    from pegboard.sources.mcp.wire.observed import Flight, GoneError, InvalidAnswerError
+
+    try:
+        async with live.client.listen(resource_subscriptions=uris) as changes:
+            ready.set_result(frozenset(changes.honored.resource_subscriptions or ()))
+            async for _ in changes:
+                pass
+    except (MCPError, SubscriptionLost, TimeoutError, RuntimeError) as error:
+        if ready.done():
+            return
+        if not live.link.alive():
+            ready.set_exception(GoneError(live.link.reason, Flight(), dead=True))
+        else:
+            ready.set_exception(error if isinstance(error, MCPError) else InvalidAnswerError("its stream ended"))
+    finally:
+        if not ready.done():
+            ready.cancel()
+
+
+def _tell(callbacks: Iterable[Updated], uri: str) -> None:
+    for callback in list(callbacks):
+        try:
+            callback(uri)
+        except Exception:
+            log.exception("a callback for updates of %r failed", uri)

@@ -1,0 +1,278 @@
+"""A server's process: what it printed, whether it takes more, how it ended. Imports the SDK: import late."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+import socket
+import stat
+import struct
+from collections import deque
+from contextlib import suppress
+from typing import cast
+
+import anyio
+from mcp.client.stdio import get_default_environment
+
+from pegboard.core.model.specs import ServerSpec
+from pegboard.sources.mcp.fast.stdio_calls import StdioLane
+from pegboard.sources.mcp.wire.observed import Flight, Link
+
+# Inherited beside what the SDK inherits: where and how to work, never a credential.
+_INHERITED = (
+    "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
+    "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
+)  # fmt: skip
+_LAST_WORDS = 0.5  # seconds that an exited process's output is still read
+_DYING = 0.05  # seconds that a process may take to end once its output has
+_LONGEST = 128 * 1024 * 1024  # bytes of one message
+_PAUSE, _RESUME = 8 * 1024 * 1024, 1024 * 1024  # bytes read ahead
+
+
+def environment(spec: ServerSpec) -> dict[str, str]:
+    """Return the environment of a server: a few harmless variables of ours, then its own."""
+    ours = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return {**get_default_environment(), **ours, **spec.env}
+
+
+class Child(asyncio.SubprocessProtocol):
+    """Hold a server's process: what it printed, whether it takes more, how it ended."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.eof = False
+        self.stopping = False
+        self.written: Flight | None = None
+        self._probe: int | None = None
+        self.fresh = asyncio.Event()
+        self.writable = asyncio.Event()
+        self.writable.set()
+        self.exited = asyncio.Event()
+        self.lane = StdioLane(link, self)
+        self._lines: deque[bytes] = deque()
+        self._held = 0
+        self._rest = bytearray()
+        self._errors = b""
+        self._paused = False
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._stdin: asyncio.WriteTransport | None = None
+        self._stdout: asyncio.ReadTransport | None = None
+
+    @property
+    def transport(self) -> asyncio.SubprocessTransport:
+        """Return the transport of the process."""
+        assert self._transport is not None
+        return self._transport
+
+    @property
+    def stdin(self) -> asyncio.WriteTransport:
+        """Return the way to the server's standard input."""
+        assert self._stdin is not None
+        return self._stdin
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+        self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+        if self._stdout is None:
+            self._stdout = cast("asyncio.ReadTransport | None", self._transport.get_pipe_transport(1))
+        self.link.pid = self._transport.get_pid()
+        with suppress(OSError, AttributeError):  # the loop closes its own before it tells of the end
+            self._probe = os.dup(self.stdin.get_extra_info("pipe").fileno())
+
+    async def start(self, spec: ServerSpec) -> None:
+        """Start the process; raises ``OSError`` or ``ValueError`` where it cannot be started."""
+        loop = asyncio.get_running_loop()
+        end: int | None = None
+        if os.name == "posix":  # elsewhere the loop cannot wait for a pipe of ours
+            own, end = os.pipe()
+            pipe = os.fdopen(own, "rb", 0)
+            self._stdout, _ = await loop.connect_read_pipe(lambda: _Output(self), pipe)
+        try:
+            await loop.subprocess_exec(
+                lambda: self,
+                spec.command or "",
+                *spec.args,
+                stdout=asyncio.subprocess.PIPE if end is None else end,
+                env=environment(spec),
+                cwd=spec.cwd,
+                start_new_session=True,
+            )
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            if end is not None:
+                os.close(end)
+
+    def close(self) -> None:
+        """Let go of the process and its output."""
+        if self._stdout is not None:
+            self._stdout.close()
+        if self._transport is not None:
+            with suppress(PermissionError):
+                self._transport.close()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Take what the server printed."""
+        if fd == 1:
+            self.take(data)
+            return
+        *lines, self._errors = (self._errors + data).split(b"\n")
+        self._errors = self._errors[-4096:]
+        for line in lines:
+            self.link.complain(line.decode("utf-8", errors="replace"))
+
+    def take(self, data: bytes) -> None:
+        """Take what the server printed on its standard output."""
+        if b"\n" not in data:
+            self._rest += data
+            if self.too_long():
+                self.fresh.set()
+            return
+        *lines, rest = data.split(b"\n")
+        if self._rest:
+            lines[0] = bytes(self._rest) + lines[0]
+        self._rest = bytearray(rest)
+        for line in lines:
+            if not self.lane.route(line):
+                self._lines.append(line)
+                self._held += len(line)
+                self.fresh.set()
+        if self._held > _PAUSE:
+            self._pause(paused=True)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - a callback
+        """Note the end of an output, or that the server reads no more."""
+        if fd == 1:
+            self.end()
+        elif fd == 2:
+            self.link.complain(self._errors.decode("utf-8", errors="replace"))
+            self._errors = b""
+        else:
+            self.settle(final=True)
+            self.writable.set()
+
+    def settle(self, *, final: bool) -> None:
+        """Note whether the last request was read, if no more can be (``final``); let go of the input."""
+        if self._probe is None:
+            return
+        if final and self.written is not None and _unread(self._probe):
+            self.written.unread = True
+        os.close(self._probe)
+        self._probe = None
+
+    def process_exited(self) -> None:
+        """Note the end of the process; a child of its own may keep the output open."""
+        code = self.transport.get_returncode()
+        if not self.stopping:
+            self.link.exit = _ending(code)
+        self.exited.set()
+        self.writable.set()
+        asyncio.get_running_loop().call_later(_LAST_WORDS, self.end)
+
+    def pause_writing(self) -> None:
+        """Note that the server does not read."""
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        """Note that the server reads again."""
+        self.writable.set()
+
+    def alive(self) -> bool:
+        """Return whether the process runs, even where the loop has not been told of its end yet."""
+        if self._transport is None or self.exited.is_set():
+            return False
+        if hasattr(os, "waitid"):
+            with suppress(ChildProcessError):
+                return os.waitid(os.P_PID, self.transport.get_pid(), os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+            return False
+        return True
+
+    async def dies(self) -> bool:
+        """Return whether the process ends now that its output has: that is closed before its input is."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _DYING
+        while self.alive():
+            if loop.time() >= deadline:
+                return False
+            await asyncio.sleep(0.001)
+        return True
+
+    def end(self) -> None:
+        """Note the end of the output."""
+        self.eof = True
+        self.fresh.set()
+
+    def _pause(self, *, paused: bool) -> None:
+        if paused == self._paused or self._stdout is None or self.eof:
+            return
+        self._paused = paused
+        if paused:
+            self._stdout.pause_reading()
+        else:
+            self._stdout.resume_reading()
+
+    def next_line(self) -> bytes | None:
+        """Return the next line for the session, or None where there is none yet."""
+        if not self._lines:
+            return None
+        line = self._lines.popleft()
+        self._held -= len(line)
+        if self._held < _RESUME:
+            self._pause(paused=False)
+        return line
+
+    def write(self, data: bytes, flight: Flight | None) -> None:
+        """Write a message; raises ``ClosedResourceError`` only where nothing of it can have been read."""
+        if not self.alive() or self.stdin.is_closing():
+            raise anyio.ClosedResourceError
+        untouched = self.stdin.get_write_buffer_size() == 0
+        self.stdin.write(data)
+        self.written = flight
+        if untouched and self.stdin.is_closing():
+            raise anyio.ClosedResourceError
+
+    def too_long(self) -> bool:
+        """Return whether the unfinished line is longer than any message may be."""
+        return len(self._rest) > _LONGEST
+
+
+class _Output(asyncio.Protocol):
+    """Pass on what a server prints at once: asyncio's own way for child processes takes one more turn of the loop."""
+
+    def __init__(self, child: Child) -> None:
+        self.data_received = child.take
+        self._child = child
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a callback
+        self._child.end()
+
+
+def _unread(number: int) -> bool:
+    """Return whether the process ended before it read the last of what was written to it.
+
+    A server that was killed a moment ago still takes what is written: without this nobody could tell
+    that its call never ran. Where the system cannot say, the answer is no.
+    """
+    with suppress(OSError, ImportError):
+        import fcntl
+        import termios
+
+        if stat.S_ISSOCK(os.fstat(number).st_mode):  # Python before 3.12
+            with socket.socket(fileno=os.dup(number)) as end:
+                return end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNRESET
+        return struct.unpack("i", fcntl.ioctl(number, termios.FIONREAD, b"\0" * 4))[0] > 0
+    return False
+
+
+def _ending(code: int | None) -> str:
+    if code is None:
+        return "it ended"
+    if code < 0:
+        with suppress(ValueError):
+            return f"it was ended by {signal.Signals(-code).name}"
+        return f"it was ended by signal {-code}"
+    return f"it exited with code {code}"

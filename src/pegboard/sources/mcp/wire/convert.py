@@ -1,0 +1,62 @@
+"""MCP's wire objects as core values, nothing lost and nothing added (G7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool
+
+_OWN = frozenset({"name", "description", "inputSchema", "outputSchema", "annotations"})
+_ENVELOPE = frozenset(
+    f"io.modelcontextprotocol/{key}"
+    for key in ("protocolVersion", "clientInfo", "clientCapabilities", "subscriptionId")
+)
+
+
+def tool_of(plugin: str, raw: Mapping[str, Any]) -> Tool:
+    """Return a tool as its server lists it; what we have no field for stands in ``extra``."""
+    output = raw.get("outputSchema")
+    return Tool(
+        plugin=plugin,
+        name=raw["name"],
+        description=raw.get("description") or "",
+        input_schema=Frozen(raw["inputSchema"]),
+        output_schema=None if output is None else Frozen(output),
+        annotations=Frozen(raw.get("annotations") or {}),
+        extra=Frozen({key: value for key, value in raw.items() if key not in _OWN}),
+    )
+
+
+def manifest_of(
+    plugin: str,
+    tools: Iterable[Mapping[str, Any]],
+    *,
+    description: str | None,
+    instructions: str | None,
+    offers: frozenset[str] | None = None,
+) -> Manifest:
+    """Return what a server says of itself."""
+    return Manifest(
+        tools=tuple(tool_of(plugin, raw) for raw in tools),
+        description=description or "",
+        instructions=instructions or "",
+        offers=offers,
+    )
+
+
+def result_of(raw: Mapping[str, Any]) -> CallResult:
+    """Return the result of a call as its server gave it."""
+    meta = raw.get("_meta")
+    return CallResult(
+        content=tuple(Frozen(block) for block in raw.get("content") or ()),
+        structured=raw.get("structuredContent"),
+        is_error=raw.get("isError") is True,
+        meta=Frozen(meta) if meta else EMPTY,
+    )
+
+
+def meta_for_upstream(meta: JsonObject) -> dict[str, Any] | None:
+    """Return a request's ``_meta`` without what belongs to one connection only."""
+    kept = {key: value for key, value in meta.items() if key != "progressToken" and key not in _ENVELOPE}
+    return kept or None
