@@ -13,7 +13,7 @@ from benchmarks.oracle import Asked, Ended, Event, Oracle, Policy, Said, count, 
 from benchmarks.prompt import Prompt
 from benchmarks.stitched import Recording, narrowed, read
 from pegboard.core.model.delivery import Cache, Delivery, Host
-from pegboard.core.model.leases import Until
+from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.surface.cache_cost import Sizes, plan
 
 FEW = 20
@@ -25,10 +25,10 @@ ALL = Policy(name="all", everything=True)
 ON_DEMAND = Policy(name="on demand", hinted=True)
 POLICIES = (
     ALL,
-    Policy(name="idle-1", until=Until("idle", 1)),
-    Policy(name="idle-5", until=Until("idle", 5)),
-    Policy(name="idle-5, kept (D3)", until=Until("idle", 5), kept=True),
-    Policy(name="idle-10", until=Until("idle", 10)),
+    Policy(name="idle-1", until=LeaseTerm("idle", 1)),
+    Policy(name="idle-5", until=LeaseTerm("idle", 5)),
+    Policy(name="idle-5, kept (D3)", until=LeaseTerm("idle", 5), kept=True),
+    Policy(name="idle-10", until=LeaseTerm("idle", 10)),
     Policy(name="session"),
     Policy(name="whole-plugin", plugins=True),
     Policy(name="fallback", fallback=True),

@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.loadout_registry import LoadoutRegistry
@@ -59,7 +59,7 @@ def measure() -> list[dict[str, object]]:
     for number in range(ROUNDS):
         name = f"loadout{number % LOADOUTS}"
         registry = LoadoutRegistry(known)
-        access = Access(world, Agent(name="a", discoverable=("*",)))
+        access = CompiledPermissions(world, Agent(name="a", discoverable=("*",)))
         for what, work in (
             ("active", lambda r=registry, n=name: r.resolve_active(n, held)),
             ("discoverable", lambda r=registry, n=name: r.resolve_discoverable(n, held)),

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from benchmarks.stitched import Recording, Turn
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Cache
-from pegboard.core.model.leases import UNLOAD, Until
+from pegboard.core.model.leases import UNLOAD, LeaseTerm
 from pegboard.core.model.selectors import member
 from pegboard.core.model.tools import JsonObject, Tool, serialised
 from pegboard.core.state.active_tools import loadable, resolve
-from pegboard.core.state.commands import EndTurn, Fallback, Load, Outcome, Terms, Use
+from pegboard.core.state.commands import CommandContext, EndTurn, Fallback, Load, Outcome, Use
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.state.transitions import apply
 from pegboard.core.surface.cache_cost import wire_list
@@ -56,7 +56,7 @@ class Policy:
     """
 
     name: str
-    until: Until = UNLOAD
+    until: LeaseTerm = UNLOAD
     everything: bool = False
     plugins: bool = False
     hinted: bool = False
@@ -118,7 +118,7 @@ class Oracle:
         plugins = recording.world.catalog.plugins
         static = tuple(member(name) for name in plugins) if policy.everything else ()
         agent = Agent(name="default", static=static, discoverable=("*",))
-        self.access = Access(recording.world, agent)
+        self.access = CompiledPermissions(recording.world, agent)
         self.lines = hints(self.access, count, budget=agent.hint_tokens)
         self.shown = View(access=self.access, state=DEFAULT)
         self.meta: tuple[Tool, ...] = ()
@@ -131,7 +131,7 @@ class Oracle:
         self.own = {(line.partition(":")[0], word) for line in self.lines for word in SEPARATOR.split(line)}
         self.words = {word for _, word in self.own}
         self.words |= {word.partition("__")[0] for word in self.words}
-        self.terms = Terms(until=policy.until)
+        self.terms = CommandContext(until=policy.until)
         self.tally = Tally()
 
     def _start(self, meta: tuple[Tool, ...]) -> tuple[Tool, ...]:
@@ -276,7 +276,7 @@ class Oracle:
         return Found(query=step.queries, results=tuple(results))
 
 
-def _ranked(step: Search, access: Access) -> list[Ranked]:
+def _ranked(step: Search, access: CompiledPermissions) -> list[Ranked]:
     return RANKER.rank(step.queries, access.permitted, RankContext(), limit=step.limit)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Catalog, Ref
 from pegboard.core.model.leases import UNLOAD, Lease
@@ -13,7 +13,7 @@ from pegboard.core.model.selectors import member
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Frozen, Plugin, Tool, Variant
 from pegboard.core.state.active_tools import resolve
-from pegboard.core.state.commands import Load, Terms
+from pegboard.core.state.commands import CommandContext, Load
 from pegboard.core.state.sessions import State
 from pegboard.core.state.transitions import apply
 
@@ -50,7 +50,7 @@ def measure() -> list[dict[str, object]]:
         worlds[size] = held
     taken: dict[int, list[float]] = {size: [] for size in worlds}
     loads: dict[int, list[float]] = {size: [] for size in worlds}
-    accesses = {size: Access(held, held.agents["a"]) for size, held in worlds.items()}
+    accesses = {size: CompiledPermissions(held, held.agents["a"]) for size, held in worlds.items()}
     state = State(
         leases=(
             Lease(subject=Ref("toolkit", "kit"), until=UNLOAD),
@@ -65,7 +65,7 @@ def measure() -> list[dict[str, object]]:
             resolve(access, state)
             taken[size].append((time.perf_counter() - start) * 1000)
             start = time.perf_counter()
-            apply(access, state, Load(names=("plugin3/op1",)), Terms())
+            apply(access, state, Load(names=("plugin3/op1",)), CommandContext())
             loads[size].append((time.perf_counter() - start) * 1000)
     least = statistics.median(taken[1_000])
     return [

@@ -19,7 +19,7 @@ from pegboard.cli import main
 from pegboard.config.clients.installing import entry_for, file_of, installation
 from pegboard.config.clients.known import CLIENTS, Machine
 from pegboard.config.loading import inspect
-from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PythonSpec, ServerSpec
 from pegboard.core.model.tools import Tool
@@ -342,8 +342,8 @@ async def test_scope_and_parent_deny(path: Path) -> None:
         await board.ready("tools")
         apart = await board.session(agent="static", session_id="s", worker_scope="user")
         assert [reason.code for reason in (await apart.explain("two")).reasons] == ["denied_scope", "granted_static"]
-        parent = Access(board.world, board.agent("nothing"))
-        child = Access(board.world, board.agent("static"), Circumstances(parent=parent))
+        parent = CompiledPermissions(board.world, board.agent("nothing"))
+        child = CompiledPermissions(board.world, board.agent("static"), SessionConstraints(parent=parent))
         two: Any = board.world.catalog.find_tool("two")
         assert child.decide(two).code == "denied_parent"
 

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from pegboard.config.schema.codes import CODES
-from pegboard.core.model.leases import Because
+from pegboard.core.model.leases import LeaseReason
 from pegboard.core.state.commands import Status
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -117,7 +117,7 @@ def toolkits() -> set[str]:
 
 
 def reasons() -> set[str]:
-    found = assigned("code", "board/views/explain.py") | {f"loaded_{because}" for because in Because}
+    found = assigned("code", "board/views/explain.py") | {f"loaded_{because}" for because in LeaseReason}
     for name, call in calls():
         found |= keyword(call, "code") if name == "Reason" else set()
         found |= first(call) if name == "_switch_reason" else set()

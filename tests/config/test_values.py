@@ -11,7 +11,7 @@ from config_support import REGISTERED, Writer
 
 from pegboard.config.loading import find, inspect, load
 from pegboard.config.schema.json_schema import schema
-from pegboard.core.model.leases import Until
+from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
@@ -98,7 +98,12 @@ def test_every_section_becomes_core_values(writer: Writer) -> None:
     agent = c.agents["assistant"]
     assert dict(agent.switches) == {"research": True, "arxiv": False}
     assert str(agent.switch_places["arxiv"]).startswith("pegboard.yaml:")
-    assert (agent.lease, agent.turn_gap, agent.hint_tokens, agent.budget.tools) == (Until("idle", 7), 120.0, 900, 40)
+    assert (agent.lease, agent.turn_gap, agent.hint_tokens, agent.budget.tools) == (
+        LeaseTerm("idle", 7),
+        120.0,
+        900,
+        40,
+    )
     assert c.models["default"]["cache"] is True
     assert [(t.principal, t.value, t.agents) for t in c.tokens] == [("ada", "ada-token", ("assistant",))]
     assert c.store == f"sqlite:///{writer.folder / '.pegboard/pegboard.db'}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.loadouts import BUILT_IN, Loadout
@@ -79,23 +79,23 @@ def access(
     stored: Mapping[str, bool] | None = None,
     scope: WorkerScope | None = None,
     sub_app: str | None = None,
-    parent: Access | None = None,
+    parent: CompiledPermissions | None = None,
     **profile: Any,
-) -> Access:
-    circumstances = Circumstances(stored=stored or {}, worker_scope=scope, sub_app=sub_app, parent=parent)
-    return Access(held, agent(**profile), circumstances)
+) -> CompiledPermissions:
+    circumstances = SessionConstraints(stored=stored or {}, worker_scope=scope, sub_app=sub_app, parent=parent)
+    return CompiledPermissions(held, agent(**profile), circumstances)
 
 
-def permitted(held: Access) -> set[str]:
+def permitted(held: CompiledPermissions) -> set[str]:
     return {item.id for item in held.permitted}
 
 
-def known(held: World | Access, tool_id: str) -> Tool:
+def known(held: World | CompiledPermissions, tool_id: str) -> Tool:
     """Return the tool as it stands in the catalog."""
-    found = (held.world if isinstance(held, Access) else held).catalog.by_id(tool_id)
+    found = (held.world if isinstance(held, CompiledPermissions) else held).catalog.by_id(tool_id)
     assert found is not None, tool_id
     return found
 
 
-def codes(held: Access, tool_id: str) -> list[str]:
+def codes(held: CompiledPermissions, tool_id: str) -> list[str]:
     return [reason.code for reason in held.decide(known(held, tool_id)).reasons]

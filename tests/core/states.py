@@ -4,21 +4,21 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Catalog
-from pegboard.core.model.leases import Until
+from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.loadouts import BUILT_IN, Loadout
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Manifest, Plugin, Tool
 from pegboard.core.state.active_tools import resolve
-from pegboard.core.state.commands import Command, EndTurn, Fallback, Item, Load, Outcome, Terms, Unload, Use
+from pegboard.core.state.commands import Command, CommandContext, EndTurn, Fallback, Item, Load, Outcome, Unload, Use
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.state.surfaces import Surface
 from pegboard.core.state.transitions import apply
 
-PLAIN = Terms()
+PLAIN = CommandContext()
 Written = str | tuple[str, Mapping[str, Any]] | Member
 
 
@@ -60,9 +60,9 @@ def access_of(
     static: Iterable[Written] = (),
     essential: Iterable[Written] = (),
     loadouts: Iterable[Loadout] = (),
-    circumstances: Circumstances | None = None,
+    circumstances: SessionConstraints | None = None,
     **profile: Any,
-) -> Access:
+) -> CompiledPermissions:
     agent = Agent(name="assistant", static=members(static), essential=members(essential), **profile)
     world = World(
         catalog=Catalog(plugins),
@@ -70,16 +70,16 @@ def access_of(
         loadouts={**BUILT_IN, **{loadout.name: loadout for loadout in loadouts}},
         agents={agent.name: agent},
     )
-    return Access(world, agent, circumstances)
+    return CompiledPermissions(world, agent, circumstances)
 
 
 @dataclass
 class Desk:
     """Play one session: every method applies one command and keeps the state that it left."""
 
-    access: Access
+    access: CompiledPermissions
     state: State = DEFAULT
-    terms: Terms = PLAIN
+    terms: CommandContext = PLAIN
     said: list[Outcome] = field(default_factory=list)
 
     def do(self, command: Command) -> Outcome:
@@ -87,7 +87,7 @@ class Desk:
         self.said.append(outcome)
         return outcome
 
-    def load(self, *names: str, until: Until | None = None) -> Outcome:
+    def load(self, *names: str, until: LeaseTerm | None = None) -> Outcome:
         return self.do(Load(names=names, until=until))
 
     def unload(self, *names: str) -> Outcome:

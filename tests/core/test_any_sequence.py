@@ -4,10 +4,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from states import Desk, access_of, plugin, tool, toolkit
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Budget
-from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, Until
-from pegboard.core.state.commands import FINE, Command, EndTurn, Fallback, Load, Terms, Unload, Use
+from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, LeaseTerm
+from pegboard.core.state.commands import SUCCEEDED, Command, CommandContext, EndTurn, Fallback, Load, Unload, Use
 from pegboard.core.state.sessions import DEFAULT, from_text, to_text
 from pegboard.core.state.transitions import apply
 
@@ -40,17 +40,17 @@ class Naive:
 
     def __init__(self) -> None:
         self.turn = 1
-        self.held: dict[str, dict[str, tuple[Until, int]]] = {}
+        self.held: dict[str, dict[str, tuple[LeaseTerm, int]]] = {}
 
     @property
-    def out(self) -> dict[str, Until]:
+    def out(self) -> dict[str, LeaseTerm]:
         found = dict.fromkeys(BASE, ALWAYS)
         for tools in self.held.values():
             for tool_id, (until, _) in tools.items():
                 found[tool_id] = max(until, found.get(tool_id, until))
         return found
 
-    def load(self, name: str, until: Until) -> None:
+    def load(self, name: str, until: LeaseTerm) -> None:
         ids = ids_of(name)
         if not ids or name in ("research", "arxiv", "find", "file", "read"):
             return
@@ -91,7 +91,7 @@ class Naive:
                     self.held[name] = {tool_id: (TURN, self.turn)}
 
     def end_turn(self) -> None:
-        def stays(until: Until, used: int) -> bool:
+        def stays(until: LeaseTerm, used: int) -> bool:
             idle = until.kind == "idle" and self.turn - used <= until.turns
             return idle or until == UNLOAD
 
@@ -101,7 +101,7 @@ class Naive:
 
 
 NAMES = st.sampled_from([*KITS, *PLUGINS, *OWNERS, "nowhere"])
-UNTILS = st.sampled_from([TURN, Until("idle", 1), Until("idle", 2), UNLOAD])
+UNTILS = st.sampled_from([TURN, LeaseTerm("idle", 1), LeaseTerm("idle", 2), UNLOAD])
 COMMANDS = st.one_of(
     st.builds(Load, names=st.tuples(NAMES), until=UNTILS),
     st.builds(Unload, names=st.tuples(NAMES)),
@@ -113,7 +113,7 @@ COMMANDS = st.one_of(
 
 def follow(model: Naive, command: Command) -> None:
     match command:
-        case Load(names=(name,), until=Until() as until):
+        case Load(names=(name,), until=LeaseTerm() as until):
             model.load(name, until)
         case Unload(names=(name,)):
             model.unload(name)
@@ -128,7 +128,9 @@ def follow(model: Naive, command: Command) -> None:
 
 
 @settings(max_examples=300)
-@example([Load(names=("devops",), until=Until("idle", 1)), Unload(names=("git",)), Load(names=("devops",), until=TURN)])
+@example(
+    [Load(names=("devops",), until=LeaseTerm("idle", 1)), Unload(names=("git",)), Load(names=("devops",), until=TURN)]
+)
 @given(commands=st.lists(COMMANDS, max_size=25))
 def test_no_sequence_of_commands_breaks_the_leases(commands: list[Command]) -> None:
     """S5, S7, S8, S10: a naive model and the real transitions agree after every command."""
@@ -178,7 +180,7 @@ def test_what_is_refused_leaves_the_state_untouched(commands: list[Command]) -> 
     for command in commands:
         before = desk.state
         outcome = desk.do(command)
-        if outcome.items and not any(item.status in FINE for item in outcome.items):
+        if outcome.items and not any(item.status in SUCCEEDED for item in outcome.items):
             assert desk.state == before
 
 
@@ -191,14 +193,14 @@ def test_what_is_refused_leaves_the_state_untouched(commands: list[Command]) -> 
 def test_no_sequence_of_loads_goes_over_the_budget(commands: list[Command], tools: int, meta: int) -> None:
     """S9: what is out at the start may; nothing that is loaded does."""
     agent_access = budgeted(tools)
-    desk = Desk(agent_access, terms=Terms(meta=tuple(tool("pegboard", f"m{n}") for n in range(meta))))
+    desk = Desk(agent_access, terms=CommandContext(meta=tuple(tool("pegboard", f"m{n}") for n in range(meta))))
     start = len(desk.out) + meta
     for command in commands:
         desk.do(command)
         assert len(desk.out) + meta <= max(tools, start)
 
 
-def budgeted(tools: int) -> Access:
+def budgeted(tools: int) -> CompiledPermissions:
     return access_of(
         *(plugin(name, *held, requires={"run": "docker/ps"}) for name, held in PLUGINS.items()),
         toolkits=[toolkit(name, *held) for name, held in KITS.items()],
@@ -211,5 +213,5 @@ def budgeted(tools: int) -> Access:
 def test_any_name_at_all_is_answered(names: list[str], tool_id: str) -> None:
     """S10, P9: what a model makes up is an item, never an exception."""
     for command in (Load(names=tuple(names)), Unload(names=tuple(names)), Use(tool=tool_id)):
-        _, outcome = apply(ACCESS, DEFAULT, command, Terms())
+        _, outcome = apply(ACCESS, DEFAULT, command, CommandContext())
         assert len(outcome.items) == (0 if isinstance(command, Use) else len(set(names)))

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from builders import access, plugin, toolkit, world
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.masking import Masker
-from pegboard.core.state.active_tools import outs_of
+from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.conflicts import Conflict, conflict_of, equal, normalised
 from pegboard.core.state.sessions import State
 
@@ -70,8 +70,8 @@ def static_and_toolkit(
     return found(held, "data", masker)
 
 
-def found(held: Access, name: str, masker: Masker | None = None) -> Conflict | None:
-    return conflict_of(held, outs_of(held, State()), held.toolkits[name], masker or Masker())
+def found(held: CompiledPermissions, name: str, masker: Masker | None = None) -> Conflict | None:
+    return conflict_of(held, active_tools(held, State()), held.toolkits[name], masker or Masker())
 
 
 def test_equal_settings_in_two_places_do_not_conflict() -> None:
@@ -125,7 +125,7 @@ def test_a_toolkit_that_wants_a_tool_twice_with_other_settings_conflicts_with_it
     assert conflict.message.startswith("conflicts: 'sql' stands in it twice, with different settings.")
 
 
-def clashing(*, exclude: tuple[str, ...] = ()) -> Access:
+def clashing(*, exclude: tuple[str, ...] = ()) -> CompiledPermissions:
     one, two = plugin("one", "read"), plugin("two", "read", "list")
     kit = toolkit("kit", ("two", {"exclude_tools": list(exclude)}))
     return access(world(one, two, toolkits=[kit]), allowed=["kit"])

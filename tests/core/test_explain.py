@@ -6,12 +6,12 @@ import pytest
 from builders import access, codes, known, plugin, tool, toolkit, world
 
 from pegboard.core.access.lookup import lookup, suggestion
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.leases import UNLOAD, Because, Lease, Until
+from pegboard.core.model.leases import UNLOAD, Lease, LeaseReason, LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.tools import Plugin
-from pegboard.core.state.active_tools import base, explain, meta_outs, order, outs_of, resolve
+from pegboard.core.state.active_tools import active_tools, explain, loaded_meta_tools, order, resolve, starting_tools
 from pegboard.core.state.commands import not_found
 from pegboard.core.state.sessions import State
 from pegboard.core.state.surfaces import Explanation
@@ -28,11 +28,11 @@ WORLD = world(
 )
 
 
-def told(held: Access, tool_id: str, state: State | None = None, **more: Any) -> Explanation:
+def told(held: CompiledPermissions, tool_id: str, state: State | None = None, **more: Any) -> Explanation:
     return explain(held, state or State(), known(held, tool_id), **more)
 
 
-def texts(held: Access, tool_id: str, state: State | None = None) -> list[str]:
+def texts(held: CompiledPermissions, tool_id: str, state: State | None = None) -> list[str]:
     return [reason.text for reason in told(held, tool_id, state).reasons]
 
 
@@ -40,7 +40,7 @@ def predicates(found: Explanation) -> tuple[bool, bool, bool, bool]:
     return found.permitted, found.loaded, found.visible, found.callable
 
 
-def out(name: str, kind: str = "plugin", until: Until = UNLOAD, because: Because = Because.LOADED) -> State:
+def out(name: str, kind: str = "plugin", until: LeaseTerm = UNLOAD, because: LeaseReason = LeaseReason.LOADED) -> State:
     ref = Ref.parse(f"{kind}:{name}")
     return State(turn=3, leases=(Lease(subject=ref, until=until, because=because, loaded_turn=2, used_turn=2),))
 
@@ -115,7 +115,7 @@ def test_a_tool_that_is_permitted_and_not_loaded_says_both() -> None:
 def test_a_loaded_tool_says_by_what_since_when_and_until_when() -> None:
     """F5, S5: the lease that stands."""
     held = access(WORLD, allowed=["dev"])
-    found = told(held, "git/log", out("dev", "toolkit", Until("idle", 5)))
+    found = told(held, "git/log", out("dev", "toolkit", LeaseTerm("idle", 5)))
     assert predicates(found) == (True, True, True, True)
     assert found.reasons[1].text == "It is out because toolkit 'dev' was loaded in turn 2, until idle(5)."
     assert found.reasons[-1].code == "loaded_required"
@@ -216,8 +216,8 @@ def test_what_is_out_stands_in_the_order_of_f1() -> None:
 def test_a_tool_that_is_out_for_two_reasons_stands_once_at_its_first_place() -> None:
     """F1, S5: several reasons may stand."""
     held = access(WORLD, essential=["git__log"], tools=["git"], allowed=["dev"], initial=["dev"])
-    log = outs_of(held, State())["git/log"]
-    assert log.because == (Because.ESSENTIAL, Because.STATIC, Because.INITIAL, Because.REQUIRED)
+    log = active_tools(held, State())["git/log"]
+    assert log.because == (LeaseReason.ESSENTIAL, LeaseReason.STATIC, LeaseReason.INITIAL, LeaseReason.REQUIRED)
     assert resolve(held, State()).names == ("git__log", "git__push", "run")
 
 
@@ -229,16 +229,16 @@ def test_the_first_overrides_are_kept() -> None:
         allowed=["data"],
         initial=["data"],
     )
-    assert dict(outs_of(held, State())["sql/query"].overrides) == {"port": "5"}
+    assert dict(active_tools(held, State())["sql/query"].overrides) == {"port": "5"}
 
 
 def test_what_is_denied_or_unavailable_is_not_on_the_surface() -> None:
     """P3, P6: denied is not out; unavailable is out and not shown."""
     held = access(WORLD, tools=["git", "mail", "notes"], switches={"push": False})
     assert resolve(held, State()).names == ("git__log", "add")
-    assert "mail/send" in outs_of(held, State())
-    assert order(held, {}, meta_outs([])) == ()
-    assert base(held) is base(held)
+    assert "mail/send" in active_tools(held, State())
+    assert order(held, {}, loaded_meta_tools([])) == ()
+    assert starting_tools(held) is starting_tools(held)
 
 
 # -- what a name means -----------------------------------------------------------------------------

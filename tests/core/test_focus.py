@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from states import access_of, plugin, tool, toolkit
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.state.active_tools import resolve
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.core.state.surfaces import Surface
@@ -17,7 +17,7 @@ FORGE = plugin("forge", "check", "deploy", kind="server")
 NOTES = plugin("notes", "note_add", "note_list")
 
 
-def world(**profile: Any) -> tuple[Access, Surface]:
+def world(**profile: Any) -> tuple[CompiledPermissions, Surface]:
     kits = [
         replace(toolkit("evolution", "forge"), focus=({"when": "deploy"}, {"when": "status", "tools": ["check"]})),
         replace(toolkit("writing", "notes"), focus=({"when": "note"},)),

@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from states import Desk, access_of, plugin, tool, toolkit, words
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import Plugin
 from pegboard.core.surface.hints import first_sentence, hints, plugin_lines
 
 LONG = "Show the log. It takes a branch and a number of commits, newest first."
 
 
-def access() -> Access:
+def access() -> CompiledPermissions:
     return access_of(
         plugin("file", "read"),
         plugin("git", tool("git", "log", description=LONG), tool("git", "diff", description="Show changes. All.")),

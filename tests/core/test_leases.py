@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 from states import Desk, access_of, plugin, toolkit
 
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, Because, Lease, Until
+from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, Lease, LeaseReason, LeaseTerm
 
-UNTILS = st.one_of(st.sampled_from([TURN, UNLOAD, ALWAYS]), st.integers(0, 9).map(lambda n: Until("idle", n)))
+UNTILS = st.one_of(st.sampled_from([TURN, UNLOAD, ALWAYS]), st.integers(0, 9).map(lambda n: LeaseTerm("idle", n)))
 LEASES = st.builds(
     Lease,
     subject=st.just(Ref("plugin", "git")),
     until=UNTILS,
-    because=st.sampled_from(Because),
+    because=st.sampled_from(LeaseReason),
     loaded_turn=st.integers(1, 9),
     used_turn=st.integers(1, 9),
-    minus=st.frozensets(st.sampled_from(["git/log", "git/diff"])),
+    excluded=st.frozensets(st.sampled_from(["git/log", "git/diff"])),
 )
-DAY = [TURN, Until("idle", 0), Until("idle", 5), Until("idle", 6), UNLOAD, ALWAYS]
+DAY = [TURN, LeaseTerm("idle", 0), LeaseTerm("idle", 5), LeaseTerm("idle", 6), UNLOAD, ALWAYS]
 
 
 def test_each_until_is_weaker_than_the_next() -> None:
@@ -41,15 +41,15 @@ def test_an_upgrade_never_weakens_a_lease(left: Lease, right: Lease) -> None:
     ("until", "idle", "lapses"),
     [
         (TURN, 0, True),
-        (Until("idle", 5), 5, False),
-        (Until("idle", 5), 6, True),
-        (Until("idle", 0), 0, False),
-        (Until("idle", 0), 1, True),
+        (LeaseTerm("idle", 5), 5, False),
+        (LeaseTerm("idle", 5), 6, True),
+        (LeaseTerm("idle", 0), 0, False),
+        (LeaseTerm("idle", 0), 1, True),
         (UNLOAD, 1000, False),
         (ALWAYS, 1000, False),
     ],
 )
-def test_a_lease_lapses_when_its_until_says_so(until: Until, idle: int, lapses: bool) -> None:
+def test_a_lease_lapses_when_its_until_says_so(until: LeaseTerm, idle: int, lapses: bool) -> None:
     """S7, MI8: five idle turns stay, six go."""
     assert Lease(subject=Ref("tool", "git/log"), until=until, used_turn=3).lapses(3 + idle) is lapses
 
@@ -57,8 +57,13 @@ def test_a_lease_lapses_when_its_until_says_so(until: Until, idle: int, lapses: 
 def test_loading_again_upgrades_and_never_downgrades() -> None:
     """S5, S8: a shorter lease on what is out changes nothing, a longer one stands."""
     desk = Desk(access_of(plugin("git", "log"), discoverable=("*",)))
-    desk.load("git", until=Until("idle", 2))
-    for until, stands in ((TURN, Until("idle", 2)), (UNLOAD, UNLOAD), (Until("idle", 9), UNLOAD), (TURN, UNLOAD)):
+    desk.load("git", until=LeaseTerm("idle", 2))
+    for until, stands in (
+        (TURN, LeaseTerm("idle", 2)),
+        (UNLOAD, UNLOAD),
+        (LeaseTerm("idle", 9), UNLOAD),
+        (TURN, UNLOAD),
+    ):
         assert desk.load("git", until=until).items[0].status == "already_loaded"
         assert desk.surface.tools[0].until == stands
 
@@ -70,15 +75,15 @@ def test_a_tool_has_every_reason_that_holds_it_and_the_strongest_until() -> None
         discoverable=("*",),
     )  # fmt: skip
     desk = Desk(access)
-    desk.load("log", until=Until("idle", 3))
+    desk.load("log", until=LeaseTerm("idle", 3))
     desk.load("review", until=UNLOAD)
     log = desk.surface.find("log")
     assert log is not None
-    assert (log.until, log.because) == (UNLOAD, (Because.LOADED,))
+    assert (log.until, log.because) == (UNLOAD, (LeaseReason.LOADED,))
     desk.unload("review")
     log = desk.surface.find("log")
     assert log is not None
-    assert (log.until, desk.out) == (Until("idle", 3), ["log"])
+    assert (log.until, desk.out) == (LeaseTerm("idle", 3), ["log"])
 
 
 def test_a_tool_that_is_static_and_initial_names_both_reasons_the_one_that_placed_it_first() -> None:
@@ -88,7 +93,7 @@ def test_a_tool_that_is_static_and_initial_names_both_reasons_the_one_that_place
         allowed_toolkits=("review",), initial_toolkits=("review",),
     )  # fmt: skip
     only = Desk(access).surface.tools[0]
-    assert (only.until, only.because) == (ALWAYS, (Because.STATIC, Because.INITIAL))
+    assert (only.until, only.because) == (ALWAYS, (LeaseReason.STATIC, LeaseReason.INITIAL))
 
 
 def test_a_required_tool_stands_as_long_as_the_strongest_that_needs_it() -> None:
@@ -100,8 +105,8 @@ def test_a_required_tool_stands_as_long_as_the_strongest_that_needs_it() -> None
         discoverable=("*",),
     )
     desk = Desk(access)
-    desk.load("push", until=Until("idle", 2))
+    desk.load("push", until=LeaseTerm("idle", 2))
     desk.load("release", until=UNLOAD)
     auth = desk.surface.find("auth")
     assert auth is not None
-    assert (auth.until, auth.because, auth.needed_by) == (UNLOAD, (Because.REQUIRED,), ("git/push",))
+    assert (auth.until, auth.because, auth.needed_by) == (UNLOAD, (LeaseReason.REQUIRED,), ("git/push",))

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from states import Desk, access_of, flat, member, plugin, statuses, tool, toolkit
 
-from pegboard.core.access.permissions import Circumstances
+from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Budget
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.leases import TURN, UNLOAD, Until
+from pegboard.core.model.leases import TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import Plugin
-from pegboard.core.state.commands import NO_SESSION, Terms
+from pegboard.core.state.commands import NO_SESSION, CommandContext
 from pegboard.core.state.sessions import DEFAULT, State
 
 SQL = plugin("sql", "query", parameters={"pool": "integer", "db_url": "string"})
@@ -45,7 +45,7 @@ def test_a_loaded_toolkit_brings_all_its_tools_behind_what_is_out() -> None:
 def test_the_message_of_a_load_that_comes_with_the_next_request_is_that_of_the_seed() -> None:
     """D2, MR44: the wording of seed 000."""
     desk = seed()
-    desk.terms = Terms(takes_effect="next_request")
+    desk.terms = CommandContext(takes_effect="next_request")
     outcome = desk.load("devops")
     assert outcome.items[0].message == "Toolkit 'devops' will be available on the next request in this session."
     assert outcome.takes_effect == "next_request"
@@ -87,7 +87,7 @@ def test_a_name_is_taken_exactly_first_then_but_for_its_case() -> None:
 def test_a_session_without_an_id_cannot_load() -> None:
     """S4, MR30: error, after already_loaded."""
     desk = seed()
-    desk.terms = Terms(stable=False)
+    desk.terms = CommandContext(stable=False)
     items = desk.load("devops", "research").items
     assert [(item.status, item.message) for item in items] == [
         ("error", NO_SESSION),
@@ -125,7 +125,7 @@ def test_equal_overrides_are_one_tool_and_the_first_is_kept(first: Any, second: 
 def test_different_overrides_refuse_the_load_and_leave_the_state_untouched(loaded: bool) -> None:
     """T5, MR34, MR47: both overrides are shown, secrets masked."""
     desk = two_places({"db_url": "postgres://ada:pw@a/x"}, {"db_url": "b", "password": "hunter2"}, loaded=loaded)
-    desk.terms = Terms(masker=Masker(["b-secret"]))
+    desk.terms = CommandContext(masker=Masker(["b-secret"]))
     before = desk.state
     item = desk.load("data").items[0]
     assert desk.state is before
@@ -174,7 +174,7 @@ def test_a_plugin_that_cannot_be_asked_is_unavailable_and_a_plugin_of_nobody_is_
         ({"worker_scope": "user"}, "worker_scope=user"),
         ({"worker_scope": "user_agent"}, "worker_scope=user_agent"),
         ({"private_per": "user"}, "private.per=user"),
-        ({"circumstances": Circumstances(worker_scope="user")}, "worker_scope=user"),
+        ({"circumstances": SessionConstraints(worker_scope="user")}, "worker_scope=user"),
     ],
 )
 def test_a_shared_only_plugin_is_refused_where_work_is_kept_apart(profile: Any, label: str) -> None:
@@ -192,7 +192,7 @@ def test_a_shared_only_plugin_is_refused_where_work_is_kept_apart(profile: Any, 
 def budgeted(budget: Budget, **changes: Any) -> Desk:
     plugins = (plugin("file", "read"), plugin("git", "log", "diff"), plugin("docker", "ps"))
     desk = Desk(access_of(*plugins, static=["file"], discoverable=("*",), budget=budget, **changes))
-    desk.terms = Terms(meta=(tool("pegboard", "load_tools"),), price=flat(100))
+    desk.terms = CommandContext(meta=(tool("pegboard", "load_tools"),), price=flat(100))
     return desk
 
 
@@ -294,7 +294,7 @@ def test_a_requirement_leaves_with_the_last_tool_that_needs_it() -> None:
 def test_loading_again_refreshes_an_idle_lease() -> None:
     """S7: what was loaded in this turn stays, also when it was out already."""
     desk = Desk(access_of(plugin("git", "log"), discoverable=("*",)))
-    desk.load("git", until=Until("idle", 5))
+    desk.load("git", until=LeaseTerm("idle", 5))
     desk.end_turns(6)
     desk.load("log", until=TURN)
     assert desk.end_turns() == ()

@@ -6,12 +6,12 @@ from typing import Any
 from builders import agent, known
 from states import Desk, access_of, flat, plugin, statuses, tool, toolkit
 
-from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import Budget
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.state.active_tools import explain
 from pegboard.core.state.calls import LoadFirst, Refuse, Run, plan_call
-from pegboard.core.state.commands import Outcome, SetLoadout, Terms
+from pegboard.core.state.commands import CommandContext, Outcome, SetLoadout
 from pegboard.core.state.narrowing import reachable
 from pegboard.core.state.sessions import DEFAULT, from_text, to_text
 from pegboard.core.surface.hints import hints
@@ -30,7 +30,7 @@ GITS = Loadout(name="Gits", categories=("Git",))
 def desk(*, loadouts: tuple[Loadout, ...] = (GITS,), **profile: Any) -> Desk:
     access = access_of(*PLUGINS, loadouts=[replace(held, name=held.name) for held in loadouts], **profile)
     folded = {held.name.casefold(): held for held in access.world.loadouts.values()}
-    return Desk(Access(replace(access.world, loadouts=folded), access.agent, access.circumstances))
+    return Desk(CompiledPermissions(replace(access.world, loadouts=folded), access.agent, access.circumstances))
 
 
 def use(at: Desk, loadout: str | None) -> Outcome:
@@ -82,7 +82,7 @@ def test_an_unknown_loadout_is_refused_and_a_case_does_not_count() -> None:
 def test_without_a_session_id_no_loadout_can_be_active() -> None:
     """L7, S4: it is state, and there is none."""
     at = desk(static=["git"])
-    at.terms = Terms(stable=False)
+    at.terms = CommandContext(stable=False)
     assert statuses(use(at, "minimal")) == ["error"]
     assert at.state == DEFAULT
 
@@ -169,13 +169,13 @@ def test_a_child_has_no_more_than_the_active_loadout_of_its_parent() -> None:
     unseen = replace(plugin("soon"), variants={})
     access = access_of(*PLUGINS, unseen, discoverable=("*",), essential=["notes"], loadouts=[GITS])
     world = replace(access.world, loadouts={"gits": GITS})
-    parent = Access(world, access.agent, Circumstances(narrowed="gits"))
-    child = Access(world, agent(discoverable=["*"]), Circumstances(parent=parent))
+    parent = CompiledPermissions(world, access.agent, SessionConstraints(narrowed="gits"))
+    child = CompiledPermissions(world, agent(discoverable=["*"]), SessionConstraints(parent=parent))
     assert [held.wire for held in child.permitted] == ["log", "add"]
     assert child.decide(known(child, "web/fetch")).code == "denied_parent"
     assert parent.decide(known(parent, "web/fetch")).code == "narrowed_loadout"
     assert not child.grants_unseen(unseen)
-    assert Access(world, agent(discoverable=["*"])).grants_unseen(unseen)
+    assert CompiledPermissions(world, agent(discoverable=["*"])).grants_unseen(unseen)
 
 
 # -- the budget ------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_a_child_has_no_more_than_the_active_loadout_of_its_parent() -> None:
 
 def tight(tools: int | None = None, *, tokens: int | None = None, shrink: bool = True, **profile: Any) -> Desk:
     at = desk(budget=Budget(tools=tools, tokens=tokens, shrink=shrink), **profile)
-    at.terms = Terms(price=flat(10))
+    at.terms = CommandContext(price=flat(10))
     at.do(SetLoadout(loadout=None))
     return at
 
@@ -221,7 +221,7 @@ def test_it_comes_back_when_the_budget_grows() -> None:
     at = tight(4, **STATIC)
     assert to_text(at.state) is None
     roomy = replace(at.access.agent, budget=Budget(tools=6, shrink=True))
-    at.access = Access(at.access.world, roomy)
+    at.access = CompiledPermissions(at.access.world, roomy)
     use(at, None)
     assert (at.state.shrunk, len(at.out)) == (None, 6)
 

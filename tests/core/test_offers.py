@@ -8,8 +8,17 @@ from builders import access, agent, plugin, toolkit, world
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.core.access.listed_items import Shelf, alias, completed, offering, owners, shelve, unalias, why_not
-from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.access.listed_items import (
+    MergedList,
+    alias,
+    completed,
+    merge_lists,
+    owners,
+    plugins_with_lists,
+    unalias,
+    why_not,
+)
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.tools import Plugin
 
@@ -25,8 +34,8 @@ WORLD = world(
 )
 
 
-def seen(held: Access) -> list[str]:
-    return [found.name for found in offering(held)]
+def seen(held: CompiledPermissions) -> list[str]:
+    return [found.name for found in plugins_with_lists(held)]
 
 
 @pytest.mark.parametrize(
@@ -53,9 +62,9 @@ def test_an_agent_sees_the_offers_of_servers_of_which_something_is_permitted(
 def test_a_switch_at_run_time_counts_and_a_child_sees_no_more_than_its_parent() -> None:
     """P4, P8: the same fold as for tools."""
     everything = agent(discoverable=["*"])
-    parent = Access(WORLD, everything, Circumstances(stored={"git": False}))
+    parent = CompiledPermissions(WORLD, everything, SessionConstraints(stored={"git": False}))
     assert seen(parent) == ["docs", "unseen"]
-    assert seen(Access(WORLD, everything, Circumstances(parent=parent))) == ["docs", "unseen"]
+    assert seen(CompiledPermissions(WORLD, everything, SessionConstraints(parent=parent))) == ["docs", "unseen"]
 
 
 def test_the_true_reason_is_known() -> None:
@@ -78,8 +87,8 @@ def resource(uri: str, **more: Any) -> dict[str, Any]:
     return {"uri": uri, "name": uri, **more}
 
 
-def shelf(kind: Any, *listings: tuple[Plugin, list[dict[str, Any]]]) -> Shelf:
-    return shelve(kind, listings, lambda item: item)
+def shelf(kind: Any, *listings: tuple[Plugin, list[dict[str, Any]]]) -> MergedList:
+    return merge_lists(kind, listings, lambda item: item)
 
 
 A, B, GH = plugin("a", **SERVER), plugin("b", **SERVER), plugin("hub", prefix="gh", **SERVER)
@@ -113,7 +122,7 @@ def test_prompts_are_named_like_tools_and_a_clash_is_reported() -> None:
 
 def test_what_must_not_be_said_is_taken_out_and_the_server_still_found() -> None:
     """X5: a secret in a URI is masked for clients only."""
-    made = shelve("resources", [(A, [resource("db://hunter22/t")])], lambda item: resource("db://***/t"))
+    made = merge_lists("resources", [(A, [resource("db://hunter22/t")])], lambda item: resource("db://***/t"))
     (offer,) = made.offers.values()
     assert (offer.shown, offer.name, offer.wire["uri"]) == ("db://***/t", "db://hunter22/t", "db://***/t")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from builders import access, agent, codes, known, permitted, plugin, toolkit, world
 
-from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import World
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.tools import Plugin, Tool
@@ -222,7 +222,7 @@ def test_a_plugin_that_was_not_asked_is_granted_by_the_same_rules(
     """P1, P3: nothing is started for what would be denied, and what would be granted can be loaded."""
     held = access(LATER, **profile)
     assert held.grants_unseen(LATER.catalog.plugins[name]) is expected
-    assert held.may_hold(LATER.catalog.plugins[name]) is expected
+    assert held.may_have_tools_of(LATER.catalog.plugins[name]) is expected
 
 
 def test_a_name_that_is_not_known_yet_is_noticed() -> None:
@@ -283,8 +283,8 @@ def of_100_000_tools(*, plugins: int) -> World:
 def test_deciding_for_100_000_tools_leaves_out_only_what_is_off(kind: str) -> None:
     """P1: what decides alike is decided once."""
     held = of_100_000_tools(plugins=1 if kind == "one plugin" else 1000)
-    parent = Access(held, agent(discoverable=["*"])) if kind == "child" else None
+    parent = CompiledPermissions(held, agent(discoverable=["*"])) if kind == "child" else None
     off = {"switches": [f"p{n}/tool_7" for n in range(100)], "one plugin": ["p0/tool_7"]}.get(kind, [])
     profile = agent(discoverable=["*"], switches=dict.fromkeys(off, False))
 
-    assert len(Access(held, profile, Circumstances(parent=parent)).permitted) == 100_000 - len(off)
+    assert len(CompiledPermissions(held, profile, SessionConstraints(parent=parent)).permitted) == 100_000 - len(off)

@@ -5,7 +5,7 @@ from typing import Any
 
 from states import Desk, access_of, plugin, tool, toolkit
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.policy import initial, later
 
@@ -13,12 +13,12 @@ FORGE = plugin("forge", "forge_check", "forge_deploy", "forge_merge")
 TEXT = "Use {tools} with care.\nCall forge_deploy after forge_check.\nAsk before forge_merge."
 
 
-def forge(policy: str = TEXT, *more: Any, **profile: Any) -> Access:
+def forge(policy: str = TEXT, *more: Any, **profile: Any) -> CompiledPermissions:
     kit = replace(toolkit("evolution", "forge", *more), policy=policy)
     return access_of(FORGE, toolkits=[kit], **{"allowed_toolkits": ("evolution",), **profile})
 
 
-def known(access: Access, *names: str) -> list[Tool]:
+def known(access: CompiledPermissions, *names: str) -> list[Tool]:
     found = [access.world.catalog.by_wire(name) for name in names]
     return [held for held in found if held is not None]
 

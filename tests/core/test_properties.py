@@ -8,7 +8,7 @@ from builders import access, permitted, plugin, tool, toolkit, world
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.selectors import Member
@@ -62,10 +62,10 @@ loadouts = st.builds(
 
 
 @st.composite
-def accesses(draw: st.DrawFn, *, parents: bool = True) -> Access:
+def accesses(draw: st.DrawFn, *, parents: bool = True) -> CompiledPermissions:
     held = world(*draw(plugins), toolkits=[toolkit(name, *draw(entries)) for name in KITS], loadouts=[draw(loadouts)])
 
-    def one(parent: Access | None = None) -> Access:
+    def one(parent: CompiledPermissions | None = None) -> CompiledPermissions:
         allowed = draw(st.sampled_from([(), ("one",), ("two", "one")]))
         return access(
             held,
@@ -84,13 +84,15 @@ def accesses(draw: st.DrawFn, *, parents: bool = True) -> Access:
     return one(one()) if parents and draw(st.booleans()) else one()
 
 
-def again(held: Access, *, profile: Agent | None = None, held_world: World | None = None, **more: Any) -> Access:
-    return Access(held_world or held.world, profile or held.agent, replace(held.circumstances, **more))
+def again(
+    held: CompiledPermissions, *, profile: Agent | None = None, held_world: World | None = None, **more: Any
+) -> CompiledPermissions:
+    return CompiledPermissions(held_world or held.world, profile or held.agent, replace(held.circumstances, **more))
 
 
 @given(accesses(), st.sampled_from(NAMES), st.booleans())
 @settings(max_examples=300)
-def test_switching_something_off_never_grants(held: Access, name: str, at_run_time: bool) -> None:
+def test_switching_something_off_never_grants(held: CompiledPermissions, name: str, at_run_time: bool) -> None:
     """P1, P2: in the file or at run time, whatever else is said."""
     if at_run_time:
         after = again(held, stored={**held.circumstances.stored, name: False})
@@ -100,7 +102,7 @@ def test_switching_something_off_never_grants(held: Access, name: str, at_run_ti
 
 
 @given(accesses(), st.sampled_from(PLUGINS))
-def test_disabling_in_a_loadout_never_grants(held: Access, victim: str) -> None:
+def test_disabling_in_a_loadout_never_grants(held: CompiledPermissions, victim: str) -> None:
     """P1, L2."""
     mine = held.world.loadouts["mine"]
     stricter = {**held.world.loadouts, "mine": replace(mine, disabled=(*mine.disabled, victim))}
@@ -116,7 +118,7 @@ def without(items: tuple[Member, ...], function: str) -> tuple[Member, ...]:
 
 @given(accesses(), st.sampled_from(FUNCTIONS), st.sampled_from(["static", "essential", *KITS]))
 @settings(max_examples=300)
-def test_excluding_a_function_never_grants(held: Access, function: str, where: str) -> None:
+def test_excluding_a_function_never_grants(held: CompiledPermissions, function: str, where: str) -> None:
     """P1, P2: wherever a filter stands, except in a toolkit that is off: what it leaves out is not off with it."""
     if where in KITS:
         if held.switches.toolkits.get(where) is not None and not held.switches.toolkits[where].on:
@@ -131,7 +133,7 @@ def test_excluding_a_function_never_grants(held: Access, function: str, where: s
 
 
 @given(accesses())
-def test_a_narrower_scope_never_grants(held: Access) -> None:
+def test_a_narrower_scope_never_grants(held: CompiledPermissions) -> None:
     """P1, P5."""
     after = again(held, worker_scope="user")
     assert permitted(after) <= permitted(held)
@@ -139,19 +141,19 @@ def test_a_narrower_scope_never_grants(held: Access) -> None:
 
 
 @given(accesses(parents=False), accesses(parents=False))
-def test_a_parent_never_grants(held: Access, other: Access) -> None:
+def test_a_parent_never_grants(held: CompiledPermissions, other: CompiledPermissions) -> None:
     """P1, P8: a child has what both have."""
     parent = again(other, held_world=held.world)
     assert permitted(again(held, parent=parent)) == permitted(held) & permitted(parent)
 
 
-def fresh(held: Access) -> Access:
+def fresh(held: CompiledPermissions) -> CompiledPermissions:
     parent = held.circumstances.parent
     return again(held, parent=None if parent is None else fresh(parent))
 
 
 @given(accesses())
-def test_a_decision_is_the_same_whatever_was_asked_before(held: Access) -> None:
+def test_a_decision_is_the_same_whatever_was_asked_before(held: CompiledPermissions) -> None:
     """P1: total and deterministic; tools that are decided alike share nothing that is not theirs."""
     tools = list(held.world.catalog)
     decisions = [held.decide(item) for item in tools]
@@ -163,7 +165,7 @@ def test_a_decision_is_the_same_whatever_was_asked_before(held: Access) -> None:
 
 
 @given(accesses())
-def test_explain_agrees_with_the_decision(held: Access) -> None:
+def test_explain_agrees_with_the_decision(held: CompiledPermissions) -> None:
     """F5, P1: for every tool of the catalog; what is out is permitted."""
     for item in held.world.catalog:
         told = explain(held, State(), item)
@@ -176,8 +178,8 @@ def test_explain_agrees_with_the_decision(held: Access) -> None:
 
 
 @given(accesses())
-def test_every_entry_of_what_is_held_may_be_held(held: Access) -> None:
+def test_every_entry_of_what_is_held_may_be_held(held: CompiledPermissions) -> None:
     """P3: what is listed, hinted and looked up comes from the same fold."""
     for item in held.world.catalog.plugins.values():
         if item.tools:
-            assert held.may_hold(item) is any(held.permits(t) for t in item.tools)
+            assert held.may_have_tools_of(item) is any(held.permits(t) for t in item.tools)

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from states import Desk, access_of, plugin, toolkit
 
-from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, Because, Lease, Until
+from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, Lease, LeaseReason, LeaseTerm
 from pegboard.core.model.tools import Plugin
 from pegboard.core.state.sessions import DEFAULT, Failure, State, from_text, heal, to_text, turn_of_messages
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8)
 SUBJECTS = st.builds(Ref, st.sampled_from(["toolkit", "plugin", "tool"]), NAMES)
-UNTILS = st.one_of(st.sampled_from([TURN, UNLOAD, ALWAYS]), st.integers(0, 99).map(lambda n: Until("idle", n)))
+UNTILS = st.one_of(st.sampled_from([TURN, UNLOAD, ALWAYS]), st.integers(0, 99).map(lambda n: LeaseTerm("idle", n)))
 STATES = st.builds(
     State,
     turn=st.integers(1, 10**9),
@@ -27,10 +27,10 @@ STATES = st.builds(
             Lease,
             subject=SUBJECTS,
             until=UNTILS,
-            because=st.sampled_from(Because),
+            because=st.sampled_from(LeaseReason),
             loaded_turn=st.integers(1, 99),
             used_turn=st.integers(1, 99),
-            minus=st.frozensets(NAMES, max_size=3),
+            excluded=st.frozensets(NAMES, max_size=3),
         ),
         max_size=4,
     ).map(tuple),
@@ -95,7 +95,7 @@ def test_a_host_may_derive_its_turn_from_the_number_of_messages(messages: int, t
     assert turn_of_messages(messages) == turn
 
 
-def world(*plugins: Plugin, **changes: Any) -> Access:
+def world(*plugins: Plugin, **changes: Any) -> CompiledPermissions:
     profile = {"allowed_toolkits": ("devops",), "discoverable": ("git",), **changes}
     return access_of(
         *(plugins or (plugin("docker", "ps"), plugin("git", "log"), plugin("spotify", "play", shared_only=True))),
@@ -107,7 +107,7 @@ def world(*plugins: Plugin, **changes: Any) -> Access:
 HELD = State(leases=(lease("toolkit", "devops"), lease("plugin", "git"), lease("tool", "git/log")))
 
 
-def subjects(access: Access, state: State = HELD) -> list[str]:
+def subjects(access: CompiledPermissions, state: State = HELD) -> list[str]:
     return [str(held.subject) for held in heal(access, state).leases]
 
 
@@ -128,7 +128,9 @@ def test_what_is_granted_stays_and_the_same_state_comes_back() -> None:
     ],
     ids=["not allowed", "not granted", "denied", "toolkit denied", "plugin gone", "tool gone"],
 )
-def test_a_lease_goes_whose_subject_is_gone_or_not_permitted_any_more(access: Access, left: list[str]) -> None:
+def test_a_lease_goes_whose_subject_is_gone_or_not_permitted_any_more(
+    access: CompiledPermissions, left: list[str]
+) -> None:
     """S3, MR28: healing drops exactly those."""
     assert subjects(access) == left
 
@@ -145,7 +147,7 @@ def test_a_narrowed_scope_drops_what_works_only_where_it_is_shared(subject: tupl
     profile = {"allowed_toolkits": ("music",), "discoverable": ("*",)}
     held = State(leases=(lease(*subject),))
     assert heal(world(**profile), held) == held
-    assert heal(world(**profile, circumstances=Circumstances(worker_scope="user")), held) == DEFAULT
+    assert heal(world(**profile, circumstances=SessionConstraints(worker_scope="user")), held) == DEFAULT
 
 
 def test_a_toolkit_is_out_of_scope_as_a_whole_as_it_is_loaded() -> None:
@@ -155,7 +157,7 @@ def test_a_toolkit_is_out_of_scope_as_a_whole_as_it_is_loaded() -> None:
     held = State(leases=(lease("toolkit", "party"),))
     shared = access_of(*plugins, toolkits=kits, allowed_toolkits=("party",))
     apart = access_of(
-        *plugins, toolkits=kits, allowed_toolkits=("party",), circumstances=Circumstances(worker_scope="user"),
+        *plugins, toolkits=kits, allowed_toolkits=("party",), circumstances=SessionConstraints(worker_scope="user"),
     )  # fmt: skip
     assert heal(shared, held) == held
     assert heal(apart, held) == DEFAULT

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from states import Desk, access_of, plugin, tool, toolkit
 
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.leases import UNLOAD, Because, Lease, Until
+from pegboard.core.model.leases import UNLOAD, Lease, LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.tools import Plugin, serialised
 from pegboard.core.state.active_tools import explain, loadable, resolve
@@ -40,9 +40,9 @@ def test_the_order_is_fixed() -> None:
         "mid_tool", "late_tool",
     )  # fmt: skip
     because = [out.because for out in surface.tools]
-    assert because == [
-        (Because.ESSENTIAL,), (Because.STATIC,), (Because.STATIC,), (Because.META,), (Because.META,),
-        (Because.INITIAL,), (Because.SWITCH,), (Because.LOADOUT,), (Because.LOADOUT,), (Because.LOADED,),
+    assert [reason.name for (reason,) in because] == [
+        "ESSENTIAL", "STATIC", "STATIC", "META", "META", "INITIAL",
+        "SWITCH", "LOADOUT", "LOADOUT", "LOADED",
     ]  # fmt: skip
     assert (surface.agent, surface.session, surface.turn) == ("assistant", "s", 1)
 
@@ -59,7 +59,7 @@ def test_what_is_required_stands_behind_its_group_and_moves_no_declared_tool() -
 def test_loads_follow_each_other_in_the_order_of_loading() -> None:
     """F1, MR27: not in that of the catalog; an upgrade moves nothing."""
     desk = Desk(access_of(*ALL, discoverable=("*",)))
-    desk.load("late", "arxiv", "zeta", until=Until("idle", 5))
+    desk.load("late", "arxiv", "zeta", until=LeaseTerm("idle", 5))
     desk.load("late", "arxiv", until=UNLOAD)
     assert desk.out == ["late_tool", "arxiv_tool", "zeta_tool"]
     desk.unload("late")

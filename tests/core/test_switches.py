@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 from builders import access, codes, known, permitted, plugin, tool, toolkit, world
 
-from pegboard.core.model.leases import Because
-from pegboard.core.state.active_tools import base
+from pegboard.core.model.leases import LeaseReason
+from pegboard.core.state.active_tools import starting_tools
 
 BOOLEANS = (None, True, False)
 
@@ -83,18 +83,18 @@ def test_a_switch_of_a_toolkit_reaches_only_its_members() -> None:
 def test_what_only_a_switch_grants_is_out_from_the_start() -> None:
     """P2, S5: as initial; what something else grants too keeps its own reason."""
     held = access(WORLD, switches={"docker": True, "git": True}, tools=["git__log"])
-    start = base(held)
+    start = starting_tools(held)
     assert {out.tool.id: out.because for out in (*start.head.values(), *start.tail.values())} == {
-        "git/log": (Because.STATIC,),
-        "docker/ps": (Because.SWITCH,),
-        "git/push": (Because.SWITCH,),
+        "git/log": (LeaseReason.STATIC,),
+        "docker/ps": (LeaseReason.SWITCH,),
+        "git/push": (LeaseReason.SWITCH,),
     }
 
 
 def test_what_is_switched_on_and_discoverable_is_not_out_from_the_start() -> None:
     """P2: only what a switch alone grants is out."""
     held = access(WORLD, switches={"docker": True}, discoverable=["*"])
-    assert base(held).tail == {}
+    assert starting_tools(held).tail == {}
 
 
 def test_a_stored_switch_replaces_the_one_of_the_file() -> None:

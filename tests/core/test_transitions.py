@@ -6,17 +6,19 @@ import pytest
 from states import Desk, access_of, flat, plugin, statuses, tool
 
 from pegboard.core.model.agents import Budget
-from pegboard.core.model.leases import TURN, UNLOAD, Because, Until
-from pegboard.core.state.commands import NO_SESSION, EndTurn, Fallback, Load, MarkTurn, Terms
+from pegboard.core.model.leases import TURN, UNLOAD, LeaseReason, LeaseTerm
+from pegboard.core.state.commands import NO_SESSION, CommandContext, EndTurn, Fallback, Load, MarkTurn
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.state.transitions import apply
 
-IDLE = Until("idle", 5)
+IDLE = LeaseTerm("idle", 5)
 
 
 def desk_of(*plugins: Any, **changes: Any) -> Desk:
     held = plugins or (plugin("file", "read"), plugin("git", "log", "diff"), plugin("docker", "ps"))
-    return Desk(access_of(*held, **{"discoverable": ("*",), "static": ["file"], **changes}), terms=Terms(until=IDLE))
+    return Desk(
+        access_of(*held, **{"discoverable": ("*",), "static": ["file"], **changes}), terms=CommandContext(until=IDLE)
+    )
 
 
 # -- turns -------------------------------------------------------------------------------------------
@@ -89,7 +91,7 @@ def test_what_was_loaded_for_a_turn_goes_at_its_end() -> None:
 def test_what_was_loaded_in_this_turn_stays_at_its_end() -> None:
     """S7: also with a threshold of nothing."""
     desk = desk_of()
-    desk.load("git", until=Until("idle", 0))
+    desk.load("git", until=LeaseTerm("idle", 0))
     assert desk.end_turns() == ()
     assert desk.end_turns() == ("log", "diff")
 
@@ -133,7 +135,7 @@ def test_fallback_takes_out_everything_permitted_for_one_turn() -> None:
     assert desk.out == ["read", "ps", "log"]
     log = desk.surface.find("log")
     assert log is not None
-    assert (log.until, log.because) == (TURN, (Because.FALLBACK,))
+    assert (log.until, log.because) == (TURN, (LeaseReason.FALLBACK,))
     assert desk.end_turns() == ("log",)
     assert desk.out == ["read", "ps"]
 
@@ -141,7 +143,7 @@ def test_fallback_takes_out_everything_permitted_for_one_turn() -> None:
 def test_fallback_keeps_within_the_budget_and_says_what_it_left_out() -> None:
     """S8, S9: N of M; meta-tools take room and are not counted in either."""
     desk = desk_of(budget=Budget(tools=4))
-    desk.terms = Terms(meta=(tool("pegboard", "load_tools"),))
+    desk.terms = CommandContext(meta=(tool("pegboard", "load_tools"),))
     item = desk.fallback()
     assert item.message == "Fallback mode: 3 of 4 tools loaded for this turn only"
     assert dict(item.details) == {"out": 3, "permitted": 4, "left_out": ["ps"]}
@@ -164,7 +166,7 @@ def test_fallback_takes_what_was_used_last_first() -> None:
 def test_fallback_keeps_within_a_budget_of_tokens() -> None:
     """S8, S9: priced as the surface is."""
     desk = desk_of(budget=Budget(tokens=250))
-    desk.terms = Terms(price=flat(100))
+    desk.terms = CommandContext(price=flat(100))
     assert desk.fallback().message == "Fallback mode: 2 of 4 tools loaded for this turn only"
 
 
@@ -194,7 +196,7 @@ def test_fallback_leaves_out_what_cannot_run_or_lacks_what_it_requires() -> None
 def test_fallback_needs_a_session() -> None:
     """S4: error without an id."""
     desk = desk_of()
-    desk.terms = Terms(stable=False)
+    desk.terms = CommandContext(stable=False)
     item = desk.fallback()
     assert (item.status, item.message, desk.state) == ("error", NO_SESSION, DEFAULT)
 
@@ -214,5 +216,5 @@ def test_a_command_heals_first() -> None:
     desk = Desk(access)
     desk.load("git", until=UNLOAD)
     assert desk.state.leases
-    state, outcome = apply(access_of(plugin("git", "log")), desk.state, EndTurn(), Terms())
+    state, outcome = apply(access_of(plugin("git", "log")), desk.state, EndTurn(), CommandContext())
     assert (state, outcome.removed) == (State(turn=2), ())

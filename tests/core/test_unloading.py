@@ -7,7 +7,7 @@ from states import Desk, access_of, plugin, statuses, toolkit
 
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import UNLOAD, Lease
-from pegboard.core.state.commands import NO_SESSION, Terms
+from pegboard.core.state.commands import NO_SESSION, CommandContext
 from pegboard.core.state.sessions import DEFAULT, State
 
 
@@ -39,7 +39,7 @@ def test_a_toolkit_is_unloaded_once_and_not_loaded_after() -> None:
 def test_the_message_of_an_unload_that_comes_with_the_next_request_is_that_of_the_seed() -> None:
     """D2, MR46: the wording of seed 000."""
     desk = desk_of()
-    desk.terms = Terms(takes_effect="next_request")
+    desk.terms = CommandContext(takes_effect="next_request")
     desk.load("devops")
     assert desk.unload("devops").items[0].message == (
         "Toolkit 'devops' will be removed on the next request in this session."
@@ -91,7 +91,7 @@ def test_a_session_without_an_id_says_what_is_not_loaded_before_it_says_error() 
     """S4: the order of seed 000's checks: sticky, not_loaded, error."""
     desk = desk_of()
     desk.load("devops")
-    desk.terms = Terms(stable=False)
+    desk.terms = CommandContext(stable=False)
     assert statuses(desk.unload("research", "files", "devops")) == ["sticky", "not_loaded", "error"]
     assert desk.said[-1].items[2].message == NO_SESSION
     assert "ps" in desk.out

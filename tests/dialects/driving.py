@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Manifest, Plugin, Tool
-from pegboard.core.state.commands import Terms
+from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.state.transitions import apply
 from pegboard.dialects.names import Dialect, Done, Found, FoundTool, Payload, Search, View
@@ -39,12 +39,12 @@ def access_of(
     *plugins: Plugin,
     toolkits: Iterable[Toolkit] = (),
     static: Iterable[Written] = (),
-    circumstances: Circumstances | None = None,
+    circumstances: SessionConstraints | None = None,
     **profile: Any,
-) -> Access:
+) -> CompiledPermissions:
     agent = Agent(name="assistant", static=members(static), **profile)
     world = World(catalog=Catalog(plugins), toolkits={kit.name: kit for kit in toolkits})
-    return Access(world, agent, circumstances)
+    return CompiledPermissions(world, agent, circumstances)
 
 
 @dataclass
@@ -52,8 +52,8 @@ class Conversation:
     """Carry calls of meta-tools through, one after the other; a search finds everything permitted."""
 
     dialect: Dialect
-    access: Access
-    terms: Terms
+    access: CompiledPermissions
+    terms: CommandContext
     state: State = DEFAULT
 
     def view(self) -> View:

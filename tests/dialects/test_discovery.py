@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from pegboard import Pegboard, Session
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.loadouts import BUILT_IN, Loadout
 from pegboard.core.model.selectors import member
 from pegboard.core.model.tools import Manifest, Plugin, Tool
-from pegboard.core.state.commands import Load, Terms
+from pegboard.core.state.commands import CommandContext, Load
 from pegboard.core.state.sessions import State
 from pegboard.core.state.transitions import apply
 from pegboard.dialects.discovery import DiscoveryDialect
@@ -43,7 +43,7 @@ class Desk:
         static = tuple(member(name) for name in profile.pop("static", ()))
         self.agent = Agent(name="a", static=static, **profile)
         known = {**BUILT_IN, **{held.name.casefold(): held for held in loadouts}}
-        self.access = Access(World(catalog=Catalog(plugins), loadouts=known), self.agent)
+        self.access = CompiledPermissions(World(catalog=Catalog(plugins), loadouts=known), self.agent)
         self.state = State()
 
     def view(self) -> View:
@@ -54,7 +54,7 @@ class Desk:
         try:
             step: Step = next(conversation)
             assert isinstance(step, Load), "everything is done through loads"
-            self.state, outcome = apply(self.access, self.state, step, Terms())
+            self.state, outcome = apply(self.access, self.state, step, CommandContext())
             conversation.send(Done(view=self.view(), outcome=outcome))
         except StopIteration as stop:
             payload: Payload = stop.value

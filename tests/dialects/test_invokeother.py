@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from driving import Conversation, access_of, plugin, toolkit
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Budget
-from pegboard.core.model.leases import TURN, Until
+from pegboard.core.model.leases import TURN, LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.tools import Plugin, Tool
-from pegboard.core.state.active_tools import outs_of
-from pegboard.core.state.commands import EndTurn, Terms, Use
+from pegboard.core.state.active_tools import active_tools
+from pegboard.core.state.commands import CommandContext, EndTurn, Use
 from pegboard.core.state.transitions import apply
 from pegboard.core.surface.hints import hints
 from pegboard.dialects.invokeother import NAME, InvokeOtherDialect
@@ -25,10 +25,10 @@ DYNAMIC = (
     *("weather_tool", "calendar_tool", "email_tool", "travel_tool", "maps_tool", "notes_tool"),
     *("contacts_tool", "finance_tool", "music_tool", "news_tool"),
 )
-TERMS = Terms(until=DIALECT.lease)
+TERMS = CommandContext(until=DIALECT.lease)
 
 
-def talk(*more: Plugin, terms: Terms = TERMS, **changes: Any) -> Conversation:
+def talk(*more: Plugin, terms: CommandContext = TERMS, **changes: Any) -> Conversation:
     """Return a conversation of seed 002's assistant: two essential tools, ten that come on demand."""
     names = [name for name in (*ESSENTIAL, *DYNAMIC) if name not in {held.name for held in more}]
     plugins = [plugin(name.removesuffix("_tool"), name) for name in names]
@@ -50,7 +50,7 @@ def asked(conversation: Conversation, mode: str, query: str | None = None) -> Pa
 
 
 def out(conversation: Conversation) -> list[str]:
-    return [held.tool.wire for held in outs_of(conversation.access, conversation.state).values()]
+    return [held.tool.wire for held in active_tools(conversation.access, conversation.state).values()]
 
 
 def end_turns(conversation: Conversation, count: int = 1) -> list[str]:
@@ -195,7 +195,7 @@ def test_what_is_disabled_in_the_configuration_is_never_hinted_or_loaded(how: st
     if how == "by the loadout":
         world = conversation.access.world
         quiet = Loadout(name="quiet", discoverable=("*",), disabled=("email",))
-        quieter = Access(replace(world, loadouts={"quiet": quiet}), conversation.access.agent)
+        quieter = CompiledPermissions(replace(world, loadouts={"quiet": quiet}), conversation.access.agent)
         conversation = replace(conversation, access=quieter)
     said = invoke(conversation, "load", "email_tool")
     assert said["errors"] == ["email_tool is disabled in config (enabled=false)"]
@@ -267,8 +267,8 @@ def test_five_idle_turns_stay_and_six_go() -> None:
     before = hints(conversation.access, len, budget=5000)
     invoke(conversation, "load", "weather_tool,email_tool")
     assert [(lease.until, lease.subject.name) for lease in conversation.state.leases] == [
-        (Until("idle", 5), "weather/weather_tool"),
-        (Until("idle", 5), "email/email_tool"),
+        (LeaseTerm("idle", 5), "weather/weather_tool"),
+        (LeaseTerm("idle", 5), "email/email_tool"),
     ]
     end_turns(conversation, 3)
     conversation.state, _ = apply(conversation.access, conversation.state, Use(tool="email/email_tool"), TERMS)
@@ -297,10 +297,10 @@ def test_what_a_tool_requires_comes_and_goes_with_it() -> None:
 
 def test_a_lease_may_be_for_the_turn_or_until_unload() -> None:
     """MI14, S5: an agent's own lease overrides the dialect's."""
-    ephemeral = talk(terms=Terms(until=TURN))
+    ephemeral = talk(terms=CommandContext(until=TURN))
     invoke(ephemeral, "load", "weather_tool")
     assert end_turns(ephemeral) == ["weather_tool"]
-    pinned = talk(terms=Terms(until=Until("unload")))
+    pinned = talk(terms=CommandContext(until=LeaseTerm("unload")))
     invoke(pinned, "load", "weather_tool")
     assert end_turns(pinned, 20) == []
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from driving import Conversation, access_of, plugin
 
-from pegboard.core.model.leases import TURN, UNLOAD, Until
+from pegboard.core.model.leases import TURN, UNLOAD, LeaseTerm
 from pegboard.core.state.active_tools import resolve
-from pegboard.core.state.commands import Terms
+from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.dialects.pegboard import PegboardDialect
 
@@ -19,7 +19,7 @@ DIALECT = PegboardDialect()
 def talk(*plugins: Any, **changes: Any) -> Conversation:
     held = plugins or (plugin("file", "read"), plugin("git", "log", "diff"), plugin("docker", "ps"))
     access = access_of(*held, **{"static": ["file"], "discoverable": ("*",), **changes})
-    return Conversation(DIALECT, access, Terms(until=DIALECT.lease))
+    return Conversation(DIALECT, access, CommandContext(until=DIALECT.lease))
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -82,9 +82,9 @@ def test_where_nothing_could_be_done_the_payload_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keep", "until"), [("turn", TURN), ("idle", Until("idle", 5)), ("session", UNLOAD), (None, UNLOAD)]
+    ("keep", "until"), [("turn", TURN), ("idle", LeaseTerm("idle", 5)), ("session", UNLOAD), (None, UNLOAD)]
 )
-def test_keep_says_how_long_a_load_stands(keep: str | None, until: Until) -> None:
+def test_keep_says_how_long_a_load_stands(keep: str | None, until: LeaseTerm) -> None:
     """S5: turn, idle or session; without it until it is unloaded."""
     conversation = talk()
     conversation.call("load_tools", names=["git"], **({"keep": keep} if keep else {}))
@@ -94,9 +94,9 @@ def test_keep_says_how_long_a_load_stands(keep: str | None, until: Until) -> Non
 def test_an_agents_lease_is_the_default_where_keep_is_not_said() -> None:
     """S5: the terms carry it."""
     conversation = talk()
-    conversation.terms = replace(conversation.terms, until=Until("idle", 9))
+    conversation.terms = replace(conversation.terms, until=LeaseTerm("idle", 9))
     conversation.call("load_tools", names=["git"])
-    assert conversation.state.leases[0].until == Until("idle", 9)
+    assert conversation.state.leases[0].until == LeaseTerm("idle", 9)
 
 
 def test_an_unload_answers_name_by_name() -> None:

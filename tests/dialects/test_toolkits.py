@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from driving import Conversation, access_of, plugin, toolkit
 
-from pegboard.core.access.permissions import Circumstances
+from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Budget
 from pegboard.core.model.delivery import takes_effect
-from pegboard.core.state.commands import Load, Terms
+from pegboard.core.state.commands import CommandContext, Load
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.core.state.transitions import apply
 from pegboard.dialects.names import Payload
@@ -18,11 +18,11 @@ from pegboard.dialects.toolkits import ToolkitsDialect
 DIALECT = ToolkitsDialect()
 PLUGINS = ("file", "shell", "docker", "aws_lambda", "github", "duckduckgo", "arxiv", "wikipedia")
 DEVOPS, RESEARCH = ("docker", "aws_lambda", "github"), ("duckduckgo", "arxiv", "wikipedia")
-APART = Circumstances(worker_scope="user")
-PAUSED = Terms(until=DIALECT.lease, takes_effect="next_request", stable=False)
+APART = SessionConstraints(worker_scope="user")
+PAUSED = CommandContext(until=DIALECT.lease, takes_effect="next_request", stable=False)
 
 
-def talk(*more: Any, terms: Terms | None = None, toolkits: Any = (), **changes: Any) -> Conversation:
+def talk(*more: Any, terms: CommandContext | None = None, toolkits: Any = (), **changes: Any) -> Conversation:
     """Return a conversation of seed 000's assistant."""
     kits = [
         toolkit("devops", *DEVOPS, description="Docker, AWS, and GitHub\ntools for infrastructure work"),
@@ -37,7 +37,7 @@ def talk(*more: Any, terms: Terms | None = None, toolkits: Any = (), **changes: 
     named = {p.name for p in more}
     plugins = [plugin(name, f"{name}_run") for name in PLUGINS if name not in named]
     when = takes_effect("array", activation=changes.get("activation"), dialect=DIALECT.activation)
-    told = terms or Terms(until=DIALECT.lease, takes_effect=when)
+    told = terms or CommandContext(until=DIALECT.lease, takes_effect=when)
     return Conversation(DIALECT, access_of(*plugins, *more, toolkits=kits, **profile), told)
 
 

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from pegboard.sources.mcp.wire.timeouts import Limit, Limits
+from pegboard.sources.mcp.wire.timeouts import TimeLimit, TimeLimits
 
 
-async def late(limits: Limits, seconds: float, work: float) -> str:
+async def late(limits: TimeLimits, seconds: float, work: float) -> str:
     """Return how work of so many seconds ends under a limit."""
-    limit = Limit(limits, seconds)
+    limit = TimeLimit(limits, seconds)
     try:
         with limit:
             await asyncio.sleep(work)
@@ -19,14 +19,14 @@ async def late(limits: Limits, seconds: float, work: float) -> str:
 
 
 async def test_each_request_has_its_own_time() -> None:
-    limits = Limits()
+    limits = TimeLimits()
     waiting = (late(limits, 5, 0.01), late(limits, 0.02, 5), late(limits, 0.05, 5), late(limits, 5, 0.08))
     async with asyncio.timeout(3):
         assert await asyncio.gather(*waiting) == ["done", "timeout", "timeout", "done"]
 
 
 async def test_a_later_shorter_limit_comes_first() -> None:
-    limits = Limits()
+    limits = TimeLimits()
     long = asyncio.create_task(late(limits, 0.2, 5))
     await asyncio.sleep(0)
     async with asyncio.timeout(0.15):
@@ -35,10 +35,10 @@ async def test_a_later_shorter_limit_comes_first() -> None:
 
 
 async def test_the_clock_stands_while_it_is_held() -> None:
-    limits = Limits()
+    limits = TimeLimits()
 
     async def asked() -> str:
-        limit = Limit(limits, 0.05)
+        limit = TimeLimit(limits, 0.05)
         with limit:
             left = limit.hold()
             assert left is not None
@@ -54,7 +54,7 @@ async def test_the_clock_stands_while_it_is_held() -> None:
 
 async def test_a_task_that_is_cancelled_as_well_stays_cancelled() -> None:
     async def work() -> None:
-        limit = Limit(Limits(), 5)
+        limit = TimeLimit(TimeLimits(), 5)
         with limit:
             limit.run_out()
             task.cancel()
@@ -67,7 +67,7 @@ async def test_a_task_that_is_cancelled_as_well_stays_cancelled() -> None:
 
 async def test_a_timeout_of_the_work_itself_is_not_the_limit() -> None:
     async def work() -> str:
-        limit = Limit(Limits(), 5)
+        limit = TimeLimit(TimeLimits(), 5)
         try:
             with limit:
                 raise TimeoutError
@@ -78,7 +78,7 @@ async def test_a_timeout_of_the_work_itself_is_not_the_limit() -> None:
 
 
 async def test_what_ended_in_time_is_left_alone() -> None:
-    limits = Limits()
+    limits = TimeLimits()
     assert await late(limits, 0.01, 0) == "done"
     await asyncio.sleep(0.03)
     task = asyncio.current_task()
@@ -87,8 +87,8 @@ async def test_what_ended_in_time_is_left_alone() -> None:
 
 
 async def test_a_limit_that_is_over_never_begins_again() -> None:
-    limits = Limits()
-    limit = Limit(limits, 5)
+    limits = TimeLimits()
+    limit = TimeLimit(limits, 5)
     with limit:
         left = limit.hold()
     assert left is not None

@@ -11,7 +11,7 @@ from mcp_helpers import SERVERS, call, plain, state, until
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError, UpstreamError
-from pegboard.ports import CallContext, HasOffers
+from pegboard.ports import CallContext, HasResources
 from pegboard.sources.mcp import McpSource
 
 HERE = CallContext()
@@ -35,7 +35,7 @@ async def uris(source: McpSource, spec: ServerSpec, scope: str = "shared") -> li
 
 async def test_a_manifest_says_what_a_server_has_besides_tools(source: McpSource) -> None:
     """G8: so that none is started that has nothing."""
-    assert isinstance(source, HasOffers)
+    assert isinstance(source, HasResources)
     assert (await source.describe(offering(), {})).offers == {"resources", "prompts", "completions"}
     assert (await source.describe(plain(), {})).offers == frozenset()
 

@@ -6,15 +6,15 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pegboard.board.calls.decision_cache import Routes
-from pegboard.board.catalog.loader import IN_PROCESS, Keeper, Want
-from pegboard.board.catalog.read_only import Claims
+from pegboard.board.calls.decision_cache import DecisionCache
+from pegboard.board.catalog.loader import IN_PROCESS, CatalogLoader, PluginRequest
+from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.observability.events import Events, Recorder
-from pegboard.board.observability.metrics import Metrics
-from pegboard.board.resources.aggregator import Offers
+from pegboard.board.observability.metrics import SessionMetrics
+from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.session import Session
 from pegboard.core.access.panels import panel
-from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import LIBRARY, Host
 from pegboard.core.model.masking import Masker
@@ -47,20 +47,20 @@ class Board:
         self.store = parts.store
         self.masker = masker
         self.events = Events()
-        self.meter = Metrics(self.events)
+        self.meter = SessionMetrics(self.events)
         self.recorder = Recorder(parts.store, self.events, masker)
-        self.claims = Claims(parts.store)
-        self.keeper = Keeper(
+        self.claims = ReadOnlyTrust(parts.store)
+        self.keeper = CatalogLoader(
             parts.sources, parts.store, claims=self.claims, masker=masker, env=env, changed=self._catalog_changed
         )
         self.permissions = Permissions(self)
-        self.offers = Offers(self)
+        self.offers = ResourceAggregator(self)
         self.world = World()
-        self._accesses: dict[tuple[object, ...], Access] = {}
+        self._accesses: dict[tuple[object, ...], CompiledPermissions] = {}
         self._switches: Mapping[str, Mapping[str, bool]] = {}
         self._revision: int | None = None
         self.pulse: Hashable = None
-        self.routes = Routes()
+        self.routes = DecisionCache()
         self._prices: dict[str, tuple[Tool, int]] = {}
 
     async def adopt(self, world: World, specs: Mapping[str, PluginSpec], *, masker: Masker) -> None:
@@ -124,7 +124,7 @@ class Board:
             key,
             stable=session_id is not None,
             host=host,
-            circumstances=Circumstances(sub_app=sub_app, worker_scope=worker_scope),
+            circumstances=SessionConstraints(sub_app=sub_app, worker_scope=worker_scope),
         )
 
     # -- what sessions need ----------------------------------------------------------------------
@@ -143,14 +143,14 @@ class Board:
             self._accesses.clear()
         self.pulse = pulse
 
-    def access_now(self, agent: str, circumstances: Circumstances) -> Access:
+    def access_now(self, agent: str, circumstances: SessionConstraints) -> CompiledPermissions:
         """Return the compiled permissions as of the last look at the stored switches."""
         held = circumstances
         key = (agent, held.sub_app, held.worker_scope, held.narrowed, held.everything, held.parent)
         known = self._accesses.get(key)
         if known is None:
             stored = self._switches.get(agent, {})
-            known = Access(self.world, self.agent(agent), replace(circumstances, stored=stored))
+            known = CompiledPermissions(self.world, self.agent(agent), replace(circumstances, stored=stored))
             self._accesses[key] = known
         return known
 
@@ -168,13 +168,13 @@ class Board:
     async def ready(self, *plugins: str) -> None:
         """Start or construct plugins (all where none is named); faults are in the catalog then."""
         names = plugins or tuple(self.world.catalog.plugins)
-        await self.keeper.ready([Want(plugin=name) for name in names], retry=True)
-        await self.keeper.ready([Want(plugin=name) for name in names])
+        await self.keeper.ready([PluginRequest(plugin=name) for name in names], retry=True)
+        await self.keeper.ready([PluginRequest(plugin=name) for name in names])
 
-    async def look(self, access: Access, wants: Iterable[Want], *, wait: float) -> None:
+    async def look(self, access: CompiledPermissions, wants: Iterable[PluginRequest], *, wait: float) -> None:
         """Bring in what is out, and in the background or in-process what could be searched."""
         near = [
-            Want(plugin=plugin.name)
+            PluginRequest(plugin=plugin.name)
             for plugin in self.world.catalog.plugins.values()
             if plugin.kind in IN_PROCESS and self._worth_asking(access, plugin)
         ]
@@ -185,23 +185,23 @@ class Board:
         """Bring in whatever can be asked without being loaded; operators may see all of it (P9)."""
         asked = (*IN_PROCESS, "server")
         plugins = self.world.catalog.plugins.values()
-        await self.keeper.ready([Want(plugin=p.name) for p in plugins if p.kind in asked], wait=wait)
+        await self.keeper.ready([PluginRequest(plugin=p.name) for p in plugins if p.kind in asked], wait=wait)
 
-    def look_in_background(self, access: Access) -> None:
+    def look_in_background(self, access: CompiledPermissions) -> None:
         """Start asking the servers that could be searched; nobody waits for them."""
         for want in self.look_later(access):
             self.keeper.fetch(want)
 
-    def look_later(self, access: Access) -> list[Want]:
+    def look_later(self, access: CompiledPermissions) -> list[PluginRequest]:
         """Return the servers that could be searched and have not been asked yet."""
         return [
-            Want(plugin=plugin.name)
+            PluginRequest(plugin=plugin.name)
             for plugin in self.world.catalog.plugins.values()
             if plugin.kind == "server" and self._worth_asking(access, plugin)
         ]
 
     @staticmethod
-    def _worth_asking(access: Access, plugin: Plugin) -> bool:
+    def _worth_asking(access: CompiledPermissions, plugin: Plugin) -> bool:
         """Return whether a plugin that has not been seen may have something for the agent."""
         return not plugin.tools and (access.unresolved or access.grants_unseen(plugin))
 
@@ -262,7 +262,7 @@ class Permissions:
         """
         board = self._board
         await board.refresh()
-        return panel(board.access_now(board.agent(agent).name, Circumstances()), board.masker)
+        return panel(board.access_now(board.agent(agent).name, SessionConstraints()), board.masker)
 
     async def show(self) -> dict[str, dict[str, bool]]:
         """Return the effective booleans of every agent (P2)."""

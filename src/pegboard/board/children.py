@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope
 from pegboard.core.model.loadout_registry import loadout_of_kind
 from pegboard.core.state.sessions import State
@@ -73,7 +73,7 @@ def _scope(parent: Session, profile: Agent) -> WorkerScope | None:
     return None if narrowest == "shared" else narrowest
 
 
-async def access(session: Session, since: float | None = None) -> Access:
+async def access(session: Session, since: float | None = None) -> CompiledPermissions:
     """Return what a session may as of ``since``, or now; a child, as of its parents' permissions and loadouts now."""
     await session.board.refresh(since)
     for parent in above(session):
@@ -81,12 +81,12 @@ async def access(session: Session, since: float | None = None) -> Access:
     return access_now(session)
 
 
-def access_now(session: Session) -> Access:
+def access_now(session: Session) -> CompiledPermissions:
     """Return what a session may as of the last look at the stored switches and its parents' states."""
     return session.board.access_now(session.key.agent, _circumstances(session))
 
 
-def _circumstances(session: Session) -> Circumstances:
+def _circumstances(session: Session) -> SessionConstraints:
     """Return the circumstances over the parent's access as it is in the world now, never an older one."""
     parent = session.parent
     if parent is None:

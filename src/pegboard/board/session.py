@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from pegboard.board import children
 from pegboard.board.calls import meta_tools, pipeline
-from pegboard.board.calls.decision_cache import Channel
-from pegboard.board.catalog.loader import LOOK_WAIT, Want
+from pegboard.board.calls.decision_cache import CallerChannel
+from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
 from pegboard.board.views import explain, search, surface, wire_list
 from pegboard.core.access.lookup import lookup
-from pegboard.core.access.permissions import Access, Circumstances
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.delivery import Host, choose, takes_effect
@@ -20,6 +20,7 @@ from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.calls import CallAnswer, find_called
 from pegboard.core.state.commands import (
     Command,
+    CommandContext,
     EndTurn,
     Fallback,
     Item,
@@ -27,13 +28,12 @@ from pegboard.core.state.commands import (
     MarkTurn,
     Outcome,
     SetLoadout,
-    Terms,
     Unload,
     Use,
 )
 from pegboard.core.state.narrowing import may_bring
 from pegboard.core.state.sessions import DEFAULT, State, from_text, heal, lease_entries, to_text
-from pegboard.core.state.shrinking import settle
+from pegboard.core.state.shrinking import fit_to_budget
 from pegboard.core.state.surfaces import Explanation, Surface
 from pegboard.core.state.transitions import apply
 from pegboard.dialects.names import Dialect, Found, Search, View
@@ -55,7 +55,7 @@ class Session:
         *,
         stable: bool,
         host: Host,
-        circumstances: Circumstances,
+        circumstances: SessionConstraints,
         parent: Session | None = None,
         start: State = DEFAULT,
     ) -> None:
@@ -70,7 +70,7 @@ class Session:
         self.planned = False
         self.wired: tuple[Tool, ...] = ()
         self.unloaded: set[str] = set()
-        self.own: tuple[Access, Host, Mapping[str, Tool]] | None = None
+        self.own: tuple[CompiledPermissions, Host, Mapping[str, Tool]] | None = None
 
     @property
     def agent(self) -> Agent:
@@ -79,7 +79,7 @@ class Session:
 
     # -- state -----------------------------------------------------------------------------------
 
-    async def access(self) -> Access:
+    async def access(self) -> CompiledPermissions:
         """Return what this session may, as of now."""
         return await children.access(self)
 
@@ -112,10 +112,10 @@ class Session:
         state, _ = await self.stored()
         return self.settled(await self.access(), state)
 
-    def settled(self, access: Access, state: State) -> State:
+    def settled(self, access: CompiledPermissions, state: State) -> State:
         """Return a state healed, and within its budget where that can be (S3, S9)."""
         healed = heal(access, state)
-        return settle(access, healed, self.terms(access)) if access.agent.budget.shrink else healed
+        return fit_to_budget(access, healed, self.terms(access)) if access.agent.budget.shrink else healed
 
     def text_of(self, state: State) -> str | None:
         """Return the state as it is stored; None where it is that of a new session (S4)."""
@@ -135,11 +135,11 @@ class Session:
         await self._record(command, outcome)
         return meta_tools.view(self, access, after), outcome
 
-    def terms(self, access: Access) -> Terms:
+    def terms(self, access: CompiledPermissions) -> CommandContext:
         """Return what the host and the dialect add to commands."""
         dialect = self.dialect
         budgeted = access.agent.budget.tokens is not None
-        return Terms(
+        return CommandContext(
             until=access.agent.lease or dialect.lease,
             takes_effect=takes_effect(
                 choose(self.host), activation=access.agent.activation, dialect=dialect.activation
@@ -192,17 +192,17 @@ class Session:
         """
         return await surface.surface(self, message, loaded=loaded)
 
-    async def looked(self, state: State) -> Access:
+    async def looked(self, state: State) -> CompiledPermissions:
         """Return the access once what is out has been brought in, as far as it answers in time."""
         access = await self.access()
         wants = [*self.out_wants(access, state)]
-        await self.board.look(access, wants, wait=LOOK_WAIT)
+        await self.board.look(access, wants, wait=SERVER_WAIT)
         self.board.look_in_background(access)
         access = await self.access()
         wire_list.decide(self, access)
         return await self.access()
 
-    def out_wants(self, access: Access, state: State) -> Iterator[Want]:
+    def out_wants(self, access: CompiledPermissions, state: State) -> Iterator[PluginRequest]:
         """Yield the plugins that are out, under the overrides with which they are."""
         initial = (access.toolkits.get(name, ()) for name in access.agent.initial_toolkits)
         groups = (access.essential, access.static, *initial)
@@ -210,7 +210,7 @@ class Session:
         for entry in (*(e for group in groups for e in group), *leased):
             plugin = access.world.catalog.plugins[entry.plugin]
             if may_bring(access, state, plugin) and (entry.tools or access.grants_unseen(plugin)):
-                yield Want(plugin=entry.plugin, overrides=entry.overrides)
+                yield PluginRequest(plugin=entry.plugin, overrides=entry.overrides)
         for plugin in access.world.catalog.plugins.values():
             merged = access.loadout
             switch = access.switches.plugins.get(plugin.name)
@@ -218,7 +218,7 @@ class Session:
             active = merged is not None and merged.includes(plugin.name, plugin.category)
             wanted = not plugin.tools and (switched or active) and may_bring(access, state, plugin)
             if wanted and access.grants_unseen(plugin):
-                yield Want(plugin=plugin.name)
+                yield PluginRequest(plugin=plugin.name)
 
     async def wire(self) -> tuple[Tool, ...]:
         """Return the tool list for the next request of a host that sends one (D3).
@@ -253,28 +253,28 @@ class Session:
             self.unloaded.update(outcome.removed)
         return view, outcome
 
-    async def _bring_in(self, access: Access, command: Load) -> None:
+    async def _bring_in(self, access: CompiledPermissions, command: Load) -> None:
         """Ask for what the names stand for; a server may hold a tool that is written bare."""
         if access.unresolved:
-            await self.board.look(access, self.board.look_later(access), wait=LOOK_WAIT)
+            await self.board.look(access, self.board.look_later(access), wait=SERVER_WAIT)
             access = await self.access()
         await self.board.keeper.ready(self._named(access, command.names), retry=True)
         access = await self.access()
         await self.board.keeper.ready(self._named(access, command.names))
 
-    def _named(self, access: Access, names: tuple[str, ...]) -> Iterator[Want]:
+    def _named(self, access: CompiledPermissions, names: tuple[str, ...]) -> Iterator[PluginRequest]:
         for name in names:
             ref = lookup(access, name)
             if ref is None:
                 owner = self.owner_of(access, name)
                 if owner is not None:
-                    yield Want(plugin=owner)
+                    yield PluginRequest(plugin=owner)
                 continue
             for entry in lease_entries(access, Lease(subject=ref, until=self.dialect.lease)):
                 if not access.scope_only(access.world.catalog.plugins[entry.plugin]):
-                    yield Want(plugin=entry.plugin, overrides=entry.overrides)
+                    yield PluginRequest(plugin=entry.plugin, overrides=entry.overrides)
 
-    def owner_of(self, access: Access, name: str) -> str | None:
+    def owner_of(self, access: CompiledPermissions, name: str) -> str | None:
         """Return the plugin, not seen yet, to which a tool of this name would belong."""
         bare = split_kind(name)[1]
         for mark in ("/", "__"):
@@ -329,7 +329,7 @@ class Session:
     async def search(self, *queries: str, limit: int = 5) -> Found:
         """Return the permitted tools that answer these needs best (P3)."""
         access = await self.access()
-        await self.board.look(access, self.board.look_later(access), wait=LOOK_WAIT)
+        await self.board.look(access, self.board.look_later(access), wait=SERVER_WAIT)
         access, state = await self.access(), await self.state()
         return search.find(self, access, state, Search(queries=queries, limit=limit))
 
@@ -338,7 +338,7 @@ class Session:
         state = await self.state()
         access = await self.looked(state)
         if access.world.catalog.find_tool(name) is None:
-            await self.board.look_everywhere(wait=LOOK_WAIT)
+            await self.board.look_everywhere(wait=SERVER_WAIT)
             access = await self.access()
         return explain.explained(self, access, state, name)
 
@@ -369,7 +369,7 @@ class Session:
         ``arrived`` is when the call came (``time.monotonic()``): what binds it is what was stored by then.
         """
         given: JsonObject = arguments if arguments is not None else {}
-        channel = Channel(progress=progress, client=client, meta=request_meta or EMPTY)
+        channel = CallerChannel(progress=progress, client=client, meta=request_meta or EMPTY)
         access = await children.access(self, arrived)
         tool = meta_tools.find(self, access, name)
         if tool is not None:

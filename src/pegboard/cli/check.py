@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pegboard.assembly import Pegboard
-    from pegboard.board.catalog.loader import Want
+    from pegboard.board.catalog.loader import PluginRequest
     from pegboard.config.schema.configuration import Configuration
 
 EXAMPLE = "pegboard check --probe --strict"
@@ -134,9 +134,9 @@ async def _start(board: Pegboard, printer: Printer) -> None:
         await board.keeper.ask_anew(wants)
 
 
-def _wants(board: Pegboard) -> list[Want]:
+def _wants(board: Pegboard) -> list[PluginRequest]:
     """Return every plugin under all the overrides with which something names it."""
-    from pegboard.board.catalog.loader import Want
+    from pegboard.board.catalog.loader import PluginRequest
     from pegboard.core.model.selectors import entries
 
     world = board.world
@@ -146,10 +146,10 @@ def _wants(board: Pegboard) -> list[Want]:
         want.key: want
         for group in groups
         for entry in entries(group, world.catalog)
-        for want in (Want(plugin=entry.plugin, overrides=entry.overrides),)
+        for want in (PluginRequest(plugin=entry.plugin, overrides=entry.overrides),)
     }
     named = {plugin for plugin, _ in wants}
-    return [*wants.values(), *(Want(plugin=name) for name in world.catalog.plugins if name not in named)]
+    return [*wants.values(), *(PluginRequest(plugin=name) for name in world.catalog.plugins if name not in named)]
 
 
 def _faults(board: Pegboard) -> Iterator[Problem]:
@@ -194,7 +194,7 @@ def _clashes(board: Pegboard) -> Iterator[Problem]:
 async def _over_budget(board: Pegboard) -> Sequence[Problem]:
     """Return a warning for every agent whose start takes more than its budget (S9)."""
     from pegboard.core.state.sessions import DEFAULT
-    from pegboard.core.state.shrinking import excess, fitting, settle
+    from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
 
     found: list[Problem] = []
     for agent in board.world.agents.values():
@@ -204,7 +204,7 @@ async def _over_budget(board: Pegboard) -> Sequence[Problem]:
         await session.surface(loaded=False)
         access = await session.access()
         terms = session.terms(access)
-        over = excess(access, settle(access, DEFAULT, terms), terms)
+        over = excess(access, fit_to_budget(access, DEFAULT, terms), terms)
         if over:
             message = f"what is out from the start exceeds the budget: {over}."
             hint = "Raise it, or have less out from the start."

@@ -21,7 +21,7 @@ from pegboard.errors import ConfigError, PegboardError, UsageError, agent_requir
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.board import Session
-    from pegboard.core.access.permissions import Access
+    from pegboard.core.access.permissions import CompiledPermissions
     from pegboard.core.model.tools import Plugin
 
 QUICKSTART = (
@@ -234,7 +234,7 @@ async def open_session(board: Pegboard, options: Options) -> Session:
     )
 
 
-async def bring_in(board: Pegboard, printer: Printer, access: Access | None = None) -> None:
+async def bring_in(board: Pegboard, printer: Printer, access: CompiledPermissions | None = None) -> None:
     """Ask servers and modules for their tools that nobody has asked before; go on without the slow ones.
 
     With ``access`` only those that are granted.

@@ -253,13 +253,13 @@ def _lease_json(lease: Lease) -> dict[str, Any]:
         "because": lease.because.value,
         "loaded_turn": lease.loaded_turn,
         "used_turn": lease.used_turn,
-        "without": sorted(lease.minus),
+        "without": sorted(lease.excluded),
     }
 
 
 def _lease_row(lease: Lease) -> tuple[str, ...]:
     turns = f"turn {lease.loaded_turn}", f"turn {lease.used_turn}"
-    return str(lease.subject), str(lease.until), lease.because.value, *turns, ", ".join(sorted(lease.minus))
+    return str(lease.subject), str(lease.until), lease.because.value, *turns, ", ".join(sorted(lease.excluded))
 
 
 COMMANDS: dict[str, tuple[Callable[..., int], str]] = {

@@ -19,7 +19,7 @@ from pegboard.cli.rendering import Column, Printer, plural
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.core.state.surfaces import Out, Surface
+    from pegboard.core.state.surfaces import LoadedTool, Surface
 
 EXAMPLE = "pegboard surface --agent assistant --session thread-42"
 COLUMNS = (Column("name"), Column("plugin"), Column("lease"), Column("reason"), Column("tokens", "right"))
@@ -49,7 +49,7 @@ def surface(
     return run(options, shown)
 
 
-def _row(board: Pegboard, out: Out) -> dict[str, Any]:
+def _row(board: Pegboard, out: LoadedTool) -> dict[str, Any]:
     return {
         "name": out.tool.wire,
         "plugin": out.tool.plugin,

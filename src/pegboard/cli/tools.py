@@ -11,7 +11,7 @@ from pegboard.cli.rendering import Column, Printer, plural
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.core.access.permissions import Access
+    from pegboard.core.access.permissions import CompiledPermissions
     from pegboard.core.model.tools import Plugin, Tool
 
 EXAMPLE = "pegboard tools --agent assistant"
@@ -53,7 +53,7 @@ def tools(
     return run(Options(config=config, agent=agent, as_json=as_json), listed)
 
 
-def _rows(board: Pegboard, plugin: Plugin, access: Access | None) -> list[dict[str, Any]]:
+def _rows(board: Pegboard, plugin: Plugin, access: CompiledPermissions | None) -> list[dict[str, Any]]:
     """Return one row per tool; a plugin without known tools has one of its own, by which it can be loaded."""
     if not plugin.tools:
         if access is not None and not access.grants_unseen(plugin):

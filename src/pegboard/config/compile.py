@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.documents.document import Expanded, Key, Word
+from pegboard.config.documents.document import Expanded, Key, YamlWord
 from pegboard.config.documents.dotenv import read_variables
 from pegboard.config.schema.configuration import Token
 from pegboard.config.schema.sections import (
@@ -18,11 +18,11 @@ from pegboard.config.schema.sections import (
     PluginSection,
     ServerSection,
 )
-from pegboard.config.schema.validation import Sheet
+from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.config.schema.values import Entry
 from pegboard.core.model.agents import Agent, Budget
 from pegboard.core.model.catalog import split_kind
-from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, Until
+from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import Loadout, category_of
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
@@ -36,7 +36,7 @@ COMES_BY_ITSELF: Final = frozenset({"dynamic_tools", "delegate", "self_config"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class UncheckedConfig:
     """Hold the core values of a file whose references have not been checked.
 
     ``written`` are the plugins of the file itself, ``off`` those of them that are switched off or
@@ -44,7 +44,7 @@ class Draft:
     their case-folded names.
     """
 
-    sheet: Sheet[File]
+    sheet: ValidatedDocument[File]
     written: Mapping[str, ServerSpec | PythonSpec]
     toolkits: Mapping[str, Toolkit]
     loadouts: Mapping[str, Loadout]
@@ -56,14 +56,14 @@ class Draft:
 
 
 def draft(
-    sheet: Sheet[File],
+    sheet: ValidatedDocument[File],
     folder: Path,
     *,
     loadouts: Mapping[str, Loadout],
     unavailable: Mapping[str, str],
     filters: Mapping[str, dict[str, Any]],
     client: bool,
-) -> Draft:
+) -> UncheckedConfig:
     """Return the core values of a file.
 
     ``client`` takes it for the file of an MCP client: every server is a toolkit of its own. Where a
@@ -86,7 +86,7 @@ def draft(
     else:
         agents = {name: _agent(name, part, sheet) for name, part in (file.agents or {}).items()}
     own = {name.casefold(): loadout_of(name, part, sheet, "loadouts", name) for name, part in file.loadouts.items()}
-    return Draft(
+    return UncheckedConfig(
         sheet=sheet,
         written=written,
         toolkits=toolkits,
@@ -101,7 +101,7 @@ def draft(
     )
 
 
-def _members(entries: Iterable[Entry], sheet: Sheet[Any], *path: Key) -> Iterable[Member]:
+def _members(entries: Iterable[Entry], sheet: ValidatedDocument[Any], *path: Key) -> Iterable[Member]:
     for index, (name, overrides) in enumerate(entries):
         yield member(name, overrides, place=sheet.place(*path, index))
 
@@ -179,7 +179,7 @@ def _guards(part: ServerSection | PluginSection) -> JsonObject:
     )
 
 
-def _toolkit(name: str, sheet: Sheet[File]) -> Toolkit:
+def _toolkit(name: str, sheet: ValidatedDocument[File]) -> Toolkit:
     part = sheet.section.toolkits[name]
     return Toolkit(
         name=name,
@@ -198,7 +198,7 @@ def _own_toolkit(spec: ServerSpec | PythonSpec, overrides: dict[str, Any] | None
     return Toolkit(name=spec.name, description=spec.description, members=(only,), place=spec.place)
 
 
-def loadout_of(name: str, part: LoadoutSection, sheet: Sheet[Any], *path: Key) -> Loadout:
+def loadout_of(name: str, part: LoadoutSection, sheet: ValidatedDocument[Any], *path: Key) -> Loadout:
     """Return a loadout that stands at this path of a file."""
     return Loadout(
         name=name,
@@ -211,7 +211,7 @@ def loadout_of(name: str, part: LoadoutSection, sheet: Sheet[Any], *path: Key) -
     )
 
 
-def _agent(name: str, part: AgentSection, sheet: Sheet[File]) -> Agent:
+def _agent(name: str, part: AgentSection, sheet: ValidatedDocument[File]) -> Agent:
     own = [m for m in _members(part.tools, sheet, "agents", name, "tools") if m.name not in COMES_BY_ITSELF]
     essential = tuple(_members(part.essential, sheet, "agents", name, "essential"))
     taken = {split_kind(item.name)[1] for item in (*own, *essential)}
@@ -251,7 +251,7 @@ def boolean(value: Any) -> bool | None:
     match value:
         case bool():
             return value
-        case Word():
+        case YamlWord():
             return value.truth
         case Expanded() if value.lower() in ("true", "false"):
             return value.lower() == "true"
@@ -259,7 +259,7 @@ def boolean(value: Any) -> bool | None:
             return None
 
 
-def _until(part: LeaseSection | None) -> Until | None:
+def _until(part: LeaseSection | None) -> LeaseTerm | None:
     if part is None:
         return None
     match part.kind:
@@ -268,10 +268,10 @@ def _until(part: LeaseSection | None) -> Until | None:
         case "unload":
             return UNLOAD
         case "idle":
-            return Until("idle", IDLE_TURNS if part.turns is None else part.turns)
+            return LeaseTerm("idle", IDLE_TURNS if part.turns is None else part.turns)
 
 
-def _tokens(sheet: Sheet[File]) -> Iterable[Token]:
+def _tokens(sheet: ValidatedDocument[File]) -> Iterable[Token]:
     for principal, part in sheet.section.tokens.items():
         agents = None if "*" in part.agents else tuple(part.agents)
         yield Token(
@@ -279,14 +279,14 @@ def _tokens(sheet: Sheet[File]) -> Iterable[Token]:
         )
 
 
-def joined(plan: Draft, registered: Mapping[str, RegisteredSpec]) -> dict[str, PluginSpec]:
+def joined(plan: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) -> dict[str, PluginSpec]:
     """Return the plugins that join the catalog: those of the file, and those that it names."""
     wanted = {part.casefold() for name in _names(plan) for part in _plugin_parts(name)}
     named = {n: spec for n, spec in registered.items() if n.casefold() in wanted and n not in plan.written}
     return {**plan.written, **named}
 
 
-def _names(plan: Draft) -> Iterable[str]:
+def _names(plan: UncheckedConfig) -> Iterable[str]:
     for toolkit in plan.toolkits.values():
         yield from (item.name for item in toolkit.members)
     for agent in plan.agents.values():

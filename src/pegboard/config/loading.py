@@ -14,14 +14,14 @@ from pydantic import BaseModel
 from pegboard.config.check.loadout_checks import Written, check_loadouts
 from pegboard.config.check.members import Names
 from pegboard.config.check.references import check, problem
-from pegboard.config.compile import Draft, draft, env_file_of, joined, loadout_of, store_url
+from pegboard.config.compile import UncheckedConfig, draft, env_file_of, joined, loadout_of, store_url
 from pegboard.config.documents import json_text, yaml
 from pegboard.config.documents.document import Document, Key, UnreadableError, is_mapping, read_text, shown
 from pegboard.config.documents.env import Expansion, Missing
 from pegboard.config.schema import mcp_json
 from pegboard.config.schema.configuration import Configuration
 from pegboard.config.schema.sections import File, LoadoutSection
-from pegboard.config.schema.validation import Sheet, validate
+from pegboard.config.schema.validation import ValidatedDocument, validate
 from pegboard.core.model.loadouts import BUILT_IN
 from pegboard.core.model.masking import MASK, Masker, masked
 from pegboard.core.model.specs import RegisteredSpec, ServerSpec
@@ -118,7 +118,7 @@ def _masked(item: Problem, masker: Masker) -> Problem:
     return replace(item, message=safe(item.message), hint=safe(item.hint), place=place)
 
 
-def _literal_secrets(plan: Draft, known: AbstractSet[str]) -> set[str]:
+def _literal_secrets(plan: UncheckedConfig, known: AbstractSet[str]) -> set[str]:
     """Return the secrets that were written into the file itself: tokens, and what is named like one."""
     found = {token.value for token in plan.tokens}
     for spec in plan.written.values():
@@ -155,7 +155,7 @@ class Reading:
         home = self.env.get("XDG_CONFIG_HOME") or f"{self.env.get('HOME') or Path.home()}/.config"
         return self.folder / LOADOUTS, Path(home) / "pegboard" / LOADOUTS
 
-    def plan(self) -> tuple[Draft, list[Written]]:
+    def plan(self) -> tuple[UncheckedConfig, list[Written]]:
         """Return the core values of the file, and the loadouts that people wrote."""
         document = self._document(self.path)
         value: dict[str, Any] = document.value
@@ -201,7 +201,7 @@ class Reading:
         *,
         unavailable: dict[str, str] | None = None,
         also: Mapping[str, str] | None = None,
-    ) -> Sheet[S]:
+    ) -> ValidatedDocument[S]:
         """Return a validated file with its references filled in.
 
         ``unavailable`` takes the servers that miss a variable. ``also`` are what a client's file may

@@ -12,9 +12,9 @@ from pegboard.core.model.loadout_registry import Names, active_of, discoverable_
 from pegboard.core.model.loadouts import CATEGORIES, merge
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import JsonObject, Plugin, Tool
-from pegboard.core.state.active_tools import outs_of
+from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import Item, Load
-from pegboard.core.state.narrowing import left_out, may_bring
+from pegboard.core.state.narrowing import excluded_by_loadout, may_bring
 from pegboard.core.state.sessions import heal
 from pegboard.core.surface.hints import first_sentence
 from pegboard.dialects.names import READ_ONLY, Conversation, Payload, View, meta_tool, with_hints
@@ -102,12 +102,12 @@ class DiscoveryDialect:
 def known(view: View) -> tuple[Known, ...]:
     """Return every plugin of which the session can have something, by name (P9)."""
     access, state = view.access, heal(view.access, view.state)
-    outs = outs_of(access, state)
+    outs = active_tools(access, state)
     found: list[Known] = []
     for plugin in access.world.catalog.plugins.values():
-        if not may_bring(access, state, plugin) or not access.may_hold(plugin):
+        if not may_bring(access, state, plugin) or not access.may_have_tools_of(plugin):
             continue
-        tools = [tool for tool in plugin.tools if access.permits(tool) and not left_out(access, state, tool)]
+        tools = [tool for tool in plugin.tools if access.permits(tool) and not excluded_by_loadout(access, state, tool)]
         out = tuple(tool for tool in tools if tool.id in outs)
         if tools or not plugin.tools:
             found.append(Known(plugin=plugin, out=out, rest=tuple(t for t in tools if t.id not in outs)))
@@ -202,7 +202,7 @@ def _activated(view: View, asked: str, item: Item | None) -> Payload:
     name = item.subject.name if item is not None and item.subject is not None else one_line(asked, limit=100)
     match item.status if item is not None else "error":
         case "loaded" | "already_loaded":
-            outs = outs_of(view.access, heal(view.access, view.state))
+            outs = active_tools(view.access, heal(view.access, view.state))
             plugin = view.access.world.catalog.plugins[name]
             tools = tuple(tool for tool in plugin.tools if tool.id in outs)
             if item is not None and item.status == "already_loaded":
@@ -239,7 +239,7 @@ def _categories(view: View) -> str:
 def _toolbelts(view: View) -> str:
     """List the loadouts over the plugins that the agent may have; of others nothing is said (P9)."""
     access = view.access
-    plugins = {p.name: p.category for p in access.world.catalog.plugins.values() if access.may_hold(p)}
+    plugins = {p.name: p.category for p in access.world.catalog.plugins.values() if access.may_have_tools_of(p)}
     listed = Names(plugins.items())
     folds = {name.casefold(): name for name in plugins}
     lines = ["## Loadouts"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pegboard.core.model.agents import Activation
-from pegboard.core.model.leases import IDLE_TURNS, Until
+from pegboard.core.model.leases import IDLE_TURNS, LeaseTerm
 from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.core.state.commands import FINE, Fallback, Item, Load, Outcome, Unload
+from pegboard.core.state.commands import SUCCEEDED, Fallback, Item, Load, Outcome, Unload
 from pegboard.core.state.sessions import leased_tools
 from pegboard.dialects.names import Conversation, Payload, View, lease_on, meta_tool, with_hints
 
@@ -20,7 +20,7 @@ class InvokeOtherDialect:
 
     name = "invokeother"
     activation: Activation | None = None
-    lease = Until("idle", IDLE_TURNS)
+    lease = LeaseTerm("idle", IDLE_TURNS)
     hints: Literal["plugins", "tools"] = "tools"
 
     def tools(self, view: View) -> tuple[Tool, ...]:
@@ -50,9 +50,9 @@ class InvokeOtherDialect:
 def _answer(view: View, outcome: Outcome | None, mode: str) -> Payload:
     items = outcome.items if outcome is not None else ()
     done = f"{mode}ed"
-    fine = [item for item in items if item.status in FINE]
+    fine = [item for item in items if item.status in SUCCEEDED]
     changed = [item.name for item in fine if item.status != "not_loaded"]
-    errors = [_error(view, item) for item in items if item.status not in FINE]
+    errors = [_error(view, item) for item in items if item.status not in SUCCEEDED]
     value: dict[str, Any] = {"success": bool(fine), done: changed}
     if errors:
         value["errors"] = errors

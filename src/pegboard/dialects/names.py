@@ -7,10 +7,10 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Activation
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.leases import UNLOAD, Lease, Until
+from pegboard.core.model.leases import UNLOAD, Lease, LeaseTerm
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.commands import Command, Outcome
 from pegboard.core.state.sessions import State
@@ -32,7 +32,7 @@ class View:
     ``hints`` are there only where the host says them in the meta-tools' descriptions.
     """
 
-    access: Access
+    access: CompiledPermissions
     state: State
     stable: bool = True
     hints: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class Dialect(Protocol):
         ...
 
     @property
-    def lease(self) -> Until:
+    def lease(self) -> LeaseTerm:
         """Return how long loads stand by default."""
         ...
 

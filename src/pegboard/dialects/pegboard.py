@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pegboard.core.model.agents import Activation
-from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, Until
+from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.core.state.active_tools import outs_of
-from pegboard.core.state.commands import FINE, Item, Load, Outcome, Unload
+from pegboard.core.state.active_tools import active_tools
+from pegboard.core.state.commands import SUCCEEDED, Item, Load, Outcome, Unload
 from pegboard.core.state.sessions import leased_tools
 from pegboard.core.surface.hints import first_sentence
 from pegboard.dialects.names import (
@@ -24,7 +24,7 @@ from pegboard.dialects.names import (
     with_hints,
 )
 
-KEEP = {"turn": TURN, "idle": Until("idle", IDLE_TURNS), "session": UNLOAD}
+KEEP = {"turn": TURN, "idle": LeaseTerm("idle", IDLE_TURNS), "session": UNLOAD}
 _STRINGS = {"type": "array", "items": {"type": "string"}}
 MOST_RESULTS = 20
 
@@ -113,11 +113,11 @@ def _payload(outcome: Outcome | None, items: list[dict[str, Any]], schemas: tupl
 
 def _load_payload(view: View, outcome: Outcome | None) -> Payload:
     items: list[dict[str, Any]] = []
-    outs = outs_of(view.access, view.state)
+    outs = active_tools(view.access, view.state)
     schemas: dict[str, Tool] = {}
     for item in _items(outcome):
         entry = _item(item)
-        if item.status in FINE and item.subject is not None:
+        if item.status in SUCCEEDED and item.subject is not None:
             fresh = [t for t, _ in leased_tools(view.access, lease_on(item.subject)) if t.id in outs]
             entry["tools"] = [schema_of(t) for t in fresh if t.id not in schemas]
             schemas.update((tool.id, tool) for tool in fresh)

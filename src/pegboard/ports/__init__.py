@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from pegboard.core.access.listed_items import OfferKind
+from pegboard.core.access.listed_items import ListKind
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, CallContext, Client, Listener, Progress
@@ -96,7 +96,7 @@ class ManifestStore(Protocol):
         ...
 
 
-class ClaimStore(Protocol):
+class ReadOnlyTrustStore(Protocol):
     """Keep which tools of a server count as read-only, under the server's name alone (G6).
 
     A changed command line, token or address is still the same name: it brings no trust of its own.
@@ -164,7 +164,7 @@ class AuditLog(Protocol):
         ...
 
 
-class Store(SessionStore, PermissionStore, ManifestStore, ClaimStore, AuditLog, Protocol):
+class Store(SessionStore, PermissionStore, ManifestStore, ReadOnlyTrustStore, AuditLog, Protocol):
     """Keep everything that outlives a process in one place."""
 
     async def open(self) -> None:
@@ -218,14 +218,14 @@ class Source(Protocol):
         ...
 
 
-class OfferSource(Protocol):
+class ResourceSource(Protocol):
     """Ask servers for what they offer besides tools; ``scope`` names the pool of the connection (G9)."""
 
-    def cached(self, spec: PluginSpec, scope: str, kind: OfferKind) -> Sequence[JsonObject] | None:
+    def cached(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject] | None:
         """Return a list that was read already and cannot have changed since, or None."""
         ...
 
-    async def offers(self, spec: PluginSpec, scope: str, kind: OfferKind) -> Sequence[JsonObject]:
+    async def offers(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject]:
         """Return a list as it stands on the wire; items that are not valid are left out and reported.
 
         A server that declares none has an empty one. Raises ``ToolUnavailableError``, ``UpstreamError``.
@@ -258,17 +258,17 @@ class OfferSource(Protocol):
         """Return whether a template (RFC 6570) gives a URI."""
         ...
 
-    def on_changed(self, callback: Callable[[str, OfferKind], None]) -> None:
+    def on_changed(self, callback: Callable[[str, ListKind], None]) -> None:
         """Call back with the name of a server, and which of its lists has changed."""
         ...
 
 
 @runtime_checkable
-class HasOffers(Protocol):
+class HasResources(Protocol):
     """A source whose plugins may offer more than tools."""
 
     @property
-    def offering(self) -> OfferSource:
+    def offering(self) -> ResourceSource:
         """Return what to ask for it."""
         ...
 
@@ -363,20 +363,20 @@ __all__ = [
     "AuditLog",
     "AuditRecord",
     "CallContext",
-    "ClaimStore",
     "Client",
     "Clock",
     "EventSink",
     "FocusRules",
-    "HasOffers",
+    "HasResources",
     "Listener",
     "ManifestStore",
-    "OfferSource",
     "PermissionStore",
     "Progress",
     "RankContext",
     "Ranked",
     "Ranker",
+    "ReadOnlyTrustStore",
+    "ResourceSource",
     "SessionKey",
     "SessionStore",
     "Source",

@@ -12,7 +12,7 @@ from pegboard.core.model.toolkits import SHARED_ONLY
 from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
-from pegboard.sources.signatures import Built, Held, built
+from pegboard.sources.signatures import Built, ConstructedPlugins, built
 
 GROUP: Final = "pegboard.plugins"
 _ENTRY_POINT: Final = "entry_point:"
@@ -41,7 +41,7 @@ class PackageSource:
     """Bring in plugins of installed packages; and say of known names without one what would bring them."""
 
     def __init__(self) -> None:
-        self._held = Held()
+        self._held = ConstructedPlugins()
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether an installed package has, or should have, the plugin."""

@@ -19,7 +19,7 @@ from pegboard.core.model.specs import PluginSpec, PythonSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
-from pegboard.sources.signatures import Built, Held, built, in_thread, stdout_to_stderr
+from pegboard.sources.signatures import Built, ConstructedPlugins, built, in_thread, stdout_to_stderr
 
 _DISTRIBUTIONS: Final[Mapping[str, str]] = {
     "PIL": "pillow",
@@ -45,7 +45,7 @@ class PythonSource:
     """Bring in plugins that the configuration names with ``python:``."""
 
     def __init__(self) -> None:
-        self._held = Held()
+        self._held = ConstructedPlugins()
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the plugin is written in Python."""

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final
 from pegboard.core.access.guards import guards_of
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, JsonObject
-from pegboard.core.state.active_tools import base
+from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.transitions import used
 
 if TYPE_CHECKING:
     from pegboard.board.session import Session
-    from pegboard.core.access.permissions import Access
+    from pegboard.core.access.permissions import CompiledPermissions
     from pegboard.core.model.delivery import Host
     from pegboard.core.state.calls import Run
     from pegboard.core.state.sessions import State
-    from pegboard.core.state.surfaces import Out
+    from pegboard.core.state.surfaces import LoadedTool
     from pegboard.ports import Client, Progress, SessionKey, Source
 
 MOST: Final = 4096
@@ -29,7 +29,7 @@ MOST: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Channel:
+class CallerChannel:
     """Hold the way back to whoever calls: who takes progress, who can be asked, and the request's ``_meta``."""
 
     progress: Progress | None = None
@@ -38,18 +38,18 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class DecidedCall:
     """Hold a call that may run: the tool, whose it is, and who runs it.
 
     ``stored`` is the state as it was read, ``state`` the same within its budget. ``renews``: the call
     is the first use of a lease in this turn (S7).
     """
 
-    access: Access
+    access: CompiledPermissions
     host: Host
     stored: State
     state: State
-    out: Out
+    out: LoadedTool
     spec: PluginSpec
     source: Source
     scope: str
@@ -57,12 +57,12 @@ class Route:
     renews: bool
 
 
-class Routes:
+class DecisionCache:
     """Remember the states that were read last, and the calls that were decided last."""
 
     def __init__(self) -> None:
         self._states: dict[SessionKey, State] = {}
-        self._routes: dict[tuple[SessionKey, bool, str], Route] = {}
+        self._routes: dict[tuple[SessionKey, bool, str], DecidedCall] = {}
 
     def forget_states(self) -> None:
         """Forget the states: the store has changed."""
@@ -78,19 +78,21 @@ class Routes:
         """Return the state as of the last look at the store, if it was read since."""
         return self._states.get(key)
 
-    def find(self, session: Session, name: str, access: Access, stored: State) -> Route | None:
+    def find(self, session: Session, name: str, access: CompiledPermissions, stored: State) -> DecidedCall | None:
         """Return what a call of this name comes to, if that was decided for the same access, state and host."""
         route = self._routes.get((session.key, session.stable, name))
         if route is None or route.access is not access or route.host is not session.host:
             return None
         return route if route.stored is stored or route.stored == stored else None
 
-    def keep(self, session: Session, name: str, access: Access, stored: State, state: State, plan: Run) -> Route:
+    def keep(
+        self, session: Session, name: str, access: CompiledPermissions, stored: State, state: State, plan: Run
+    ) -> DecidedCall:
         """Remember a call that may run."""
         tool, keeper = plan.out.tool, session.board.keeper
         spec = keeper.specs[tool.plugin]
-        late = session.stable and tool.id not in base(access).head
-        route = Route(
+        late = session.stable and tool.id not in starting_tools(access).head
+        route = DecidedCall(
             access=access,
             host=session.host,
             stored=stored,
@@ -112,7 +114,7 @@ LOCAL = "local"
 """The principal of whoever started the process: connections that describe a server are its own."""
 
 
-def pool_scope(access: Access, spec: PluginSpec, key: SessionKey) -> str:
+def pool_scope(access: CompiledPermissions, spec: PluginSpec, key: SessionKey) -> str:
     """Return which pool a connection is taken from: never one of another principal's (G9)."""
     agent = access.agent
     scope = access.circumstances.worker_scope or agent.worker_scope

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.calls import CallAnswer, answer
 from pegboard.core.state.sessions import State
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("pegboard")
 
 
-async def focus(session: Session, access: Access, surface: Surface, message: str | None) -> JsonObject | None:
+async def focus(
+    session: Session, access: CompiledPermissions, surface: Surface, message: str | None
+) -> JsonObject | None:
     """Return the focus that a message asks for, and bind the session's calls by it until the next surface."""
     found = None
     if message is not None:
@@ -30,7 +32,7 @@ async def focus(session: Session, access: Access, surface: Surface, message: str
 
 
 async def _asked(
-    session: Session, access: Access, surface: Surface, toolkit: str, rule: JsonObject, message: str
+    session: Session, access: CompiledPermissions, surface: Surface, toolkit: str, rule: JsonObject, message: str
 ) -> Directive | None:
     held = session.board.parts.focus
     if held is None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pegboard.board.calls import pipeline
-from pegboard.board.calls.decision_cache import Channel
-from pegboard.core.access.permissions import Access
+from pegboard.board.calls.decision_cache import CallerChannel
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.calls import CallAnswer, answer
@@ -28,7 +28,7 @@ FAILURES = 2
 """Equal failures of a meta-tool in a row after which the next is not executed (X3)."""
 
 
-def view(session: Session, access: Access, state: State) -> View:
+def view(session: Session, access: CompiledPermissions, state: State) -> View:
     """Return what the dialect sees; hints only where the host says them in descriptions (F2)."""
     lines: tuple[str, ...] = ()
     if session.host.calls_through:
@@ -36,7 +36,7 @@ def view(session: Session, access: Access, state: State) -> View:
     return View(access=access, state=state, stable=session.stable, hints=lines)
 
 
-def _gateway_lines(session: Session, access: Access) -> tuple[str, ...]:
+def _gateway_lines(session: Session, access: CompiledPermissions) -> tuple[str, ...]:
     known: tuple[str, ...] | None = access.__dict__.get("_gateway_lines")
     if known is None:
         count = session.board.parts.counter.count
@@ -56,7 +56,7 @@ def tools(session: Session, shown: View) -> tuple[Tool, ...]:
     return (*session.dialect.tools(shown), *through)
 
 
-def find(session: Session, access: Access, name: str) -> Tool | None:
+def find(session: Session, access: CompiledPermissions, name: str) -> Tool | None:
     """Return the meta-tool of this name; without a session id a call of one still answers (S4)."""
     known = session.own
     if known is None or known[0] is not access or known[1] is not session.host:
@@ -64,7 +64,7 @@ def find(session: Session, access: Access, name: str) -> Tool | None:
     return known[2].get(name)
 
 
-def _by_wire(session: Session, access: Access) -> dict[str, Tool]:
+def _by_wire(session: Session, access: CompiledPermissions) -> dict[str, Tool]:
     kept: dict[tuple[object, ...], dict[str, Tool]] = access.__dict__.setdefault("_meta_by_wire", {})
     key = session.dialect, session.stable, session.host.calls_through
     known = kept.get(key)
@@ -73,7 +73,7 @@ def _by_wire(session: Session, access: Access) -> dict[str, Tool]:
     return known
 
 
-def _own(session: Session, access: Access) -> tuple[Tool, ...]:
+def _own(session: Session, access: CompiledPermissions) -> tuple[Tool, ...]:
     if not loadable(access):
         return ()
     shown = View(access=access, state=State(), stable=session.stable)
@@ -81,7 +81,9 @@ def _own(session: Session, access: Access) -> tuple[Tool, ...]:
     return (*session.dialect.tools(shown), *through)
 
 
-async def call(session: Session, access: Access, tool: Tool, arguments: JsonObject, channel: Channel) -> CallAnswer:
+async def call(
+    session: Session, access: CompiledPermissions, tool: Tool, arguments: JsonObject, channel: CallerChannel
+) -> CallAnswer:
     """Carry a call of a meta-tool through; the third equal failure in a row is not executed (X3)."""
     through = tool.wire in (CALL, CALL_READ_ONLY)
     if through and not session.board.parts.validator.problems(tool, arguments):
@@ -155,7 +157,9 @@ async def _step(session: Session, step: Step) -> Done:
     return Done(view=shown, outcome=outcome)
 
 
-async def _through(session: Session, access: Access, tool: Tool, arguments: JsonObject, channel: Channel) -> CallAnswer:
+async def _through(
+    session: Session, access: CompiledPermissions, tool: Tool, arguments: JsonObject, channel: CallerChannel
+) -> CallAnswer:
     name = str(arguments["name"])
     inner: JsonObject = arguments.get("arguments", {})
     own = find(session, access, name)

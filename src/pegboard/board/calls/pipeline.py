@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pegboard.board.calls import focus
-from pegboard.board.calls.decision_cache import Channel, Route
-from pegboard.board.catalog.loader import LOOK_WAIT, Want
+from pegboard.board.calls.decision_cache import CallerChannel, DecidedCall
+from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
 from pegboard.board.views import wire_list
 from pegboard.core.access.guards import broken
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 async def run(
     session: Session,
-    access: Access,
+    access: CompiledPermissions,
     name: str,
     arguments: JsonObject,
-    channel: Channel,
+    channel: CallerChannel,
     *,
     allowed: Callable[[Tool], bool] | None = None,
 ) -> CallAnswer:
@@ -57,8 +57,12 @@ async def run(
 
 
 async def _decided(
-    session: Session, access: Access, name: str, arguments: JsonObject, allowed: Callable[[Tool], bool] | None
-) -> Route | CallAnswer:
+    session: Session,
+    access: CompiledPermissions,
+    name: str,
+    arguments: JsonObject,
+    allowed: Callable[[Tool], bool] | None,
+) -> DecidedCall | CallAnswer:
     """Return how a call runs, or the answer to one that does not; what is not loaded is loaded first (X1)."""
     if find_called(access, name) is None:
         access = await _reachable(session, name)
@@ -96,15 +100,15 @@ async def _outside(
     return None
 
 
-async def _reachable(session: Session, name: str) -> Access:
+async def _reachable(session: Session, name: str) -> CompiledPermissions:
     """Return the access once the plugin that the called name belongs to has been seen."""
     access = await session.access()
     owner = session.owner_of(access, name)
     if owner is not None:
-        await session.board.keeper.ready([Want(plugin=owner)], retry=True)
+        await session.board.keeper.ready([PluginRequest(plugin=owner)], retry=True)
     else:
         wants = session.out_wants(access, await session.state())
-        await session.board.look(access, wants, wait=LOOK_WAIT)
+        await session.board.look(access, wants, wait=SERVER_WAIT)
     return await session.access()
 
 
@@ -147,7 +151,7 @@ async def _load_first(session: Session, plan: LoadFirst, arguments: JsonObject) 
     return answer("not_loaded", message, tool=tool, data={**schema_of(tool), **told})
 
 
-async def _execute(session: Session, route: Route, arguments: JsonObject, channel: Channel) -> CallAnswer:
+async def _execute(session: Session, route: DecidedCall, arguments: JsonObject, channel: CallerChannel) -> CallAnswer:
     """Check the arguments and the guards, run the tool, and audit what came of it (X2, T10, X4)."""
     tool, state, spec, started = route.out.tool, route.state, route.spec, time.perf_counter()
     digest = await session.board.recorder.digest(arguments)

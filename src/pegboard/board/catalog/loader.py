@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pegboard.board.catalog.read_only import Claims
+from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.core.access.guards import guards_of
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.loadouts import category_of
@@ -29,7 +29,7 @@ from pegboard.ports import ManifestStore, Source
 
 log = logging.getLogger("pegboard")
 
-LOOK_WAIT = 5.0
+SERVER_WAIT = 5.0
 """Seconds that a surface or a search waits for servers that have not been seen yet."""
 
 CONSTRUCT_WAIT = 20.0
@@ -40,7 +40,7 @@ IN_PROCESS = frozenset({"python", "entry_point"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Want:
+class PluginRequest:
     """Name a plugin under the overrides with which it is wanted."""
 
     plugin: str
@@ -110,7 +110,7 @@ async def _wait(tasks: set[asyncio.Task[None]], seconds: float | None) -> None:
         await asyncio.wait(tasks, timeout=seconds)
 
 
-class Keeper:
+class CatalogLoader:
     """Hold the catalog, and the tasks that fetch what is still missing from it."""
 
     def __init__(
@@ -118,7 +118,7 @@ class Keeper:
         sources: Sequence[Source],
         manifests: ManifestStore,
         *,
-        claims: Claims,
+        claims: ReadOnlyTrust,
         masker: Masker,
         env: Mapping[str, str],
         changed: Callable[[str], None],
@@ -171,7 +171,7 @@ class Keeper:
         message = f"No source brings in plugin '{spec.name}'."
         raise PegboardError(message, code="no_source")
 
-    def missing(self, want: Want, *, retry: bool = False) -> bool:
+    def missing(self, want: PluginRequest, *, retry: bool = False) -> bool:
         """Return whether a source has still to be asked; with ``retry`` also where it failed."""
         plugin = self.catalog.plugins.get(want.plugin)
         if plugin is None:
@@ -185,7 +185,7 @@ class Keeper:
         )
 
     async def ready(
-        self, wants: Iterable[Want], *, retry: bool = False, wait: float | None = None, patient: bool = False
+        self, wants: Iterable[PluginRequest], *, retry: bool = False, wait: float | None = None, patient: bool = False
     ) -> None:
         """Ask sources for what is missing; give up waiting, not fetching, after ``wait`` seconds.
 
@@ -204,12 +204,12 @@ class Keeper:
         await _wait(near - self._late, CONSTRUCT_WAIT if patient else wait)
         self._late |= {task for task in near | far if not task.done()}
 
-    async def ask_anew(self, wants: Iterable[Want]) -> None:
+    async def ask_anew(self, wants: Iterable[PluginRequest]) -> None:
         """Ask every source as if nothing were known: what cannot run now has a fault then."""
         self.catalog = Catalog(plugin_of(spec) for spec in self.specs.values())
         await self.ready(wants)
 
-    def fetch(self, want: Want) -> asyncio.Task[None]:
+    def fetch(self, want: PluginRequest) -> asyncio.Task[None]:
         """Start asking for a plugin, once for everybody who wants it now."""
         task = self._tasks.get(want.key)
         if task is None:
@@ -219,7 +219,7 @@ class Keeper:
             task.add_done_callback(self._late.discard)
         return task
 
-    async def _describe(self, want: Want) -> None:
+    async def _describe(self, want: PluginRequest) -> None:
         spec = self.specs[want.plugin]
         source = self.source_of(spec)
         try:
@@ -242,7 +242,7 @@ class Keeper:
         plugin = self.catalog.plugins[want.plugin]
         self._replace(plugin.with_manifest(want.key[1], self._judged(manifest)))
 
-    def _fault(self, want: Want, spec: PluginSpec, error: PegboardError) -> None:
+    def _fault(self, want: PluginRequest, spec: PluginSpec, error: PegboardError) -> None:
         if self.specs.get(want.plugin) != spec:
             return
         text = f"{error.message} {error.hint}".strip()
@@ -300,7 +300,7 @@ class Keeper:
     def _stale(self, plugin: str) -> None:
         """Fetch the tools of a plugin again that says that they have changed."""
         if plugin in self.catalog.plugins:
-            self.fetch(Want(plugin=plugin))
+            self.fetch(PluginRequest(plugin=plugin))
 
     async def aclose(self) -> None:
         """Stop fetching, and stop the sources."""

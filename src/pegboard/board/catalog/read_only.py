@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from pegboard.core.access.read_only import claimed, judge, reads_only
+from pegboard.core.access.read_only import claimed_read_only, compare_claims, reads_only
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Manifest, Plugin, Tool
-from pegboard.ports import ClaimStore
+from pegboard.ports import ReadOnlyTrustStore
 
 log = logging.getLogger("pegboard")
 
 
-class Claims:
+class ReadOnlyTrust:
     """Hold what counts, as of the last look at the store; any process may change it."""
 
-    def __init__(self, store: ClaimStore) -> None:
+    def __init__(self, store: ReadOnlyTrustStore) -> None:
         self._store = store
         self._counted: Mapping[str, frozenset[str]] = {}
 
@@ -33,7 +33,7 @@ class Claims:
         counted = self._counted.get(plugin.name)
         if plugin.kind != "server" or not plugin.trusted or counted is None:
             return ()
-        names = judge(counted, plugin.tools).pending
+        names = compare_claims(counted, plugin.tools).pending
         return tuple(tool for tool in plugin.tools if tool.name in names)
 
     async def seen(self, plugin: Plugin, manifest: Manifest) -> None:
@@ -42,10 +42,10 @@ class Claims:
             return
         counted = self._counted.get(plugin.name)
         if counted is None:
-            await self._store.keep_first_claims(plugin.name, claimed(manifest.tools))
+            await self._store.keep_first_claims(plugin.name, claimed_read_only(manifest.tools))
             await self.refresh()
             counted = self._counted.get(plugin.name, frozenset())  # another process may have been first
-        judgement = judge(counted, manifest.tools)
+        judgement = compare_claims(counted, manifest.tools)
         if judgement.retracted:
             await self._store.change_claims(plugin.name, retract=judgement.retracted)
             await self.refresh()

@@ -43,7 +43,7 @@ _OF: Final[Mapping[str, str]] = {
 _BY_OUTCOME: Final = frozenset({"called", "denied"})
 
 
-class Metrics:
+class SessionMetrics:
     """Keep the numbers of every session that a board has seen."""
 
     def __init__(self, events: Events) -> None:

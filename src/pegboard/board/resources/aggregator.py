@@ -12,28 +12,28 @@ from typing import TYPE_CHECKING, Final
 
 from pegboard.board.calls.decision_cache import pool_scope
 from pegboard.board.calls.pipeline import failure_of
-from pegboard.board.catalog.loader import LOOK_WAIT
+from pegboard.board.catalog.loader import SERVER_WAIT
 from pegboard.core.access.listed_items import (
     CAPABILITY,
+    ListedItem,
     Listing,
-    Offer,
-    OfferKind,
-    Shelf,
+    ListKind,
+    MergedList,
     Target,
     completed,
-    offering,
+    merge_lists,
     owners,
-    shelve,
+    plugins_with_lists,
     unalias,
     why_not,
 )
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin
 from pegboard.errors import PegboardError
-from pegboard.ports import CallContext, HasOffers, OfferSource
+from pegboard.ports import CallContext, HasResources, ResourceSource
 
 if TYPE_CHECKING:
     from pegboard.board.board import Board
@@ -44,7 +44,7 @@ log = logging.getLogger("pegboard")
 MOST_SAID: Final = 1000
 """Of how many warnings it is remembered that they were given."""
 
-Key = tuple[str, str, str, OfferKind]
+Key = tuple[str, str, str, ListKind]
 """A server, its fingerprint, the scope of a connection, and which list."""
 
 
@@ -54,10 +54,10 @@ class _Side:
 
     plugin: Plugin
     spec: PluginSpec
-    source: OfferSource
+    source: ResourceSource
     scope: str
 
-    def key(self, fingerprint: str, kind: OfferKind) -> Key:
+    def key(self, fingerprint: str, kind: ListKind) -> Key:
         """Return the key of one of its lists."""
         return self.plugin.name, fingerprint, self.scope, kind
 
@@ -69,7 +69,7 @@ class _Arranged:
     names: list[tuple[str, str | None]]
     listings: list[Listing]
     masker: Masker
-    shelf: Shelf
+    shelf: MergedList
 
     def fits(self, names: list[tuple[str, str | None]], listings: list[Listing], masker: Masker) -> bool:
         """Return whether it would be the same shelf."""
@@ -85,7 +85,7 @@ class Subscription:
     release: Callable[[], None] | None
 
 
-class Offers:
+class ResourceAggregator:
     """Aggregate what the servers of a board offer; nothing here depends on what a session has loaded.
 
     Lists are live, over the connections that calls take (G9). Who does not answer within ``LOOK_WAIT``
@@ -94,59 +94,61 @@ class Offers:
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self._callbacks: list[Callable[[str, OfferKind], object]] = []
+        self._callbacks: list[Callable[[str, ListKind], object]] = []
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._late: set[Key] = set()
         self._known: dict[Key, Sequence[JsonObject]] = {}
-        self._shelves: dict[tuple[str, str, OfferKind], _Arranged] = {}
+        self._shelves: dict[tuple[str, str, ListKind], _Arranged] = {}
         self._said: set[str] = set()
         for source in board.parts.sources:
-            if isinstance(source, HasOffers):
+            if isinstance(source, HasResources):
                 source.offering.on_changed(self._changed)
 
-    def on_changed(self, callback: Callable[[str, OfferKind], object]) -> Callable[[], None]:
+    def on_changed(self, callback: Callable[[str, ListKind], object]) -> Callable[[], None]:
         """Call back with a server and which of its lists may have changed; returns what ends that."""
         self._callbacks.append(callback)
         return lambda: self._callbacks.remove(callback) if callback in self._callbacks else None
 
-    def _changed(self, plugin: str, kind: OfferKind) -> None:
+    def _changed(self, plugin: str, kind: ListKind) -> None:
         for callback in tuple(self._callbacks):
             callback(plugin, kind)
 
     # -- lists -------------------------------------------------------------------------------------
 
-    async def listed(self, session: Session, kind: OfferKind) -> Mapping[str, Offer]:
+    async def listed(self, session: Session, kind: ListKind) -> Mapping[str, ListedItem]:
         """Return what the session's agent sees, by the names that clients know, in order."""
         access = await self._access(session)
         return (await self._shelf(session, access, kind)).offers
 
-    async def _access(self, session: Session) -> Access:
+    async def _access(self, session: Session) -> CompiledPermissions:
         """Return the access once servers that may hold what the agent names have been seen."""
         access = await session.access()
         if access.unresolved:
-            await self._board.look(access, self._board.look_later(access), wait=LOOK_WAIT)
+            await self._board.look(access, self._board.look_later(access), wait=SERVER_WAIT)
             access = await session.access()
         return access
 
-    def _sides(self, session: Session, access: Access) -> list[_Side]:
+    def _sides(self, session: Session, access: CompiledPermissions) -> list[_Side]:
         """Return the servers that the agent sees and that can be asked, in order."""
-        return [side for plugin in offering(access) if (side := self._side(session, access, plugin)) is not None]
+        return [
+            side for plugin in plugins_with_lists(access) if (side := self._side(session, access, plugin)) is not None
+        ]
 
-    def _side(self, session: Session, access: Access, plugin: Plugin) -> _Side | None:
+    def _side(self, session: Session, access: CompiledPermissions, plugin: Plugin) -> _Side | None:
         spec = self._board.keeper.specs.get(plugin.name)
         source = self._board.keeper.source_of(spec) if spec is not None else None
-        if spec is None or getattr(spec, "unavailable", "") or not isinstance(source, HasOffers):
+        if spec is None or getattr(spec, "unavailable", "") or not isinstance(source, HasResources):
             return None
         scope = pool_scope(access, spec, session.key)
         return _Side(plugin=plugin, spec=spec, source=source.offering, scope=scope)
 
     @staticmethod
-    def _may_have(side: _Side, kind: OfferKind) -> bool:
+    def _may_have(side: _Side, kind: ListKind) -> bool:
         """Return whether a server is to be asked: none is started that is known to have nothing."""
         known = side.plugin.offers
         return known is None or CAPABILITY[kind] in known or side.source.is_up(side.spec, side.scope)
 
-    async def _shelf(self, session: Session, access: Access, kind: OfferKind) -> Shelf:
+    async def _shelf(self, session: Session, access: CompiledPermissions, kind: ListKind) -> MergedList:
         sides = [side for side in self._sides(session, access) if self._may_have(side, kind)]
         lists = {side.plugin.name: side.source.cached(side.spec, side.scope, kind) for side in sides}
         missing = [side for side in sides if lists[side.plugin.name] is None]
@@ -160,16 +162,16 @@ class Offers:
         known = self._shelves.get(held)
         if known is not None and known.fits(names, listings, self._board.masker):
             return known.shelf
-        shelf = shelve(kind, listings, self._board.masker.known)
+        shelf = merge_lists(kind, listings, self._board.masker.known)
         self._shelves[held] = _Arranged(names=names, listings=listings, masker=self._board.masker, shelf=shelf)
         for clash in shelf.clashes:
             self._say(f"{kind} {clash.first} and {clash.second} are both called {clash.wire}: the later is not listed")
         return shelf
 
-    def _key(self, side: _Side, kind: OfferKind) -> Key:
+    def _key(self, side: _Side, kind: ListKind) -> Key:
         return side.key(self._board.keeper.source_of(side.spec).fingerprint(side.spec), kind)
 
-    async def _fetched(self, sides: Iterable[_Side], kind: OfferKind) -> None:
+    async def _fetched(self, sides: Iterable[_Side], kind: ListKind) -> None:
         """Ask servers at once, and wait for those that were not late the last time."""
         awaited: dict[Key, asyncio.Task[None]] = {}
         for side in sides:
@@ -181,7 +183,7 @@ class Offers:
             if key not in self._late:
                 awaited[key] = task
         if awaited:
-            await asyncio.wait(awaited.values(), timeout=LOOK_WAIT)
+            await asyncio.wait(awaited.values(), timeout=SERVER_WAIT)
         for key, task in awaited.items():
             if not task.done():
                 self._late.add(key)
@@ -235,7 +237,9 @@ class Offers:
             await self._record(session, "read", uri, "ok", started)
         return result
 
-    async def _targets(self, session: Session, access: Access, sides: Mapping[str, _Side], uri: str) -> list[Target]:
+    async def _targets(
+        self, session: Session, access: CompiledPermissions, sides: Mapping[str, _Side], uri: str
+    ) -> list[Target]:
         resources, templates = await asyncio.gather(
             self._shelf(session, access, "resources"), self._shelf(session, access, "templates")
         )
@@ -265,7 +269,7 @@ class Offers:
         tasks = [asyncio.create_task(one) for one in work]
         try:
             if tasks:
-                await asyncio.wait(tasks, timeout=LOOK_WAIT)
+                await asyncio.wait(tasks, timeout=SERVER_WAIT)
             found = [task.result() for task in tasks if task.done() and task.exception() is None]
         finally:
             for task in tasks:
@@ -338,7 +342,7 @@ class Offers:
     async def sees(self, session: Session, plugin: str) -> bool:
         """Return whether the session's agent sees a server now (P4)."""
         access = await session.access()
-        return any(found.name == plugin for found in offering(access))
+        return any(found.name == plugin for found in plugins_with_lists(access))
 
     # -- the audit trail ---------------------------------------------------------------------------
 
@@ -355,10 +359,12 @@ class Offers:
             arguments=digest,
         )
 
-    async def _refused(self, session: Session, access: Access, kind: str, subject: str, owner: str | None) -> None:
+    async def _refused(
+        self, session: Session, access: CompiledPermissions, kind: str, subject: str, owner: str | None
+    ) -> None:
         """Audit a request for what there is not for this agent, with the true reason where it is known (P9)."""
         plugin = access.world.catalog.plugins.get(owner or "")
-        denied = plugin is not None and plugin.kind == "server" and not access.may_hold(plugin)
+        denied = plugin is not None and plugin.kind == "server" and not access.may_have_tools_of(plugin)
         reason = why_not(access, plugin) if plugin is not None and denied else None
         await self._board.recorder.decided(
             session.key,

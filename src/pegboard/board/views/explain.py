@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 from pegboard.board.calls import meta_tools
-from pegboard.core.access.permissions import Access, Reason
+from pegboard.core.access.permissions import CompiledPermissions, Reason
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import Plugin, Tool
-from pegboard.core.state.active_tools import explain, outs_of
+from pegboard.core.state.active_tools import active_tools, explain
 from pegboard.core.state.conflicts import conflict_of
 from pegboard.core.state.sessions import State
 from pegboard.core.state.surfaces import Explanation
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pegboard.board.session import Session
 
 
-def explained(session: Session, access: Access, state: State, name: str) -> Explanation:
+def explained(session: Session, access: CompiledPermissions, state: State, name: str) -> Explanation:
     """Return the four predicates for a name that an operator wrote, and the chain of reasons (F5)."""
     catalog = access.world.catalog
     own = next((t for t in meta_tools.tools(session, meta_tools.view(session, access, state)) if t.wire == name), None)
@@ -39,11 +39,11 @@ def _all_true(name: str, reason: Reason) -> Explanation:
     return Explanation(tool=name, permitted=True, loaded=True, visible=True, callable=True, reasons=(reason,))
 
 
-def _not_a_tool(access: Access, name: str, plugin: Plugin | None) -> Explanation:
+def _not_a_tool(access: CompiledPermissions, name: str, plugin: Plugin | None) -> Explanation:
     reasons: list[Reason] = []
     permitted = False
     if plugin is not None and not plugin.tools:
-        permitted = access.may_hold(plugin)
+        permitted = access.may_have_tools_of(plugin)
         code = "granted" if permitted else "not_granted"
         who = f"agent '{access.agent.name}'"
         text = f"Plugin '{plugin.name}' is {'' if permitted else 'not '}granted to {who}."
@@ -78,9 +78,9 @@ def _not_a_tool(access: Access, name: str, plugin: Plugin | None) -> Explanation
     )
 
 
-def _conflict(session: Session, access: Access, state: State, tool: Tool) -> str:
+def _conflict(session: Session, access: CompiledPermissions, state: State, tool: Tool) -> str:
     """Return which toolkit wants the tool with other settings than it is out with (T5)."""
-    outs = outs_of(access, state)
+    outs = active_tools(access, state)
     for name, entries in access.toolkits.items():
         for entry in entries:
             if tool.id not in entry.ids:

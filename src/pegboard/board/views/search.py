@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegboard.core.access.permissions import Access
-from pegboard.core.state.active_tools import outs_of
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.narrowing import reachable
 from pegboard.core.state.sessions import State
 from pegboard.core.surface.hints import plugin_lines
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pegboard.board.session import Session
 
 
-def find(session: Session, access: Access, state: State, search: Search) -> Found:
+def find(session: Session, access: CompiledPermissions, state: State, search: Search) -> Found:
     """Rank what is permitted; say what is out already, and how to go on when nothing fits."""
     context = RankContext(used=state.recent)
     among = reachable(access, state)
     ranked = session.board.parts.ranker.rank(search.queries, among, context, limit=search.limit)
-    outs = outs_of(access, state)
+    outs = active_tools(access, state)
     results = tuple(
         FoundTool(
             name=hit.tool.wire,
@@ -35,7 +35,7 @@ def find(session: Session, access: Access, state: State, search: Search) -> Foun
     return Found(query=search.queries, results=results, hint=_hint(session, access, state, results))
 
 
-def _hint(session: Session, access: Access, state: State, results: tuple[FoundTool, ...]) -> str:
+def _hint(session: Session, access: CompiledPermissions, state: State, results: tuple[FoundTool, ...]) -> str:
     out = [result.name for result in results if result.loaded]
     if out:
         verb = "is" if len(out) == 1 else "are"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pegboard.board.calls import focus, meta_tools
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.state.active_tools import loadable, resolve
 from pegboard.core.state.surfaces import Costs, Surface
 from pegboard.core.surface import policy
@@ -40,7 +40,7 @@ async def surface(session: Session, message: str | None, *, loaded: bool) -> Sur
     return replace(said, focus=narrowed, count=lambda: costs(session, access, said))
 
 
-def costs(session: Session, access: Access, said: Surface) -> Costs:
+def costs(session: Session, access: CompiledPermissions, said: Surface) -> Costs:
     """Return what a surface costs, with a real tokenizer (F4)."""
     board = session.board
     tools = board.price(out.tool for out in said.tools)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pegboard.board import children
 from pegboard.board.calls import meta_tools
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import base
+from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.core.surface.cache_cost import Sizes, plan, wire_list
 from pegboard.core.surface.hints import hints
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pegboard.core.state.surfaces import Surface
 
 
-def decide(session: Session, access: Access) -> None:
+def decide(session: Session, access: CompiledPermissions) -> None:
     """Take everything out from the start where that is cheapest; stands for the whole session (F4)."""
     if session.host.cache is None or session.planned:
         return
@@ -28,9 +28,9 @@ def decide(session: Session, access: Access) -> None:
         session.circumstances = replace(session.circumstances, everything=True)
 
 
-def _sizes(session: Session, access: Access) -> Sizes:
+def _sizes(session: Session, access: CompiledPermissions) -> Sizes:
     board = session.board
-    start = base(access)
+    start = starting_tools(access)
     tools = [tool for tool in access.permitted if tool.id not in start.head and tool.id not in start.tail]
     count = board.parts.counter.count
     lines = hints(access, count, budget=access.agent.hint_tokens)

@@ -8,9 +8,9 @@ from typing import Any
 
 from pegboard.config.check.members import Names
 from pegboard.config.check.references import problem
-from pegboard.config.compile import Draft
+from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import Key
-from pegboard.config.schema.validation import Sheet
+from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.core.model.loadouts import BUILT_IN, CATEGORIES, PLUGIN_CATEGORIES, Loadout
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import Place, Problem
@@ -24,7 +24,7 @@ class Written:
     """Hold a loadout that people wrote, and where it stands."""
 
     loadout: Loadout
-    sheet: Sheet[Any]
+    sheet: ValidatedDocument[Any]
     path: tuple[Key, ...]
 
     def place(self, *path: Key, key: bool = False) -> Place:
@@ -32,7 +32,7 @@ class Written:
         return self.sheet.place(*self.path, *path, key=key)
 
 
-def check_loadouts(plan: Draft, written: Sequence[Written], names: Names) -> Iterator[Problem]:
+def check_loadouts(plan: UncheckedConfig, written: Sequence[Written], names: Names) -> Iterator[Problem]:
     """Yield what is wrong with loadouts, and with agents that name them."""
     known: Mapping[str, Loadout] = {**BUILT_IN, **plan.loadouts}
     plugins = {name.casefold() for name in (*names.plugins, *names.off)} | PLUGIN_CATEGORIES.keys()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from pegboard.config.check.python_names import offered
-from pegboard.config.compile import Draft
+from pegboard.config.compile import UncheckedConfig
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
@@ -42,7 +42,7 @@ class Names:
 
     def __init__(
         self,
-        plan: Draft,
+        plan: UncheckedConfig,
         registered: Mapping[str, RegisteredSpec],
         tools: Mapping[str, Collection[str]],
         *,

@@ -7,7 +7,7 @@ from typing import Any
 
 from pegboard.config.check.members import Meaning, Names
 from pegboard.config.check.texts import check_texts
-from pegboard.config.compile import COMES_BY_ITSELF, Draft, boolean
+from pegboard.config.compile import COMES_BY_ITSELF, UncheckedConfig, boolean
 from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.catalog import split_kind
@@ -25,7 +25,7 @@ def problem(severity: Severity, code: str, message: str, place: Place | None, hi
     return Problem(severity=severity, code=code, message=message, hint=hint, place=place)
 
 
-def check(plan: Draft, names: Names, masker: Masker) -> Iterator[Problem]:
+def check(plan: UncheckedConfig, names: Names, masker: Masker) -> Iterator[Problem]:
     """Yield every problem of a file that has the right shape."""
     yield from _plugins(plan, names)
     for name, toolkit in plan.toolkits.items():
@@ -45,7 +45,7 @@ def check(plan: Draft, names: Names, masker: Masker) -> Iterator[Problem]:
     yield from check_texts(plan, names)
 
 
-def _plugins(plan: Draft, names: Names) -> Iterator[Problem]:
+def _plugins(plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
     sheet = plan.sheet
     prefixes: dict[str, str] = {}
     for name, part in sheet.section.servers.items():
@@ -74,7 +74,7 @@ def _plugins(plan: Draft, names: Names) -> Iterator[Problem]:
                 yield from _known(items, names, f"requires of '{tool}'")
 
 
-def _focus(toolkit: str, plan: Draft, names: Names) -> Iterator[Problem]:
+def _focus(toolkit: str, plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
     """Yield what focus rules name that is known as nothing (F3); tools of servers have their own names too."""
     members, rules = plan.toolkits[toolkit].members, plan.sheet.section.toolkits[toolkit].focus
     if not rules or any(isinstance(names.plugins.get(names.meaning(item.name).plugin), ServerSpec) for item in members):
@@ -90,7 +90,7 @@ def _focus(toolkit: str, plan: Draft, names: Names) -> Iterator[Problem]:
                 yield problem("warning", "unknown_focus", said, place, names.question(name))
 
 
-def _policies(plan: Draft) -> Iterator[Problem]:
+def _policies(plan: UncheckedConfig) -> Iterator[Problem]:
     """Yield policy texts that are longer than what is said to a model (T6)."""
     sheet = plan.sheet
     texts: list[tuple[str, tuple[str, ...]]] = [
@@ -174,7 +174,7 @@ def _unknown(item: Member, meaning: Meaning, names: Names) -> Iterator[Problem]:
             yield problem("error", "unknown_tool", said, item.place, names.question(item.name))
 
 
-def _ambiguous(name: str, plan: Draft, names: Names) -> Iterator[Problem]:
+def _ambiguous(name: str, plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
     toolkit = plan.toolkits[name]
     if name not in names.joined or [item.name for item in toolkit.members] == [name]:
         return
@@ -183,7 +183,7 @@ def _ambiguous(name: str, plan: Draft, names: Names) -> Iterator[Problem]:
     yield problem("warning", "ambiguous_name", said, toolkit.place, hint)
 
 
-def _agent(agent: Agent, plan: Draft, names: Names, masker: Masker) -> Iterator[Problem]:
+def _agent(agent: Agent, plan: UncheckedConfig, names: Names, masker: Masker) -> Iterator[Problem]:
     sheet, path = plan.sheet, ("agents", agent.name)
     part = (sheet.section.agents or {}).get(agent.name)
     if part is None:
@@ -214,7 +214,7 @@ def _sure(meaning: Meaning) -> bool:
     return meaning.kind not in ("unknown", "unsure")
 
 
-def _toolkit_names(agent: Agent, plan: Draft) -> Iterator[Problem]:
+def _toolkit_names(agent: Agent, plan: UncheckedConfig) -> Iterator[Problem]:
     """Yield what T2 forbids: toolkits that are not defined, initial ones that are not allowed."""
     sheet = plan.sheet
     part = (sheet.section.agents or {})[agent.name]
@@ -236,7 +236,7 @@ def _toolkit_names(agent: Agent, plan: Draft) -> Iterator[Problem]:
             seen.add(name)
 
 
-def _switches(agent: Agent, written: Mapping[str, Any], plan: Draft, names: Names) -> Iterator[Problem]:
+def _switches(agent: Agent, written: Mapping[str, Any], plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
     sheet = plan.sheet
     declared = sheet.declared("toolkits")
     for name, value in written.items():
@@ -253,7 +253,7 @@ def _switches(agent: Agent, written: Mapping[str, Any], plan: Draft, names: Name
             yield problem("warning", "unknown_switch", said, place, hint)
 
 
-def _scope(agent: Agent, plan: Draft, names: Names) -> Iterator[Problem]:
+def _scope(agent: Agent, plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
     """Yield plugins that work only where they are shared, for an agent that works apart (P5)."""
     if not agent.isolating:
         return
@@ -277,7 +277,7 @@ def _scope(agent: Agent, plan: Draft, names: Names) -> Iterator[Problem]:
                     yield from bad(item, place, f"Take it out of toolkit '{name}', or share the agent.")
 
 
-def _conflicts(agent: Agent, plan: Draft, names: Names, masker: Masker) -> Iterator[Problem]:
+def _conflicts(agent: Agent, plan: UncheckedConfig, names: Names, masker: Masker) -> Iterator[Problem]:
     """Yield what is out from the start under two different settings (T5)."""
     initial = [m for name in agent.initial_toolkits if name in plan.toolkits for m in plan.toolkits[name].members]
     seen: dict[tuple[str, str], Member] = {}
@@ -316,7 +316,7 @@ def _alike(one: Any, other: Any) -> bool:
     return one == other or str(one).strip().lower() == str(other).strip().lower()
 
 
-def _tokens(plan: Draft) -> Iterator[Problem]:
+def _tokens(plan: UncheckedConfig) -> Iterator[Problem]:
     sheet = plan.sheet
     declared = sheet.declared("agents") | plan.agents.keys()
     owners: dict[str, str] = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pegboard.config.check.members import Names
-from pegboard.config.compile import SQLITE, Draft
+from pegboard.config.compile import SQLITE, UncheckedConfig
 from pegboard.config.documents.document import Key
 from pegboard.config.documents.dotenv import ENV_FILE
 from pegboard.core.model.addresses import STORE_RIGHT, store_fault
@@ -24,7 +24,7 @@ def _wrong(message: str, place: Place | None, hint: str, code: str = "bad_value"
     return Problem(severity="error", code=code, message=message, hint=hint, place=place)
 
 
-def check_texts(plan: Draft, names: Names) -> Iterator[Problem]:
+def check_texts(plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
     """Yield every text that cannot be used where it stands; secrets are never repeated (X5)."""
     for section in ("servers", "plugins"):
         for name in getattr(plan.sheet.section, section):
@@ -49,7 +49,7 @@ def check_texts(plan: Draft, names: Names) -> Iterator[Problem]:
     yield from _store(plan)
 
 
-def _name(name: str, section: str, what: str, plan: Draft, names: Names) -> Iterator[Problem]:
+def _name(name: str, section: str, what: str, plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
     """Yield why references to a plugin or toolkit of this name would mean something else."""
     place, hint = plan.sheet.place(section, name, key=True), "Give it another name."
     shown = one_line(name, limit=80)
@@ -67,7 +67,7 @@ def _name(name: str, section: str, what: str, plan: Draft, names: Names) -> Iter
             return
 
 
-def _server(name: str, plan: Draft) -> Iterator[Problem]:
+def _server(name: str, plan: UncheckedConfig) -> Iterator[Problem]:
     part = plan.sheet.section.servers[name]
     path: tuple[Key, ...] = ("servers", name)
     for header, value in part.headers.items():
@@ -104,7 +104,7 @@ def _homeless(path: str) -> str:
     return ""
 
 
-def _store(plan: Draft) -> Iterator[Problem]:
+def _store(plan: UncheckedConfig) -> Iterator[Problem]:
     url = plan.sheet.section.store
     if url is None:
         return

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pegboard.config.clients.files import ServerFile, read, with_inputs
 from pegboard.config.clients.known import Machine
 from pegboard.config.clients.literal_secrets import secrets_in
-from pegboard.config.compile import Draft, draft
+from pegboard.config.compile import UncheckedConfig, draft
 from pegboard.config.documents.document import dotted, is_list, is_mapping
 from pegboard.config.documents.env import Expansion
 from pegboard.config.loading import find
@@ -141,7 +141,7 @@ def _compiled(file: ServerFile, machine: Machine) -> Servers:
     )
 
 
-def _started_in(plan: Draft, folder: Path | None) -> dict[str, ServerSpec]:
+def _started_in(plan: UncheckedConfig, folder: Path | None) -> dict[str, ServerSpec]:
     """Return the servers, started in the project's folder where the file belongs to one."""
     specs = {name: spec for name, spec in plan.written.items() if isinstance(spec, ServerSpec)}
     if folder is None:

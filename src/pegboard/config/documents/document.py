@@ -16,10 +16,10 @@ DEEPEST: Final = 64
 MOST_VALUES: Final = 500_000
 
 Key = str | int
-Path_ = tuple[Key, ...]
+KeyPath = tuple[Key, ...]
 
 
-class Word(str):
+class YamlWord(str):
     """Hold an unquoted ``yes``, ``no``, ``on`` or ``off``: a name where a name stands, else a boolean."""
 
     __slots__ = ()

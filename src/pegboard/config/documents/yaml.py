@@ -14,7 +14,7 @@ from pegboard.config.documents.document import (
     Document,
     Node,
     UnreadableError,
-    Word,
+    YamlWord,
     fault,
     is_list,
     is_mapping,
@@ -200,7 +200,7 @@ def resolved(text: str) -> Any:
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text in _WORDS:
-        return Word(text)
+        return YamlWord(text)
     if text[0] not in _NUMERIC:
         return text
     try:

@@ -34,7 +34,7 @@ _ELSEWHERE: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet(Generic[S]):
+class ValidatedDocument(Generic[S]):
     """Hold one validated file; ``indexes`` says which entries of a list were left in."""
 
     document: Document
@@ -61,7 +61,7 @@ class Sheet(Generic[S]):
 
 def validate(
     model: type[S], document: Document, value: dict[str, Any], *, gone: Sequence[tuple[Key, ...]] = ()
-) -> Sheet[S]:
+) -> ValidatedDocument[S]:
     """Return the file as a section.
 
     ``value`` is the document's own with its references filled in; it is changed. ``gone`` are paths
@@ -86,8 +86,10 @@ def validate(
                 wrong.append(path[:-1] if detail["type"] == "missing" else path)
             _drop(value, wrong, indexes)
         else:
-            return Sheet(document=document, section=section, raw=raw, problems=tuple(problems), indexes=indexes)
-    return Sheet(document=document, section=model.model_validate({}), raw=raw, problems=tuple(problems))
+            return ValidatedDocument(
+                document=document, section=section, raw=raw, problems=tuple(problems), indexes=indexes
+            )
+    return ValidatedDocument(document=document, section=model.model_validate({}), raw=raw, problems=tuple(problems))
 
 
 def _outline(part: Any) -> Any:

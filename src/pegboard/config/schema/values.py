@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from pegboard.config.documents.document import Expanded, Word, is_list, is_mapping
+from pegboard.config.documents.document import Expanded, YamlWord, is_list, is_mapping
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _UNITS: Final[Mapping[str | None, float]] = {None: 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -56,7 +56,7 @@ def bad(said: str, hint: str = "") -> PydanticCustomError:
 def plain(value: Any) -> Any:
     """Return free data with unquoted ``yes`` and ``no`` as booleans, and all text as plain text."""
     if isinstance(value, str):
-        return value.truth if isinstance(value, Word) else str(value)
+        return value.truth if isinstance(value, YamlWord) else str(value)
     if is_mapping(value):
         return {key: plain(inner) for key, inner in value.items()}
     if is_list(value):
@@ -86,7 +86,7 @@ def _name(value: Any) -> str:
 def _flag(value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    if isinstance(value, Word):
+    if isinstance(value, YamlWord):
         return value.truth
     if isinstance(value, Expanded) and value.lower() in _TRUE | _FALSE:
         return value.lower() in _TRUE
@@ -106,7 +106,7 @@ def _count(value: Any) -> int:
 
 def _seconds(value: Any) -> float:
     hint = "Write it as 60s, 2m or 500ms, or as a number of seconds."
-    if isinstance(value, str) and not isinstance(value, Word):
+    if isinstance(value, str) and not isinstance(value, YamlWord):
         read = _DURATION.fullmatch(value.strip())
         if read is None or (read[2] is None and not isinstance(value, Expanded)):
             raise PydanticCustomError("bad_duration", "{said}", {"said": "this is not a duration.", "hint": hint})

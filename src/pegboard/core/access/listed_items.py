@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import quote, unquote
 
-from pegboard.core.access.permissions import Access, Reason
+from pegboard.core.access.permissions import CompiledPermissions, Reason
 from pegboard.core.model.catalog import Clash
 from pegboard.core.model.naming import wire_name
 from pegboard.core.model.tools import Frozen, JsonObject, Plugin, Tool
 
-OfferKind = Literal["resources", "templates", "prompts"]
+ListKind = Literal["resources", "templates", "prompts"]
 
-KEYS: Final[Mapping[OfferKind, str]] = {"resources": "uri", "templates": "uriTemplate", "prompts": "name"}
+KEYS: Final[Mapping[ListKind, str]] = {"resources": "uri", "templates": "uriTemplate", "prompts": "name"}
 """The key by which an item of a list is known."""
-CAPABILITY: Final[Mapping[OfferKind, str]] = {
+CAPABILITY: Final[Mapping[ListKind, str]] = {
     "resources": "resources",
     "templates": "resources",
     "prompts": "prompts",
@@ -31,7 +31,7 @@ Matches = Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class ListedItem:
     """Hold one resource, template or prompt.
 
     ``name`` is how its server knows it, ``shown`` how clients do, ``wire`` the object for clients.
@@ -44,10 +44,10 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class MergedList:
     """Hold the offers of one kind by the name that clients know, and what had to be left out."""
 
-    offers: Mapping[str, Offer]
+    offers: Mapping[str, ListedItem]
     clashes: tuple[Clash, ...] = ()
 
 
@@ -55,16 +55,16 @@ Target = tuple[str, str]
 """A plugin, and a URI as its server knows it."""
 
 
-def offering(access: Access) -> tuple[Plugin, ...]:
+def plugins_with_lists(access: CompiledPermissions) -> tuple[Plugin, ...]:
     """Return the servers whose offers an agent sees, in the order of the configuration (P3).
 
     That is where at least one tool is permitted, or the server as a whole where it has no tools.
     """
     servers = (plugin for plugin in access.world.catalog.plugins.values() if plugin.kind == "server")
-    return tuple(plugin for plugin in servers if access.may_hold(plugin))
+    return tuple(plugin for plugin in servers if access.may_have_tools_of(plugin))
 
 
-def why_not(access: Access, plugin: Plugin) -> Reason:
+def why_not(access: CompiledPermissions, plugin: Plugin) -> Reason:
     """Return the reason that decided against a server's offers, for the audit log (P9)."""
     probe = plugin.tools[0] if plugin.tools else Tool(plugin=plugin.name, name="")
     return access.decide(probe).reasons[0]
@@ -92,14 +92,14 @@ def unalias(uri: str) -> Target | None:
     return (unquote(plugin), own) if uri.startswith(SCHEME) and plugin and slash else None
 
 
-def shelve(kind: OfferKind, listings: Iterable[Listing], shown: Callable[[JsonObject], JsonObject]) -> Shelf:
+def merge_lists(kind: ListKind, listings: Iterable[Listing], shown: Callable[[JsonObject], JsonObject]) -> MergedList:
     """Return what is offered to clients, in the order of the listings.
 
     ``shown`` takes out of an item what must not be said (X5). An item that its server lists twice counts
     once. Of two equal URIs the later gets an alias; of two equal prompt names the later is left out (G10).
     """
     key = KEYS[kind]
-    offers: dict[str, Offer] = {}
+    offers: dict[str, ListedItem] = {}
     clashes: list[Clash] = []
     for plugin, items in listings:
         seen: set[str] = set()
@@ -119,11 +119,13 @@ def shelve(kind: OfferKind, listings: Iterable[Listing], shown: Callable[[JsonOb
                 clashes.append(Clash(wire=name, first=f"{first.plugin}/{first.name}", second=f"{plugin.name}/{own}"))
                 continue
             wire = said if name == said[key] else Frozen({**said, key: name})
-            offers[name] = Offer(plugin=plugin.name, name=own, shown=name, wire=wire)
-    return Shelf(offers=offers, clashes=tuple(clashes))
+            offers[name] = ListedItem(plugin=plugin.name, name=own, shown=name, wire=wire)
+    return MergedList(offers=offers, clashes=tuple(clashes))
 
 
-def owners(uri: str, visible: Iterable[str], resources: Shelf, templates: Shelf, matches: Matches) -> list[Target]:
+def owners(
+    uri: str, visible: Iterable[str], resources: MergedList, templates: MergedList, matches: Matches
+) -> list[Target]:
     """Return which servers a URI is of, the likeliest first; none where only asking can tell.
 
     ``visible`` names the servers that the agent sees: an alias of another one is nobody's (P9).
@@ -139,7 +141,7 @@ def owners(uri: str, visible: Iterable[str], resources: Shelf, templates: Shelf,
 
 
 def completed(
-    reference: JsonObject, visible: Iterable[str], prompts: Shelf, resources: Shelf, templates: Shelf
+    reference: JsonObject, visible: Iterable[str], prompts: MergedList, resources: MergedList, templates: MergedList
 ) -> tuple[str, JsonObject] | None:
     """Return the server that completes for a reference, and the reference as it knows it."""
     match reference:

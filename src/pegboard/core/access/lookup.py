@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import Tool
 
 
-def lookup(access: Access, name: str) -> Ref | None:
+def lookup(access: CompiledPermissions, name: str) -> Ref | None:
     """Return what a name means among what the agent may have: toolkit, then plugin, then tool.
 
     What is denied looks exactly like what does not exist: it stands in the way of nothing.
@@ -25,18 +25,18 @@ def lookup(access: Access, name: str) -> Ref | None:
     return next(iter(refs)) if len(refs) == 1 else None
 
 
-def _exact(access: Access, name: str) -> Ref | None:
+def _exact(access: CompiledPermissions, name: str) -> Ref | None:
     kind, bare = split_kind(name)
     catalog = access.world.catalog
     if kind in (None, "toolkit") and access.may_load_toolkit(bare):
         return Ref("toolkit", bare)
     plugin = catalog.plugins.get(bare) if kind in (None, "plugin") else None
-    if plugin is not None and (access.may_hold(plugin) or access.scope_only(plugin)):
+    if plugin is not None and (access.may_have_tools_of(plugin) or access.scope_only(plugin)):
         return Ref("plugin", bare)
     return _tool(access, bare) if kind in (None, "tool") else None
 
 
-def _tool(access: Access, name: str) -> Ref | None:
+def _tool(access: CompiledPermissions, name: str) -> Ref | None:
     """Return the tool of this wire name, this id or, if the agent may have only one such, this own name."""
     catalog = access.world.catalog
     for tool in (catalog.by_wire(name), catalog.by_id(name)):
@@ -46,14 +46,14 @@ def _tool(access: Access, name: str) -> Ref | None:
     return Ref("tool", same[0].id) if len(same) == 1 else None
 
 
-def _reachable(access: Access, tool: Tool) -> bool:
+def _reachable(access: CompiledPermissions, tool: Tool) -> bool:
     return access.permits(tool) or access.scope_alone(tool)
 
 
-def suggestion(access: Access, name: str) -> str:
+def suggestion(access: CompiledPermissions, name: str) -> str:
     """Return what somebody may have meant, out of what is permitted only (P9)."""
     _, bare = split_kind(name)
     loadable = (n for n in access.toolkits if access.may_load_toolkit(n))
-    plugins = (p.name for p in access.world.catalog.plugins.values() if access.may_hold(p))
+    plugins = (p.name for p in access.world.catalog.plugins.values() if access.may_have_tools_of(p))
     tools = (tool.wire for tool in access.permitted)
     return did_you_mean(bare, (*loadable, *plugins, *tools))

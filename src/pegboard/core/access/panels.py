@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import JsonObject
 
 
-def panel(access: Access, masker: Masker) -> tuple[JsonObject, ...]:
+def panel(access: CompiledPermissions, masker: Masker) -> tuple[JsonObject, ...]:
     """Return every toolkit with its label, picture, members and the state of its switch, as plain JSON.
 
     ``switch`` is the boolean that is in force, or None; ``on`` is that boolean or, where there is
@@ -20,7 +20,7 @@ def panel(access: Access, masker: Masker) -> tuple[JsonObject, ...]:
     return tuple(masker.value(shown) for shown in found)
 
 
-def _toolkit(access: Access, name: str) -> JsonObject:
+def _toolkit(access: CompiledPermissions, name: str) -> JsonObject:
     kit = access.world.toolkits[name]
     held = [part for entry in kit.entries(access.world.catalog) for part in _members(access, entry)]
     switch = access.switches.toolkits.get(name)
@@ -35,7 +35,7 @@ def _toolkit(access: Access, name: str) -> JsonObject:
     }
 
 
-def _members(access: Access, entry: Entry) -> Iterator[dict[str, object]]:
+def _members(access: CompiledPermissions, entry: Entry) -> Iterator[dict[str, object]]:
     plugin = access.world.catalog.plugins[entry.plugin]
     own = access.switches.plugins.get(entry.plugin)
     for tool in entry.tools:

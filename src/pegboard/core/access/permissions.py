@@ -41,7 +41,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
+class SessionConstraints:
     """Hold what a session adds to its agent's profile.
 
     ``stored`` are the switches set at run time; ``parent`` is the access of the session that this
@@ -54,20 +54,20 @@ class Circumstances:
     worker_scope: WorkerScope | None = None
     narrowed: str | None = None
     everything: bool = False
-    parent: Access | None = None
+    parent: CompiledPermissions | None = None
 
 
-class Access:
+class CompiledPermissions:
     """Answer "may it?" for one agent under given circumstances.
 
     Compiled once for a world; every answer is remembered. Nothing in it depends on what a session
     has loaded.
     """
 
-    def __init__(self, world: World, agent: Agent, circumstances: Circumstances | None = None) -> None:
+    def __init__(self, world: World, agent: Agent, circumstances: SessionConstraints | None = None) -> None:
         self.world = world
         self.agent = agent
-        self.circumstances = circumstances or Circumstances()
+        self.circumstances = circumstances or SessionConstraints()
         self._decisions: dict[Hashable, Decision] = {}
         self._plain_entries: dict[str, Entry] = {}
 
@@ -103,7 +103,7 @@ class Access:
         name = self.circumstances.narrowed
         return merge(name, self.world.loadouts) if name is not None else None
 
-    def _stays(self, tool: Tool, plugin: Plugin, narrowed: MergedLoadout) -> bool:
+    def _survives_loadout(self, tool: Tool, plugin: Plugin, narrowed: MergedLoadout) -> bool:
         """Return whether an active loadout leaves a tool to the session's children: active or essential (L7)."""
         held = (e for e in self.essential if e.plugin == plugin.name and (tool.id in e.ids or not tool.name))
         return narrowed.includes(plugin.name, plugin.category) is not None or any(True for _ in held)
@@ -145,25 +145,25 @@ class Access:
 
     def decide(self, tool: Tool) -> Decision:
         """Return whether the agent may use the tool, and why (P1)."""
-        key = self._likeness(tool)
+        key = self._cache_key(tool)
         known = self._decisions.get(key)
         if known is None:
-            known = self._decisions[key] = self._fold(tool)
+            known = self._decisions[key] = self._decide(tool)
         return known
 
-    def _likeness(self, tool: Tool) -> Hashable:
+    def _cache_key(self, tool: Tool) -> Hashable:
         """Return a key that is equal only for tools which are decided alike, for the same reasons."""
         own: Hashable = (tool.plugin, tool.default_on)
-        if tool.plugin in self._singular:
+        if tool.plugin in self._mixed_plugins:
             tool_id = tool.id
             naming = self._naming.get(tool.plugin, ())
             stands = tuple((tool_id in entry.names, tool_id in entry.ids) for entry in naming) if naming else ()
             own = tool_id if tool_id in self.switches.tools else (own, stands)
         parent = self.circumstances.parent
-        return own if parent is None else (own, parent._likeness(tool))  # noqa: SLF001 - the same class
+        return own if parent is None else (own, parent._cache_key(tool))  # noqa: SLF001 - the same class
 
     @cached_property
-    def _singular(self) -> frozenset[str]:
+    def _mixed_plugins(self) -> frozenset[str]:
         """Return the plugins whose tools need not all be decided alike."""
         catalog = self.world.catalog
         by_id = (catalog.by_id(i) for i in (*self.switches.tools, *self.switches.members))
@@ -174,7 +174,7 @@ class Access:
         )
         return frozenset((*partly, *(tool.plugin for tool in by_id if tool is not None)))
 
-    def _fold(self, tool: Tool) -> Decision:
+    def _decide(self, tool: Tool) -> Decision:
         plugin = self.world.catalog.plugins.get(tool.plugin)
         if plugin is None:
             return Decision(permitted=False, reasons=(Reason(code="unknown", text="It is not in the catalog."),))
@@ -235,7 +235,7 @@ class Access:
         if link is not None:
             text = f"Loadout '{link}' disables plugin '{plugin.name}'."
             yield Reason(code="denied_loadout", text=text, where=self._loadout_place(link))
-        if self._narrowed is not None and not self._stays(tool, plugin, self._narrowed):
+        if self._narrowed is not None and not self._survives_loadout(tool, plugin, self._narrowed):
             text = f"Loadout '{self._narrowed.name}' is active and leaves plugin '{plugin.name}' out."
             yield Reason(code="narrowed_loadout", text=text)
         if plugin.shared_only and self.isolating:
@@ -322,7 +322,7 @@ class Access:
         groups = (self.essential, self.static, *initial)
         return frozenset(entry.plugin for group in groups for entry in group if entry.whole)
 
-    def may_hold(self, plugin: Plugin) -> bool:
+    def may_have_tools_of(self, plugin: Plugin) -> bool:
         """Return whether something grants the plugin or a part of it, seen or not seen yet."""
         if any(self.permits(tool) for tool in plugin.tools):
             return True

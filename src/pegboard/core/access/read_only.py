@@ -9,7 +9,7 @@ from pegboard.core.model.tools import Plugin, Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class TrustChange:
     """Hold what a list of tools changes: ``retracted`` counted so far and is not claimed any more.
 
     ``pending`` is claimed now, in the order of the list, and counts only once it is accepted.
@@ -19,7 +19,7 @@ class Judgement:
     pending: tuple[str, ...] = ()
 
 
-def claimed(tools: Iterable[Tool]) -> tuple[str, ...]:
+def claimed_read_only(tools: Iterable[Tool]) -> tuple[str, ...]:
     """Return the names of the tools that say that they only read; one that says both does not."""
     said: dict[str, bool] = {}
     for tool in tools:
@@ -27,7 +27,7 @@ def claimed(tools: Iterable[Tool]) -> tuple[str, ...]:
     return tuple(name for name, read_only in said.items() if read_only)
 
 
-def judge(counted: frozenset[str], tools: Iterable[Tool]) -> Judgement:
+def compare_claims(counted: frozenset[str], tools: Iterable[Tool]) -> TrustChange:
     """Return what a later list of a known server changes (G6).
 
     A tool that is new counts as little as one that has changed its mind. What is only missing
@@ -38,9 +38,9 @@ def judge(counted: frozenset[str], tools: Iterable[Tool]) -> Judgement:
     Judgement(retracted=frozenset({'log'}), pending=('wipe',))
     """
     listed = tuple(tools)
-    now = claimed(listed)
+    now = claimed_read_only(listed)
     named = {tool.name for tool in listed}
-    return Judgement(
+    return TrustChange(
         retracted=counted & (named - set(now)),
         pending=tuple(name for name in now if name not in counted),
     )

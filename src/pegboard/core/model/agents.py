@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pegboard.core.model.catalog import Catalog
-from pegboard.core.model.leases import Until
+from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.toolkits import ISOLATING_SCOPES, Toolkit
@@ -53,7 +53,7 @@ class Agent:
     private_per: str | None = None
     dialect: DialectName = "pegboard"
     activation: Activation | None = None
-    lease: Until | None = None
+    lease: LeaseTerm | None = None
     budget: Budget = Budget()
     hint_tokens: int = 1500
     unloaded_call: UnloadedCall = "schema"

@@ -9,15 +9,15 @@ from typing import Final, Literal, get_args
 
 from pegboard.core.model.catalog import Ref
 
-UntilKind = Literal["turn", "idle", "unload", "always"]
-KINDS: Final[tuple[UntilKind, ...]] = get_args(UntilKind)
+TermKind = Literal["turn", "idle", "unload", "always"]
+KINDS: Final[tuple[TermKind, ...]] = get_args(TermKind)
 _RANK: Final = {kind: rank for rank, kind in enumerate(KINDS)}
 IDLE_TURNS: Final = 5
 
 
 @total_ordering
 @dataclass(frozen=True, slots=True)
-class Until:
+class LeaseTerm:
     """Say how long a lease stands; a larger value is a stronger one.
 
     >>> Until("turn") < Until("idle", 5) < Until("idle", 6) < Until("unload") < Until("always")
@@ -26,22 +26,22 @@ class Until:
     'idle(5)'
     """
 
-    kind: UntilKind
+    kind: TermKind
     turns: int = 0
 
-    def __lt__(self, other: Until) -> bool:
+    def __lt__(self, other: LeaseTerm) -> bool:
         return (_RANK[self.kind], self.turns) < (_RANK[other.kind], other.turns)
 
     def __str__(self) -> str:
         return f"idle({self.turns})" if self.kind == "idle" else self.kind
 
 
-TURN: Final = Until("turn")
-UNLOAD: Final = Until("unload")
-ALWAYS: Final = Until("always")
+TURN: Final = LeaseTerm("turn")
+UNLOAD: Final = LeaseTerm("unload")
+ALWAYS: Final = LeaseTerm("always")
 
 
-class Because(StrEnum):
+class LeaseReason(StrEnum):
     """Say why a tool is out."""
 
     ESSENTIAL = "essential"
@@ -56,7 +56,14 @@ class Because(StrEnum):
 
 
 STICKY: Final = frozenset(
-    {Because.ESSENTIAL, Because.STATIC, Because.META, Because.INITIAL, Because.SWITCH, Because.LOADOUT}
+    {
+        LeaseReason.ESSENTIAL,
+        LeaseReason.STATIC,
+        LeaseReason.META,
+        LeaseReason.INITIAL,
+        LeaseReason.SWITCH,
+        LeaseReason.LOADOUT,
+    }
 )
 """Reasons that no unload can take away (S10)."""
 
@@ -69,11 +76,11 @@ class Lease:
     """
 
     subject: Ref
-    until: Until
-    because: Because = Because.LOADED
+    until: LeaseTerm
+    because: LeaseReason = LeaseReason.LOADED
     loaded_turn: int = 1
     used_turn: int = 1
-    minus: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
 
     def upgraded(self, other: Lease) -> Lease:
         """Return this lease strengthened by a later one of the same subject, never weakened.

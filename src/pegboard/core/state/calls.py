@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from pegboard.core.access.permissions import Access, Reason
+from pegboard.core.access.permissions import CompiledPermissions, Reason
 from pegboard.core.model.agents import UnloadedCall
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
-from pegboard.core.state.active_tools import outs_of, unavailable
-from pegboard.core.state.narrowing import left_out, why_left_out
+from pegboard.core.state.active_tools import active_tools, unavailable
+from pegboard.core.state.narrowing import excluded_by_loadout, exclusion_reason
 from pegboard.core.state.sessions import State, heal
-from pegboard.core.state.surfaces import Out
+from pegboard.core.state.surfaces import LoadedTool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """Run a tool that is out."""
 
-    out: Out
+    out: LoadedTool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +42,12 @@ class Refuse:
 Plan = Run | LoadFirst | Refuse
 
 
-def plan_call(access: Access, state: State, name: str) -> Plan:
+def plan_call(access: CompiledPermissions, state: State, name: str) -> Plan:
     """Return what a call of this name comes to; permission is asked now, not when it was listed (P3)."""
     tool = find_called(access, name)
     if tool is None:
         return _unknown(access, name)
-    outs = outs_of(access, heal(access, state))
+    outs = active_tools(access, heal(access, state))
     out = outs.get(tool.id)
     if out is None:
         return _not_loaded(access, state, tool)
@@ -59,7 +59,7 @@ def plan_call(access: Access, state: State, name: str) -> Plan:
     return Run(out=out)
 
 
-def find_called(access: Access, name: str) -> Tool | None:
+def find_called(access: CompiledPermissions, name: str) -> Tool | None:
     """Return the permitted tool of this wire name or id; else of this own name, or the only one that differs in case.
 
     A wire name or id means its one tool, permitted or not: a call never begins to mean another tool
@@ -80,7 +80,7 @@ def find_called(access: Access, name: str) -> Tool | None:
     return next(iter(near.values())) if len(near) == 1 else None
 
 
-def _unknown(access: Access, name: str) -> Refuse:
+def _unknown(access: CompiledPermissions, name: str) -> Refuse:
     tool = access.world.catalog.find_tool(name)
     if tool is None:
         reason = Reason(code="unknown", text="There is no tool of this name.")
@@ -90,8 +90,8 @@ def _unknown(access: Access, name: str) -> Refuse:
     return Refuse(status="not_found", message=f"Tool '{shown}' was not found.", reason=reason)
 
 
-def _not_loaded(access: Access, state: State, tool: Tool) -> Plan:
-    why = why_left_out(access, state, tool) if left_out(access, state, tool) else None
+def _not_loaded(access: CompiledPermissions, state: State, tool: Tool) -> Plan:
+    why = exclusion_reason(access, state, tool) if excluded_by_loadout(access, state, tool) else None
     if why is not None:
         message = f"'{tool.wire}' cannot be called. {why.text}"
         return Refuse(status="not_loaded", message=message, reason=why, tool=tool)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pegboard.core.access.lookup import suggestion
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.delivery import TakesEffect
-from pegboard.core.model.leases import UNLOAD, Until
+from pegboard.core.model.leases import UNLOAD, LeaseTerm
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 
@@ -27,7 +27,7 @@ Status = Literal[
     "tool_unavailable",
     "error",
 ]
-FINE: frozenset[str] = frozenset({"loaded", "already_loaded", "unloaded", "not_loaded"})
+SUCCEEDED: frozenset[str] = frozenset({"loaded", "already_loaded", "unloaded", "not_loaded"})
 NO_SESSION = "Dynamic toolkit changes require a stable session_id."
 
 
@@ -36,7 +36,7 @@ class Load:
     """Take out toolkits, plugins or tools; ``until`` None takes the session's default."""
 
     names: tuple[str, ...]
-    until: Until | None = None
+    until: LeaseTerm | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +81,14 @@ Command = Load | Unload | Fallback | SetLoadout | EndTurn | MarkTurn | Use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class CommandContext:
     """Hold what a session's host and dialect add to a command.
 
     ``stable`` is whether the session has an id; ``price`` counts the tokens of tools where the
     budget needs it; ``meta`` are the meta-tools that stand on the surface.
     """
 
-    until: Until = UNLOAD
+    until: LeaseTerm = UNLOAD
     takes_effect: TakesEffect = "next_step"
     stable: bool = True
     meta: tuple[Tool, ...] = ()
@@ -126,18 +126,18 @@ class Outcome:
     turn: int = 1
 
 
-def label(access: Access, ref: Ref) -> str:
+def title(access: CompiledPermissions, ref: Ref) -> str:
     """Return a subject as it stands at the beginning of a sentence."""
-    return f"{ref.kind.capitalize()} '{shown(access, ref)}'"
+    return f"{ref.kind.capitalize()} '{display_name(access, ref)}'"
 
 
-def shown(access: Access, ref: Ref) -> str:
+def display_name(access: CompiledPermissions, ref: Ref) -> str:
     """Return the name by which a model knows a subject: a tool's wire name."""
     tool = access.world.catalog.by_id(ref.name) if ref.kind == "tool" else None
     return tool.wire if tool is not None else ref.name
 
 
-def not_found(access: Access, name: str) -> Item:
+def not_found(access: CompiledPermissions, name: str) -> Item:
     """Return the answer for a name that means nothing permitted, with what may have been meant."""
     shown = name if len(name) <= 100 else f"{name[:100]}…"
     hint = suggestion(access, name)

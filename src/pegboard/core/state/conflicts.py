@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.masking import Masker, masked
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin
-from pegboard.core.state.surfaces import Out
+from pegboard.core.state.surfaces import LoadedTool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +23,12 @@ class Conflict:
     message: str = ""
 
 
-def conflict_of(access: Access, outs: Mapping[str, Out], entries: tuple[Entry, ...], masker: Masker) -> Conflict | None:
+def conflict_of(
+    access: CompiledPermissions, outs: Mapping[str, LoadedTool], entries: tuple[Entry, ...], masker: Masker
+) -> Conflict | None:
     """Return the first conflict between what is out and what would be loaded, or within the latter."""
     catalog = access.world.catalog
-    by_plugin: dict[str, list[Out]] = {}
+    by_plugin: dict[str, list[LoadedTool]] = {}
     for out in outs.values():
         by_plugin.setdefault(out.tool.plugin, []).append(out)
     for position, entry in enumerate(entries):

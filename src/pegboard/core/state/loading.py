@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pegboard.core.access.lookup import lookup
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.leases import Lease
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import from_start, outs_of, required
-from pegboard.core.state.commands import NO_SESSION, Item, Load, Terms, label, not_found, shown
+from pegboard.core.state.active_tools import active_tools, from_start, required
+from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, Load, display_name, not_found, title
 from pegboard.core.state.conflicts import conflict_of
-from pegboard.core.state.narrowing import left_out, narrowing, said_left_out
+from pegboard.core.state.narrowing import excluded_by_loadout, exclusion_text, narrowing
 from pegboard.core.state.sessions import State, lease_entries, leased_tools, out_of_scope
-from pegboard.core.state.shrinking import excess, fitting, settle
+from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
 
 
-def load(access: Access, state: State, name: str, command: Load, terms: Terms) -> tuple[State, Item]:
+def load(
+    access: CompiledPermissions, state: State, name: str, command: Load, terms: CommandContext
+) -> tuple[State, Item]:
     """Return the state with what a name means taken out, or why not; all of it or nothing (S10)."""
     ref = lookup(access, name)
     if ref is None:
@@ -33,14 +35,14 @@ def load(access: Access, state: State, name: str, command: Load, terms: Terms) -
         return state, replace(clash, name=name, subject=ref)
     keep = narrowing(access, state)
     held = tuple(tool for tool, _ in leased_tools(access, lease))
-    tools = held if keep is None else tuple(tool for tool in held if not left_out(access, state, tool))
+    tools = held if keep is None else tuple(tool for tool in held if not excluded_by_loadout(access, state, tool))
     if held and not tools:
-        message = f"{label(access, ref)} cannot be loaded. {said_left_out(state.loadout or '')}"
+        message = f"{title(access, ref)} cannot be loaded. {exclusion_text(state.loadout or '')}"
         return state, Item(name=name, status="not_found", message=message, subject=ref)
     faults = _faults(access, entries, tools)
     if not tools and not faults:
         return state, not_found(access, name)
-    subject = label(access, ref)
+    subject = title(access, ref)
     if _already(access, state, lease, tools):
         message = f"{subject} is already loaded."
         return _again(access, state, lease, tools), Item(
@@ -56,17 +58,17 @@ def load(access: Access, state: State, name: str, command: Load, terms: Terms) -
 
 
 def _refused(
-    access: Access,
+    access: CompiledPermissions,
     state: State,
     lease: Lease,
     entries: tuple[Entry, ...],
     tools: tuple[Tool, ...],
     faults: tuple[str, ...],
-    terms: Terms,
+    terms: CommandContext,
 ) -> Item | None:
     """Return why a load that may be is not done now: conflict, unavailable, budget, in this order."""
-    subject = label(access, lease.subject)
-    conflict = conflict_of(access, outs_of(access, state), entries, terms.masker)
+    subject = title(access, lease.subject)
+    conflict = conflict_of(access, active_tools(access, state), entries, terms.masker)
     if conflict is not None:
         details = {
             "conflicting_tool": conflict.tool,
@@ -85,14 +87,14 @@ def _refused(
     return _over_budget(access, state, state.with_lease(lease), subject, terms)
 
 
-def _loaded_message(subject: str, terms: Terms) -> str:
+def _loaded_message(subject: str, terms: CommandContext) -> str:
     """Return the sentence of seed 000, or one that says when the tools can be called."""
     if terms.takes_effect == "next_request":
         return f"{subject} will be available on the next request in this session."
     return f"{subject} is loaded; call it from the next step on, not in the same batch."
 
 
-def _scope_clash(access: Access, entries: tuple[Entry, ...]) -> Item | None:
+def _scope_clash(access: CompiledPermissions, entries: tuple[Entry, ...]) -> Item | None:
     clashing = out_of_scope(access, entries)
     if not clashing:
         return None
@@ -108,7 +110,7 @@ def _scope_clash(access: Access, entries: tuple[Entry, ...]) -> Item | None:
     )
 
 
-def _faults(access: Access, entries: tuple[Entry, ...], tools: tuple[Tool, ...]) -> tuple[str, ...]:
+def _faults(access: CompiledPermissions, entries: tuple[Entry, ...], tools: tuple[Tool, ...]) -> tuple[str, ...]:
     """Return why something of a subject cannot run now; the whole is loaded, or nothing (S10)."""
     plugins = access.world.catalog.plugins
     found: list[str] = []
@@ -122,7 +124,7 @@ def _faults(access: Access, entries: tuple[Entry, ...], tools: tuple[Tool, ...])
     return tuple(dict.fromkeys(found))
 
 
-def _missing_requirements(access: Access, tools: tuple[Tool, ...]) -> tuple[str, ...]:
+def _missing_requirements(access: CompiledPermissions, tools: tuple[Tool, ...]) -> tuple[str, ...]:
     """Return which tools cannot come because something that they require cannot (T8)."""
     known = {tool.id for tool in tools}
     pending, found = list(tools), list[str]()
@@ -136,7 +138,7 @@ def _missing_requirements(access: Access, tools: tuple[Tool, ...]) -> tuple[str,
     return tuple(found)
 
 
-def tool_fault(access: Access, tool: Tool) -> str:
+def tool_fault(access: CompiledPermissions, tool: Tool) -> str:
     """Return why a tool could not run now if it were out, or nothing (P6)."""
     variants = access.world.catalog.plugins[tool.plugin].variants
     if tool.unavailable or not any(variant.unavailable for variant in variants.values()):
@@ -145,33 +147,35 @@ def tool_fault(access: Access, tool: Tool) -> str:
     return variant.unavailable if variant is not None else ""
 
 
-def _already(access: Access, state: State, lease: Lease, tools: tuple[Tool, ...]) -> bool:
+def _already(access: CompiledPermissions, state: State, lease: Lease, tools: tuple[Tool, ...]) -> bool:
     """Return whether a load changes nothing: a toolkit has its own lease or none is needed (P2)."""
     subject = lease.subject
     if subject.kind == "toolkit":
         standing = state.leases_on(subject)
-        lacking = frozenset[str].intersection(*(held.minus for held in standing)) if standing else None
-        start = from_start(access, subject.name) and all(tool.id in outs_of(access, state) for tool in tools)
+        lacking = frozenset[str].intersection(*(held.excluded for held in standing)) if standing else None
+        start = from_start(access, subject.name) and all(tool.id in active_tools(access, state) for tool in tools)
         return start or (lacking is not None and not lacking)
-    outs = outs_of(access, state)
+    outs = active_tools(access, state)
     return bool(tools) and all(tool.id in outs for tool in tools)
 
 
-def _again(access: Access, state: State, lease: Lease, tools: tuple[Tool, ...]) -> State:
+def _again(access: CompiledPermissions, state: State, lease: Lease, tools: tuple[Tool, ...]) -> State:
     """Return the state after loading what is out: what stands is used, and upgraded, never weakened (S5, S7)."""
     ids = {tool.id for tool in tools}
     state = state.used(held for held in state.leases if any(tool.id in ids for tool, _ in leased_tools(access, held)))
-    outs = outs_of(access, state)
+    outs = active_tools(access, state)
     stronger = any(tool.id not in outs or outs[tool.id].until < lease.until for tool in tools)
     return state.with_lease(lease) if stronger else state
 
 
-def _over_budget(access: Access, before: State, after: State, subject: str, terms: Terms) -> Item | None:
+def _over_budget(
+    access: CompiledPermissions, before: State, after: State, subject: str, terms: CommandContext
+) -> Item | None:
     """Return the refusal of what does not fit, with what could go or step in; nothing where it fits (S9)."""
-    over = excess(access, settle(access, after, terms), terms)
+    over = excess(access, fit_to_budget(access, after, terms), terms)
     if not over:
         return None
-    could_go = list(dict.fromkeys(shown(access, lease.subject) for lease in before.leases))
+    could_go = list(dict.fromkeys(display_name(access, lease.subject) for lease in before.leases))
     advice = f" Unload first, for example: {', '.join(could_go[:5])}." if could_go else ""
     details: dict[str, object] = {"could_unload": could_go}
     smaller = fitting(access, after, terms)

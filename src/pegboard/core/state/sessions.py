@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.leases import KINDS, Because, Lease, Until
+from pegboard.core.model.leases import KINDS, Lease, LeaseReason, LeaseTerm
 from pegboard.core.model.selectors import Entry, find
 from pegboard.core.model.tools import Plugin, Tool
 
@@ -63,9 +63,9 @@ class State:
         lacking: dict[Ref, frozenset[str]] = {}
         for lease in leases:
             before = lacking.get(lease.subject)
-            if before is None or before - lease.minus:
+            if before is None or before - lease.excluded:
                 kept.append(lease)
-                lacking[lease.subject] = lease.minus if before is None else before & lease.minus
+                lacking[lease.subject] = lease.excluded if before is None else before & lease.excluded
         return replace(self, leases=tuple(kept))
 
     def used(self, leases: Iterable[Lease]) -> State:
@@ -91,30 +91,30 @@ def turn_of_messages(count: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class SubjectTools:
     """Hold what a subject stands for to an agent: its entries, and its permitted tools."""
 
     entries: tuple[Entry, ...]
     tools: tuple[tuple[Tool, Entry], ...]
 
 
-def held(access: Access, subject: Ref) -> Held:
+def tools_of_subject(access: CompiledPermissions, subject: Ref) -> SubjectTools:
     """Return what a subject stands for; kept with the access, as it depends on nothing else."""
-    kept: dict[Ref, Held] = access.__dict__.setdefault("_held", {})
+    kept: dict[Ref, SubjectTools] = access.__dict__.setdefault("_held", {})
     known = kept.get(subject)
     if known is None:
         entries = tuple(_entries(access, subject))
         tools = tuple((tool, entry) for entry in entries for tool in entry.tools if access.permits(tool))
-        known = kept[subject] = Held(entries=entries, tools=tools)
+        known = kept[subject] = SubjectTools(entries=entries, tools=tools)
     return known
 
 
-def lease_entries(access: Access, lease: Lease) -> tuple[Entry, ...]:
+def lease_entries(access: CompiledPermissions, lease: Lease) -> tuple[Entry, ...]:
     """Return the entries that a lease stands for, before any permission is asked."""
-    return held(access, lease.subject).entries
+    return tools_of_subject(access, lease.subject).entries
 
 
-def _entries(access: Access, subject: Ref) -> Iterator[Entry]:
+def _entries(access: CompiledPermissions, subject: Ref) -> Iterator[Entry]:
     catalog = access.world.catalog
     match subject.kind:
         case "toolkit":
@@ -134,14 +134,14 @@ def _entries(access: Access, subject: Ref) -> Iterator[Entry]:
             return
 
 
-def leased_tools(access: Access, lease: Lease) -> Iterator[tuple[Tool, Entry]]:
+def leased_tools(access: CompiledPermissions, lease: Lease) -> Iterator[tuple[Tool, Entry]]:
     """Yield the permitted tools that a lease takes out, with the entries they stand in."""
-    for tool, entry in held(access, lease.subject).tools:
-        if not lease.minus or tool.id not in lease.minus:
+    for tool, entry in tools_of_subject(access, lease.subject).tools:
+        if not lease.excluded or tool.id not in lease.excluded:
             yield tool, entry
 
 
-def counts(access: Access, lease: Lease) -> bool:
+def still_stands(access: CompiledPermissions, lease: Lease) -> bool:
     """Return whether a stored lease still stands for something (S3).
 
     A plugin or server that is not known yet, or unavailable now, is not gone. A toolkit is out of
@@ -166,7 +166,7 @@ def counts(access: Access, lease: Lease) -> bool:
     )
 
 
-def out_of_scope(access: Access, entries: Iterable[Entry]) -> tuple[str, ...]:
+def out_of_scope(access: CompiledPermissions, entries: Iterable[Entry]) -> tuple[str, ...]:
     """Return the plugins among these that work only where they are shared, where they are not (P5)."""
     if not access.isolating:
         return ()
@@ -174,13 +174,13 @@ def out_of_scope(access: Access, entries: Iterable[Entry]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry.plugin for entry in entries if plugins[entry.plugin].shared_only))
 
 
-def _may_bring(access: Access, plugin: Plugin) -> bool:
+def _may_bring(access: CompiledPermissions, plugin: Plugin) -> bool:
     return access.grants_unseen(plugin) or access.unresolved
 
 
-def heal(access: Access, state: State) -> State:
+def heal(access: CompiledPermissions, state: State) -> State:
     """Return the state without the leases that no longer count (S3)."""
-    kept = tuple(lease for lease in state.leases if counts(access, lease))
+    kept = tuple(lease for lease in state.leases if still_stands(access, lease))
     return state if len(kept) == len(state.leases) else replace(state, leases=kept)
 
 
@@ -210,8 +210,8 @@ def _lease(lease: Lease) -> dict[str, Any]:
     }
     if lease.until.kind == "idle":
         document["turns"] = lease.until.turns
-    if lease.minus:
-        document["minus"] = sorted(lease.minus)
+    if lease.excluded:
+        document["minus"] = sorted(lease.excluded)
     return document
 
 
@@ -243,9 +243,9 @@ def _lease_of(item: dict[str, Any]) -> Lease:
         raise ValueError(f"not a session state: until {item['until']!r}")
     return Lease(
         subject=Ref.parse(item["subject"]),
-        until=Until(item["until"], int(item.get("turns", 0))),
-        because=Because(item["because"]),
+        until=LeaseTerm(item["until"], int(item.get("turns", 0))),
+        because=LeaseReason(item["because"]),
         loaded_turn=int(item["loaded"]),
         used_turn=int(item["used"]),
-        minus=frozenset(item.get("minus", ())),
+        excluded=frozenset(item.get("minus", ())),
     )

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pegboard.core.access.permissions import Reason
-from pegboard.core.model.leases import Because, Until
+from pegboard.core.model.leases import LeaseReason, LeaseTerm
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Out:
+class LoadedTool:
     """Hold a tool that a lease stands on: until when, because of what, under which overrides.
 
     ``because`` has every reason, the one that put it into its place first. ``needed_by`` are the
@@ -19,8 +19,8 @@ class Out:
     """
 
     tool: Tool
-    until: Until
-    because: tuple[Because, ...]
+    until: LeaseTerm
+    because: tuple[LeaseReason, ...]
     overrides: JsonObject = field(default=EMPTY)
     key: str = ""
     needed_by: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Surface:
     agent: str
     session: str | None
     turn: int
-    tools: tuple[Out, ...]
+    tools: tuple[LoadedTool, ...]
     hints: tuple[str, ...] = ()
     suffix: str = ""
     policy: str = ""
@@ -72,7 +72,7 @@ class Surface:
         """Return the wire names, in order."""
         return tuple(out.tool.wire for out in self.tools)
 
-    def find(self, wire: str) -> Out | None:
+    def find(self, wire: str) -> LoadedTool | None:
         """Return the tool with this wire name."""
         return next((out for out in self.tools if out.tool.wire == wire), None)
 

@@ -6,16 +6,17 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.leases import TURN, Because, Lease
+from pegboard.core.model.leases import TURN, Lease, LeaseReason
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import outs_of, required, unavailable
+from pegboard.core.state.active_tools import active_tools, required, unavailable
 from pegboard.core.state.commands import (
-    FINE,
     NO_SESSION,
+    SUCCEEDED,
     Command,
+    CommandContext,
     EndTurn,
     Fallback,
     Item,
@@ -23,27 +24,26 @@ from pegboard.core.state.commands import (
     MarkTurn,
     Outcome,
     SetLoadout,
-    Terms,
     Unload,
     Use,
-    label,
-    shown,
+    display_name,
+    title,
 )
 from pegboard.core.state.loading import load, tool_fault
 from pegboard.core.state.narrowing import narrowing
 from pegboard.core.state.sessions import State, heal, leased_tools
-from pegboard.core.state.shrinking import settle
-from pegboard.core.state.surfaces import Out
+from pegboard.core.state.shrinking import fit_to_budget
+from pegboard.core.state.surfaces import LoadedTool
 from pegboard.core.state.unloading import unload
 from pegboard.core.surface.policy import later
 
 RECENT_KEPT = 64
 
 
-def apply(access: Access, state: State, command: Command, terms: Terms) -> tuple[State, Outcome]:
+def apply(access: CompiledPermissions, state: State, command: Command, terms: CommandContext) -> tuple[State, Outcome]:
     """Return the state after a command, and what to say about it; ``state`` is healed first (S3)."""
-    state = settle(access, heal(access, state), terms)
-    before = outs_of(access, state)
+    state = fit_to_budget(access, heal(access, state), terms)
+    before = active_tools(access, state)
     match command:
         case Load():
             after, items = _each(command.names, state, lambda s, n: load(access, s, n, command, terms))
@@ -61,7 +61,7 @@ def apply(access: Access, state: State, command: Command, terms: Terms) -> tuple
             after, items = used(access, state, command.tool), ()
         case _:
             assert_never(command)
-    after = settle(access, after, terms)
+    after = fit_to_budget(access, after, terms)
     return after, _outcome(access, before, after, items, terms)
 
 
@@ -75,15 +75,21 @@ def _each(
     return state, tuple(items)
 
 
-def _outcome(access: Access, before: Mapping[str, Out], state: State, items: tuple[Item, ...], terms: Terms) -> Outcome:
-    after = outs_of(access, state)
+def _outcome(
+    access: CompiledPermissions,
+    before: Mapping[str, LoadedTool],
+    state: State,
+    items: tuple[Item, ...],
+    terms: CommandContext,
+) -> Outcome:
+    after = active_tools(access, state)
     added = tuple(o.tool for i, o in after.items() if i not in before)
-    fine = sum(item.status in FINE for item in items)
+    fine = sum(item.status in SUCCEEDED for item in items)
     status = "ok" if fine == len(items) else "partial" if fine else "refused"
     return Outcome(
         status=status,
         items=items,
-        takes_effect=terms.takes_effect if any(i.status in FINE for i in items) else None,
+        takes_effect=terms.takes_effect if any(i.status in SUCCEEDED for i in items) else None,
         loaded=tuple(out.tool.wire for out in after.values()),
         added=added,
         removed=tuple(o.tool.wire for i, o in before.items() if i not in after),
@@ -93,10 +99,10 @@ def _outcome(access: Access, before: Mapping[str, Out], state: State, items: tup
     )
 
 
-def _fallback(access: Access, state: State, terms: Terms) -> tuple[State, tuple[Item, ...]]:
+def _fallback(access: CompiledPermissions, state: State, terms: CommandContext) -> tuple[State, tuple[Item, ...]]:
     if not terms.stable:
         return state, (Item(name="fallback", status="error", message=NO_SESSION),)
-    outs, keep = outs_of(access, state), narrowing(access, state)
+    outs, keep = active_tools(access, state), narrowing(access, state)
     candidates = [tool for tool in access.permitted if not tool_fault(access, tool)]
     missing = [tool for tool in candidates if tool.id not in outs and (keep is None or keep(tool))]
     rank = {tool_id: position for position, tool_id in enumerate(state.recent)}
@@ -111,7 +117,7 @@ def _fallback(access: Access, state: State, terms: Terms) -> tuple[State, tuple[
         Lease(
             subject=Ref("tool", tool.id),
             until=TURN,
-            because=Because.FALLBACK,
+            because=LeaseReason.FALLBACK,
             loaded_turn=state.turn,
             used_turn=state.turn,
         )
@@ -126,7 +132,9 @@ def _fallback(access: Access, state: State, terms: Terms) -> tuple[State, tuple[
     return state.with_leases((*state.leases, *leases)), (item,)
 
 
-def _set_loadout(access: Access, state: State, loadout: str | None, terms: Terms) -> tuple[State, tuple[Item, ...]]:
+def _set_loadout(
+    access: CompiledPermissions, state: State, loadout: str | None, terms: CommandContext
+) -> tuple[State, tuple[Item, ...]]:
     """Return the state narrowed to a loadout, or to nothing; what was taken out stays taken (L7)."""
     known = access.world.loadouts
     if loadout is not None and loadout.casefold() not in known:
@@ -150,7 +158,7 @@ def _set_loadout(access: Access, state: State, loadout: str | None, terms: Terms
     return replace(state, loadout=chosen), (Item(name=chosen, status="loaded", message=message),)
 
 
-def _with_required(access: Access, tool: Tool, out: Container[str]) -> tuple[Tool, ...] | None:
+def _with_required(access: CompiledPermissions, tool: Tool, out: Container[str]) -> tuple[Tool, ...] | None:
     """Return the tool and what it requires beyond what is out, or None where that cannot come (T8)."""
     together = {tool.id: tool} if tool.id not in out else {}
     pending = list(together.values())
@@ -165,7 +173,7 @@ def _with_required(access: Access, tool: Tool, out: Container[str]) -> tuple[Too
     return tuple(together.values())
 
 
-def _room(access: Access, out: list[Tool], terms: Terms) -> Callable[[tuple[Tool, ...]], bool]:
+def _room(access: CompiledPermissions, out: list[Tool], terms: CommandContext) -> Callable[[tuple[Tool, ...]], bool]:
     """Return a function that takes tools where the budget has room for all of them."""
     budget = access.agent.budget
     held = [*terms.meta, *out]
@@ -185,13 +193,13 @@ def _room(access: Access, out: list[Tool], terms: Terms) -> Callable[[tuple[Tool
     return fits
 
 
-def _end_turn(access: Access, state: State) -> tuple[State, tuple[Item, ...]]:
+def _end_turn(access: CompiledPermissions, state: State) -> tuple[State, tuple[Item, ...]]:
     gone = tuple(lease for lease in state.leases if lease.lapses(state.turn))
     items = tuple(
         Item(
-            name=shown(access, lease.subject),
+            name=display_name(access, lease.subject),
             status="unloaded",
-            message=f"{label(access, lease.subject)} was hung back ({lease.until}).",
+            message=f"{title(access, lease.subject)} was hung back ({lease.until}).",
             subject=lease.subject,
         )
         for lease in gone
@@ -206,7 +214,7 @@ def _end_turn(access: Access, state: State) -> tuple[State, tuple[Item, ...]]:
     return after, items
 
 
-def _mark_turn(access: Access, state: State, label: str) -> tuple[State, tuple[Item, ...]]:
+def _mark_turn(access: CompiledPermissions, state: State, label: str) -> tuple[State, tuple[Item, ...]]:
     """Return the state with the label; the first one of a session ends nothing (G3)."""
     if state.label == label:
         return state, ()
@@ -214,7 +222,7 @@ def _mark_turn(access: Access, state: State, label: str) -> tuple[State, tuple[I
     return replace(after, label=label), items
 
 
-def used(access: Access, state: State, tool_id: str) -> State:
+def used(access: CompiledPermissions, state: State, tool_id: str) -> State:
     """Return the state with the tool used in this turn; the same where that is known already (S2)."""
     tool = access.world.catalog.by_id(tool_id)
     if tool is None:
@@ -227,9 +235,9 @@ def used(access: Access, state: State, tool_id: str) -> State:
     return replace(state.used(covering), recent=recent)
 
 
-def _used_with(access: Access, state: State, tool_id: str) -> frozenset[str]:
+def _used_with(access: CompiledPermissions, state: State, tool_id: str) -> frozenset[str]:
     """Return a tool with those that it stands for: what requires it is used with it (T8)."""
-    outs = outs_of(access, state)
+    outs = active_tools(access, state)
     found, pending = {tool_id}, [tool_id]
     while pending:
         out = outs.get(pending.pop())

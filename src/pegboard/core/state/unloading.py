@@ -5,28 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pegboard.core.access.lookup import lookup
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import STICKY, UNLOAD, Lease
-from pegboard.core.state.active_tools import from_start, outs_of
-from pegboard.core.state.commands import NO_SESSION, Item, Terms, label, not_found, shown
+from pegboard.core.state.active_tools import active_tools, from_start
+from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, display_name, not_found, title
 from pegboard.core.state.sessions import State, leased_tools
-from pegboard.core.state.surfaces import Out
+from pegboard.core.state.surfaces import LoadedTool
 
 
-def unload(access: Access, state: State, name: str, terms: Terms) -> tuple[State, Item]:
+def unload(access: CompiledPermissions, state: State, name: str, terms: CommandContext) -> tuple[State, Item]:
     """Return the state with what a name means hung back, or why not (S10)."""
     ref = lookup(access, name)
     if ref is None:
         return state, not_found(access, name)
-    subject = label(access, ref)
+    subject = title(access, ref)
     targets = frozenset(tool.id for tool, _ in leased_tools(access, Lease(subject=ref, until=UNLOAD)))
-    outs = outs_of(access, state)
+    outs = active_tools(access, state)
     after = _without(access, state, ref, targets)
     if _sticky(access, ref, [outs[i] for i in targets if i in outs], changes=after != state):
         message = f"{subject} cannot be unloaded: it is out from the start."
         return state, Item(name=name, status="sticky", message=message, subject=ref)
-    still = outs_of(access, after)
+    still = active_tools(access, after)
     needing = sorted({by for i in targets if i in still for by in still[i].needed_by} - targets)
     if after == state:
         if needing and ref.kind != "toolkit":
@@ -40,15 +40,15 @@ def unload(access: Access, state: State, name: str, terms: Terms) -> tuple[State
     return after, Item(name=name, status="unloaded", message=f"{subject} {when}{kept}", subject=ref)
 
 
-def _later(terms: Terms) -> bool:
+def _later(terms: CommandContext) -> bool:
     return terms.takes_effect == "next_request"
 
 
-def _names(access: Access, tool_ids: list[str]) -> str:
-    return ", ".join(shown(access, Ref("tool", tool_id)) for tool_id in tool_ids)
+def _names(access: CompiledPermissions, tool_ids: list[str]) -> str:
+    return ", ".join(display_name(access, Ref("tool", tool_id)) for tool_id in tool_ids)
 
 
-def _sticky(access: Access, ref: Ref, out: list[Out], *, changes: bool) -> bool:
+def _sticky(access: CompiledPermissions, ref: Ref, out: list[LoadedTool], *, changes: bool) -> bool:
     """Return whether what a name stands for is out from the start, all of it or all that is out."""
     if ref.kind == "toolkit":
         return from_start(access, ref.name)
@@ -56,7 +56,7 @@ def _sticky(access: Access, ref: Ref, out: list[Out], *, changes: bool) -> bool:
     return any(stuck) and (all(stuck) or not changes)
 
 
-def _without(access: Access, state: State, ref: Ref, targets: frozenset[str]) -> State:
+def _without(access: CompiledPermissions, state: State, ref: Ref, targets: frozenset[str]) -> State:
     """Return the state without what a name stands for.
 
     A toolkit takes only its own lease with it, where it has one; a plugin or tool goes from every
@@ -72,13 +72,13 @@ def _without(access: Access, state: State, ref: Ref, targets: frozenset[str]) ->
             continue
         cut = covered & targets
         spare = ref.kind == "toolkit" or not cut
-        leases.append(lease if spare else replace(lease, minus=lease.minus | cut))
-    return state.with_leases(lease for lease in leases if not lease.minus or _any_left(access, lease))
+        leases.append(lease if spare else replace(lease, excluded=lease.excluded | cut))
+    return state.with_leases(lease for lease in leases if not lease.excluded or _any_left(access, lease))
 
 
 def _smaller(lease: Lease, ref: Ref) -> bool:
     return ref.kind != "toolkit" or lease.subject.kind != "toolkit"
 
 
-def _any_left(access: Access, lease: Lease) -> bool:
+def _any_left(access: CompiledPermissions, lease: Lease) -> bool:
     return any(True for _ in leased_tools(access, lease))

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref, split_kind
-from pegboard.core.model.leases import Because
+from pegboard.core.model.leases import LeaseReason
 from pegboard.core.model.selectors import find
 from pegboard.core.model.tools import JsonObject
 from pegboard.core.state.surfaces import Surface
@@ -26,19 +26,19 @@ class Directive:
     choice: Choice = "auto"
 
 
-def rules(access: Access) -> Iterator[tuple[str, JsonObject]]:
+def rules(access: CompiledPermissions) -> Iterator[tuple[str, JsonObject]]:
     """Yield the focus rules of the toolkits that the agent may load, each with its toolkit."""
     for name in access.toolkits:
         if access.may_load_toolkit(name):
             yield from ((name, rule) for rule in access.toolkit(name).focus)
 
 
-def members(access: Access, toolkit: str) -> frozenset[str]:
+def members(access: CompiledPermissions, toolkit: str) -> frozenset[str]:
     """Return the ids of the tools of a toolkit."""
     return frozenset[str]().union(*(entry.ids for entry in access.toolkits.get(toolkit, ())))
 
 
-def directive(access: Access, toolkit: str, names: Sequence[str], choice: Choice) -> Directive:
+def directive(access: CompiledPermissions, toolkit: str, names: Sequence[str], choice: Choice) -> Directive:
     """Return what a rule asks for: the tools that it names, members first, or all of its toolkit."""
     own = members(access, toolkit)
     if not names:
@@ -46,7 +46,7 @@ def directive(access: Access, toolkit: str, names: Sequence[str], choice: Choice
     return Directive(tools=frozenset(i for name in names for i in _meant(access, own, name)), choice=choice)
 
 
-def _meant(access: Access, own: frozenset[str], name: str) -> Iterable[str]:
+def _meant(access: CompiledPermissions, own: frozenset[str], name: str) -> Iterable[str]:
     catalog = access.world.catalog
     bare = split_kind(name)[1]
     same = [tool.id for tool in catalog.named(bare) if tool.id in own]
@@ -92,6 +92,6 @@ def overlay(surface: Surface, asked: Iterable[Directive]) -> JsonObject | None:
     if not counted:
         return None
     wanted = frozenset[str]().union(*(one.tools for one in counted))
-    allowed = [out.tool.wire for out in surface.tools if out.tool.id in wanted or Because.META in out.because]
+    allowed = [out.tool.wire for out in surface.tools if out.tool.id in wanted or LeaseReason.META in out.because]
     choice = "required" if any(one.choice == "required" for one in counted) else "auto"
     return {"allowed_tools": allowed, "tool_choice": choice}

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import base
+from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.narrowing import may_bring, reachable
 from pegboard.core.state.sessions import DEFAULT, State
 
@@ -18,7 +18,7 @@ Count = Callable[[str], int]
 _SENTENCE = re.compile(r"(?<=[.!?。])\s")
 
 
-def hints(access: Access, count: Count, *, budget: int, state: State = DEFAULT) -> tuple[str, ...]:
+def hints(access: CompiledPermissions, count: Count, *, budget: int, state: State = DEFAULT) -> tuple[str, ...]:
     """Return the hints for everything permitted that is not out from the start.
 
     The richest tier that fits ``budget`` tokens: full descriptions, first sentences, names by
@@ -27,7 +27,7 @@ def hints(access: Access, count: Count, *, budget: int, state: State = DEFAULT) 
     """
     if budget <= 0:
         return ()
-    start = base(access)
+    start = starting_tools(access)
     out = start.head.keys() | start.tail.keys()
     tools = [t for t in reachable(access, state) if t.id not in out and not t.unavailable]
     later = tuple(_unseen_lines(access, state))
@@ -63,12 +63,12 @@ _LEAST = {_full: 4, _brief: 4, _names: 2}
 """Tokens that a tool takes at the very least in a tier: what cannot fit is not even tried."""
 
 
-def plugin_lines(access: Access, count: Count, *, budget: int, state: State = DEFAULT) -> tuple[str, ...]:
+def plugin_lines(access: CompiledPermissions, count: Count, *, budget: int, state: State = DEFAULT) -> tuple[str, ...]:
     """Return the plugins with what they are for, else as many names as fit and how many more there are."""
     plugins = [
         plugin
         for plugin in access.world.catalog.plugins.values()
-        if access.may_hold(plugin) and may_bring(access, state, plugin) and not _all_out(access, plugin.tools)
+        if access.may_have_tools_of(plugin) and may_bring(access, state, plugin) and not _all_out(access, plugin.tools)
     ]
     lines = (_line(plugin.name, first_sentence(plugin.description)) for plugin in plugins)
     told = _fitting(lines, count, budget) if len(plugins) * _LEAST_LINE <= budget else None
@@ -89,7 +89,7 @@ def _as_many(names: tuple[str, ...], count: Count, budget: int) -> tuple[str, ..
     return best
 
 
-def unseen(access: Access) -> tuple[str, ...]:
+def unseen(access: CompiledPermissions) -> tuple[str, ...]:
     """Return the plugins that are granted and have not been asked for their tools yet."""
     plugins = access.world.catalog.plugins.values()
     return tuple(
@@ -97,14 +97,14 @@ def unseen(access: Access) -> tuple[str, ...]:
     )
 
 
-def _unseen_lines(access: Access, state: State) -> Iterator[str]:
+def _unseen_lines(access: CompiledPermissions, state: State) -> Iterator[str]:
     plugins = access.world.catalog.plugins
     names = (name for name in unseen(access) if may_bring(access, state, plugins[name]))
     return (_line(name, first_sentence(plugins[name].description)) for name in names)
 
 
-def _all_out(access: Access, tools: tuple[Tool, ...]) -> bool:
-    start = base(access)
+def _all_out(access: CompiledPermissions, tools: tuple[Tool, ...]) -> bool:
+    start = starting_tools(access)
     return bool(tools) and all(
         tool.id in start.head or tool.id in start.tail or not access.permits(tool) for tool in tools
     )

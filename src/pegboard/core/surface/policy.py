@@ -8,10 +8,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pegboard.core.access.permissions import Access
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import outs_of, unavailable
+from pegboard.core.state.active_tools import active_tools, unavailable
 from pegboard.core.state.sessions import State
 
 LIMIT: Final = 20_000
@@ -28,7 +28,7 @@ class Text:
     names: Mapping[str, frozenset[str]]
 
 
-def initial(access: Access, state: State) -> str:
+def initial(access: CompiledPermissions, state: State) -> str:
     """Return the policy of what is out from the start: it stands in the prefix, and no load changes it."""
     kept: dict[tuple[str | None, str | None], str] = access.__dict__.setdefault("_initial_policy", {})
     key = state.loadout, state.shrunk
@@ -38,7 +38,7 @@ def initial(access: Access, state: State) -> str:
     return known
 
 
-def later(access: Access, state: State, tools: Iterable[Tool]) -> str:
+def later(access: CompiledPermissions, state: State, tools: Iterable[Tool]) -> str:
     """Return the policy that comes with these tools, without what the prefix says already."""
     wanted = {tool.id for tool in tools}
     if not wanted:
@@ -48,16 +48,18 @@ def later(access: Access, state: State, tools: Iterable[Tool]) -> str:
     return _joined(text for key, text in now.items() if text != before.get(key))
 
 
-def visible(access: Access, state: State) -> tuple[Tool, ...]:
+def visible(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
     """Return the tools of a session that a model has or can call now, in order."""
-    return tuple(out.tool for out in outs_of(access, state).values() if not unavailable(access, out))
+    return tuple(out.tool for out in active_tools(access, state).values() if not unavailable(access, out))
 
 
-def _start(access: Access, state: State) -> tuple[Tool, ...]:
+def _start(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
     return visible(access, replace(state, leases=()))
 
 
-def _said(access: Access, tools: Collection[Tool], *, about: AbstractSet[str] | None = None) -> dict[str, str]:
+def _said(
+    access: CompiledPermissions, tools: Collection[Tool], *, about: AbstractSet[str] | None = None
+) -> dict[str, str]:
     """Return what is said, by toolkit and by tool, where a member is visible; ``about`` keeps what concerns these."""
     wires = {tool.id: tool.wire for tool in tools}
     found = {f"toolkit:{name}": text for name, text in _of_toolkits(access).items()}
@@ -70,7 +72,7 @@ def _said(access: Access, tools: Collection[Tool], *, about: AbstractSet[str] | 
     return {key: text for key, text in filled.items() if text}
 
 
-def _of_toolkits(access: Access) -> Mapping[str, Text]:
+def _of_toolkits(access: CompiledPermissions) -> Mapping[str, Text]:
     """Return the policy of every toolkit that the agent may load; kept with the access."""
     known: Mapping[str, Text] | None = access.__dict__.get("_policies")
     if known is None:
@@ -81,7 +83,7 @@ def _of_toolkits(access: Access) -> Mapping[str, Text]:
     return known
 
 
-def _of_toolkit(access: Access, name: str) -> Text:
+def _of_toolkit(access: CompiledPermissions, name: str) -> Text:
     kit, entries = access.toolkit(name), access.toolkits[name]
     named = {split_kind(item.name)[1]: frozenset[str]() for item in kit.members}
     for entry in entries:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pegboard.core.access.permissions import Access
-from pegboard.core.state.commands import shown
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.state.commands import display_name
 from pegboard.core.state.sessions import State, heal
 
 
-def suffix(access: Access, state: State) -> str:
+def suffix(access: CompiledPermissions, state: State) -> str:
     """Return what is loaded now, what went at the end of the last turn, and what narrows the rest."""
-    names = dict.fromkeys(shown(access, lease.subject) for lease in heal(access, state).leases)
+    names = dict.fromkeys(display_name(access, lease.subject) for lease in heal(access, state).leases)
     said = [f"Loaded now: {', '.join(names)}."] if names else []
     gone = [name for name in state.evicted if name not in names]
     if gone:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from pegboard.core.model.tools import JsonObject
 from pegboard.gateway.protocol.jsonrpc import Message
-from pegboard.gateway.protocol.log_levels import Heard, wanted
+from pegboard.gateway.protocol.log_levels import LogForwarder, requested_level
 from pegboard.ports import AskRefusedError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def demand(capabilities: Mapping[str, Any], method: str, params: JsonObject) -> 
         raise AskRefusedError(f"The client of this call does not take {missing}.")
 
 
-class Asks:
+class OpenQuestions:
     """Hold the questions that are open, so many for each principal, and those that go around the SDK by their id."""
 
     def __init__(self) -> None:
@@ -157,7 +157,13 @@ class HandshakeClient:
     __slots__ = ("_asks", "_caller", "_connection", "_notify", "_send", "listener")
 
     def __init__(
-        self, connection: Connection, caller: Caller, asks: Asks, listener: Heard, notify: Notify, send: Ask
+        self,
+        connection: Connection,
+        caller: Caller,
+        asks: OpenQuestions,
+        listener: LogForwarder,
+        notify: Notify,
+        send: Ask,
     ) -> None:
         self.listener = listener
         self._connection = connection
@@ -186,5 +192,5 @@ class HandshakeClient:
 
     async def tell(self, method: str, params: JsonObject) -> None:
         """Pass a notification on, on the stream of the call."""
-        if wanted(method, params, self.level, default=True):
+        if requested_level(method, params, self.level, default=True):
             await self._notify({"jsonrpc": "2.0", "method": method, "params": dict(params)})

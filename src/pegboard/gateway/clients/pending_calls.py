@@ -17,9 +17,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from pegboard.core.model.tools import JsonObject
-from pegboard.gateway.clients.handshake import PATIENCE, Asks, Notify, askable, demand
+from pegboard.gateway.clients.handshake import PATIENCE, Notify, OpenQuestions, askable, demand
 from pegboard.gateway.protocol.jsonrpc import Message
-from pegboard.gateway.protocol.log_levels import LEVEL, wanted
+from pegboard.gateway.protocol.log_levels import LEVEL, requested_level
 from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Progress
 
 if TYPE_CHECKING:
@@ -84,16 +84,16 @@ class ModernClient:
 
     async def tell(self, method: str, params: JsonObject) -> None:
         """Pass a notification on, on the stream of the request."""
-        if wanted(method, params, self.level, default=False):
+        if requested_level(method, params, self.level, default=False):
             await self._notify({"jsonrpc": "2.0", "method": method, "params": dict(params)})
 
 
-class Held:
+class PendingCall:
     """Hold one call that may be asked back, and be its client: the request that waits for it changes."""
 
     listener = None
 
-    def __init__(self, owner: Owner, asks: Asks, client: ModernClient) -> None:
+    def __init__(self, owner: Owner, asks: OpenQuestions, client: ModernClient) -> None:
         self.owner = owner
         self.task: asyncio.Task[Message]
         self.timer: asyncio.TimerHandle | None = None
@@ -122,7 +122,7 @@ class Held:
             request: Message = {"method": method, "params": dict(params)} if params else {"method": method}
             question = _Question(request, asyncio.get_running_loop().create_future())
             self._open[key] = question
-            self.ring()
+            self.wake()
             try:
                 return await question.answer
             finally:
@@ -138,7 +138,7 @@ class Held:
         if self._attended and self._progress is not None:
             await self._progress(progress, total, message)
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Say that there is something for the request that waits."""
         if self._rung is not None and not self._rung.done():
             self._rung.set_result(None)
@@ -147,7 +147,7 @@ class Held:
         """Take a request of the client's that waits for this call."""
         self._client, self._progress, self._attended = client, progress, True
 
-    def take(self, answers: Mapping[str, Any]) -> None:
+    def answer(self, answers: Mapping[str, Any]) -> None:
         """Take what the client answered; what it left out is asked again."""
         for key, question in self._open.items():
             question.sent = False
@@ -174,11 +174,11 @@ class Held:
             await self._rung
         return {}
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """Take note that no request waits any more, for the moment."""
         self._attended = False
 
-    def give_up(self, why: str) -> None:
+    def reject(self, why: str) -> None:
         """Refuse what is asked, now and later."""
         self._left = why
         for question in self._open.values():
@@ -186,19 +186,19 @@ class Held:
                 question.answer.set_exception(AskRefusedError(why))
 
 
-class Suspended:
+class PendingCalls:
     """Hold the calls that wait for their clients; none longer than ``PATIENCE`` seconds."""
 
-    def __init__(self, asks: Asks) -> None:
+    def __init__(self, asks: OpenQuestions) -> None:
         self._asks = asks
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, PendingCall] = {}
 
     async def begin(self, owner: Owner, client: ModernClient, progress: Progress | None, work: Work) -> Message:
         """Make a call and return its result, or what its client is asked first."""
-        held = Held(owner, self._asks, client)
+        held = PendingCall(owner, self._asks, client)
         report = held.report if progress is not None else None
         held.task = asyncio.get_running_loop().create_task(_made(work, held, report))
-        held.task.add_done_callback(lambda _: held.ring())
+        held.task.add_done_callback(lambda _: held.wake())
         return await self._wait(held, client, progress)
 
     async def resume(
@@ -211,10 +211,10 @@ class Suspended:
         del self._held[state]
         assert held.timer is not None
         held.timer.cancel()
-        held.take(answers)
+        held.answer(answers)
         return await self._wait(held, client, progress)
 
-    async def _wait(self, held: Held, client: ModernClient, progress: Progress | None) -> Message:
+    async def _wait(self, held: PendingCall, client: ModernClient, progress: Progress | None) -> Message:
         held.attend(client, progress)
         try:
             asked = await held.next()
@@ -223,7 +223,7 @@ class Suspended:
             await asyncio.wait({held.task})
             raise
         finally:
-            held.leave()
+            held.detach()
         if not asked:
             return held.task.result()
         state = secrets.token_urlsafe(32)
@@ -233,7 +233,7 @@ class Suspended:
 
     def _expired(self, state: str) -> None:
         held = self._held.pop(state)
-        held.give_up(f"The client of this call did not answer within {PATIENCE:g} s.")
+        held.reject(f"The client of this call did not answer within {PATIENCE:g} s.")
         timer = asyncio.get_running_loop().call_later(GRACE, held.task.cancel)
 
         def ended(task: asyncio.Task[Message]) -> None:
@@ -248,7 +248,7 @@ class Suspended:
         for held in self._held.values():
             assert held.timer is not None
             held.timer.cancel()
-            held.give_up("The gateway is stopping.")
+            held.reject("The gateway is stopping.")
             held.task.cancel()
             tasks.add(held.task)
         self._held.clear()
@@ -258,5 +258,5 @@ class Suspended:
             _ = task.cancelled() or task.exception()  # nobody waits for it
 
 
-async def _made(work: Work, held: Held, progress: Progress | None) -> Message:
+async def _made(work: Work, held: PendingCall, progress: Progress | None) -> Message:
     return await work(held, progress)

@@ -8,15 +8,15 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 
-class JoinedProtocol(HttpToolsProtocol):
+class CoalescingProtocol(HttpToolsProtocol):
     """Be uvicorn's protocol over a transport that joins what is written in one turn of the loop."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the transport of a new connection."""
-        super().connection_made(cast("asyncio.Transport", _Joined(transport)))
+        super().connection_made(cast("asyncio.Transport", _CoalescingTransport(transport)))
 
 
-class _Joined:
+class _CoalescingTransport:
     """Be a transport, and keep a first piece until the second, or the next turn of the loop."""
 
     def __init__(self, transport: asyncio.Transport) -> None:

@@ -19,7 +19,7 @@ from pegboard.gateway.protocol.jsonrpc import Message, parsed
 from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, MODERN, SESSION_KEY
 
 if TYPE_CHECKING:
-    from pegboard.gateway.protocol.board_port import Caller, Served
+    from pegboard.gateway.protocol.board_port import BoardPort, Caller
     from pegboard.ports import SessionKey
 
 VERSION: Final = "io.modelcontextprotocol/protocolVersion"
@@ -37,7 +37,7 @@ _PATIENCE: Final = 0.3
 
 
 @dataclass(slots=True)
-class Opening:
+class FirstResponses:
     """Answer what can be answered early; ``rest`` is for the SDK, in order.
 
     ``answered`` are ids that the SDK is to read, and its answers to be dropped. ``modern`` is the era
@@ -45,7 +45,7 @@ class Opening:
     listed, and the digest of the list.
     """
 
-    board: Served
+    board: BoardPort
     caller: Caller
     modern: bool | None = None
     rest: list[bytes | None] = field(default_factory=list[bytes | None])
@@ -176,12 +176,14 @@ def server_info() -> Message:
     return {"name": "pegboard", "title": "Pegboard", "version": __version__}
 
 
-def load() -> None:
+def preload_sdk() -> None:
     """Import what serves; it takes most of the time of a start."""
     import pegboard.gateway.stdio.dispatcher  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 
-async def first(lines: asyncio.Queue[bytes | None], start: Opening, write: Write, stop: asyncio.Event) -> bool:
+async def serve_until_sdk(
+    lines: asyncio.Queue[bytes | None], start: FirstResponses, write: Write, stop: asyncio.Event
+) -> bool:
     """Answer what can be answered early; return whether the SDK, imported by then, is to go on.
 
     It is imported once a client has its list, wants what only the SDK knows, or says nothing for a
@@ -207,11 +209,11 @@ async def first(lines: asyncio.Queue[bytes | None], start: Opening, write: Write
         await asyncio.wait({line})
     if stop.is_set():
         return False
-    load()
+    preload_sdk()
     return True
 
 
-async def _take(line: bytes | None, start: Opening, write: Write) -> None:
+async def _take(line: bytes | None, start: FirstResponses, write: Write) -> None:
     answer = await start.answer(line) if line is not None and line.strip() else None
     if answer is not None:
         from pegboard.gateway.protocol.jsonrpc import dumped

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.errors import PegboardError
-from pegboard.gateway.http.auth import Door, Guard, Refusal
+from pegboard.gateway.http.auth import Authenticator, OriginCheck, Refusal
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
@@ -44,7 +44,7 @@ def headers_of(scope: Scope) -> Headers | None:
     return found
 
 
-def speaks(headers: Headers) -> bool:
+def is_plain_json_post(headers: Headers) -> bool:
     """Return whether a request is a small one of JSON, and takes JSON and events."""
     length, accept = headers.get(b"content-length", b""), headers.get(b"accept", b"")
     if not length.isdigit() or len(length) > 7 or int(length) > LONGEST:
@@ -54,7 +54,7 @@ def speaks(headers: Headers) -> bool:
     return b"application/json" in accept and b"text/event-stream" in accept
 
 
-def caller_of(scope: Scope, headers: Headers, door: Door, guard: Guard) -> Caller | None:
+def caller_of(scope: Scope, headers: Headers, door: Authenticator, guard: OriginCheck) -> Caller | None:
     """Return who calls an agent, or None where that is for another path or a refusal (G2)."""
     path: str = scope["path"]
     if path != "/mcp" and not path.startswith("/mcp/"):
@@ -78,7 +78,7 @@ def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
-def again(first: Any, receive: Receive) -> Receive:
+def replay_body(first: Any, receive: Receive) -> Receive:
     """Return what receives a message that was received already, then the rest."""
     waiting = [first]
 

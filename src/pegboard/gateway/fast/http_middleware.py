@@ -10,9 +10,9 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 
-from pegboard.gateway.fast.headers import Headers, again, caller_of, headers_of, speaks
-from pegboard.gateway.fast.tools_call import Direct, Wanted
-from pegboard.gateway.http.auth import Door, Guard
+from pegboard.gateway.fast.headers import Headers, caller_of, headers_of, is_plain_json_post, replay_body
+from pegboard.gateway.fast.tools_call import FastCall, FastToolCalls
+from pegboard.gateway.http.auth import Authenticator, OriginCheck
 from pegboard.gateway.protocol.jsonrpc import Message, dumped, parsed
 from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION
 
@@ -41,16 +41,16 @@ _STREAM: Final = [
 Key = tuple[str | None, str | int]
 
 
-class Calling:
+class FastCallMiddleware:
     """Answer plain calls; pass every other request on to ``app``."""
 
-    def __init__(self, app: ASGIApp, gateway: Gateway, door: Door, guard: Guard) -> None:
+    def __init__(self, app: ASGIApp, gateway: Gateway, door: Authenticator, guard: OriginCheck) -> None:
         self._app = app
         self._gateway = gateway
         self._door = door
         self._guard = guard
-        self._direct = Direct(gateway)
-        self._calls: dict[Key, _Exchange] = {}
+        self._direct = FastToolCalls(gateway)
+        self._calls: dict[Key, _ResponseStream] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -61,7 +61,7 @@ class Calling:
             return
         first = await receive()
         if first["type"] != "http.request" or first.get("more_body"):
-            await self._app(scope, again(first, receive), send)
+            await self._app(scope, replay_body(first, receive), send)
             return
         message = parsed(first.get("body", b""))
         if self._gateway.asks.open and self._gateway.asks.answered(message, caller):
@@ -71,10 +71,10 @@ class Calling:
         found = await self._found(message, headers, caller)
         if found is None:
             self._cancelled(message, caller)
-            await self._app(scope, again(first, receive), send)
+            await self._app(scope, replay_body(first, receive), send)
             return
         wanted, connection = found
-        exchange = _Exchange(receive, send, modern=connection is None, session=caller.transport_session)
+        exchange = _ResponseStream(receive, send, modern=connection is None, session=caller.transport_session)
         await self._serve(exchange, caller, wanted, connection)
 
     def _caller(self, scope: Scope, headers: Headers) -> Caller | None:
@@ -84,13 +84,13 @@ class Calling:
             fits = headers.get(b"mcp-method") == b"tools/call" and b"mcp-name" in headers
         else:
             fits = version in _HANDSHAKE and transport is not None
-        if not fits or not speaks(headers) or self._gateway.closing.is_set():
+        if not fits or not is_plain_json_post(headers) or self._gateway.closing.is_set():
             return None
         return caller_of(scope, headers, self._door, self._guard)
 
     async def _found(
         self, message: Message | None, headers: Headers, caller: Caller
-    ) -> tuple[Wanted, Connection | None] | None:
+    ) -> tuple[FastCall, Connection | None] | None:
         """Return the call in a body that may be answered here, with its connection in the handshake era."""
         if headers[b"mcp-protocol-version"] == _MODERN:
             wanted = self._direct.wanted(message, modern=True)
@@ -107,7 +107,7 @@ class Calling:
             return None
         return wanted, connection
 
-    async def _in_headers(self, wanted: Wanted, caller: Caller) -> bool:
+    async def _in_headers(self, wanted: FastCall, caller: Caller) -> bool:
         """Return whether arguments of a tool belong in headers, which the SDK compares."""
         session = await self._gateway.session(caller, caller.session or DEFAULT_SESSION, modern=True)
         return self._gateway.in_headers(session, wanted.name)
@@ -121,7 +121,9 @@ class Calling:
             case _:
                 pass
 
-    async def _serve(self, exchange: _Exchange, caller: Caller, wanted: Wanted, connection: Connection | None) -> None:
+    async def _serve(
+        self, exchange: _ResponseStream, caller: Caller, wanted: FastCall, connection: Connection | None
+    ) -> None:
         """Run a call; in the new era it ends with its client, in the old one where it is cancelled."""
         key = caller.transport_session, coerce_request_id(wanted.number)
         if connection is not None:
@@ -140,7 +142,7 @@ class Calling:
         await exchange.finish(message)
 
 
-class _Exchange:
+class _ResponseStream:
     """Answer one request: as JSON, or as a stream of events once something comes before the answer."""
 
     def __init__(self, receive: Receive, send: Send, *, modern: bool, session: str | None) -> None:

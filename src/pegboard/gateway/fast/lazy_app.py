@@ -10,9 +10,9 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.gateway.fast.first_responses import Opening
-from pegboard.gateway.fast.headers import again, caller_of, headers_of, speaks
-from pegboard.gateway.http.auth import Door, Guard
+from pegboard.gateway.fast.first_responses import FirstResponses
+from pegboard.gateway.fast.headers import caller_of, headers_of, is_plain_json_post, replay_body
+from pegboard.gateway.http.auth import Authenticator, OriginCheck
 from pegboard.gateway.protocol.jsonrpc import dumped, parsed
 from pegboard.gateway.protocol.request_identity import MODERN
 
@@ -28,16 +28,16 @@ QUIET: Final = 0.05
 _METHODS: Final = frozenset({b"tools/list", b"server/discover"})
 
 
-class Early:
+class LazyApp:
     """Be the app that serves everything, brought in as late as it can be; ``failed`` is set where it cannot.
 
     ``settled`` is called once it is in.
     """
 
-    def __init__(self, door: Door, settled: Callable[[], None]) -> None:
+    def __init__(self, door: Authenticator, settled: Callable[[], None]) -> None:
         self._door = door
         self._settled = settled
-        self._guard = Guard(_nowhere, host=door.host)
+        self._guard = OriginCheck(_nowhere, host=door.host)
         self._app: App | None = None
         self.failed = asyncio.Event()
         self._stack = contextlib.AsyncExitStack()
@@ -112,7 +112,11 @@ class Early:
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> Receive | None:
         """Answer a plain first request and return None, or return what receives it for the SDK."""
         headers = headers_of(scope) if scope["type"] == "http" and scope["method"] == "POST" else None
-        if headers is None or not speaks(headers) or headers.get(b"mcp-protocol-version") != MODERN.encode():
+        if (
+            headers is None
+            or not is_plain_json_post(headers)
+            or headers.get(b"mcp-protocol-version") != MODERN.encode()
+        ):
             return receive
         method = headers.get(b"mcp-method")
         caller = caller_of(scope, headers, self._door, self._guard)
@@ -121,10 +125,10 @@ class Early:
         first = await receive()
         message = None if first.get("more_body") else parsed(first.get("body", b""))
         if message is None or message.get("method") != method.decode():
-            return again(first, receive)
-        answer = await Opening(self._door.board, caller).answer(first["body"])
+            return replay_body(first, receive)
+        answer = await FirstResponses(self._door.board, caller).answer(first["body"])
         if answer is None:
-            return again(first, receive)
+            return replay_body(first, receive)
         body = dumped(answer)
         sent: list[tuple[bytes, bytes]] = [
             (b"content-length", b"%d" % len(body)),

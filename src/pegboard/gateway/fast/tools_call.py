@@ -21,7 +21,7 @@ from pegboard.gateway.clients.handshake import Notify, WhenGone
 from pegboard.gateway.fast.first_responses import CAPABILITIES, CLIENT, SERVER, VERSION
 from pegboard.gateway.handlers.server import CallMade
 from pegboard.gateway.protocol.jsonrpc import Message, dumped
-from pegboard.gateway.protocol.request_identity import Request, request_of
+from pegboard.gateway.protocol.request_identity import RequestIdentity, request_of
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -40,7 +40,7 @@ _NONE: Final[Message] = {}
 
 
 @dataclass(slots=True, kw_only=True)
-class Wanted:
+class FastCall:
     """Hold a call that may go around the SDK, and when it came (``time.monotonic()``)."""
 
     number: str | int
@@ -51,7 +51,7 @@ class Wanted:
     arrived: float
 
 
-class Direct:
+class FastToolCalls:
     """Take calls for a gateway."""
 
     def __init__(self, gateway: Gateway) -> None:
@@ -59,11 +59,11 @@ class Direct:
         self._stamp: Message = {SERVER: gateway.server.server_info_stamp}
         self._envelopes: set[bytes] = set()
         self._judged: dict[bool, Message] = {}
-        self._asked: tuple[Caller, str, Message, Request] | None = None
+        self._asked: tuple[Caller, str, Message, RequestIdentity] | None = None
         self._traced = False
         self._look_at = 0.0
 
-    def wanted(self, message: Message | None, *, modern: bool) -> Wanted | None:
+    def wanted(self, message: Message | None, *, modern: bool) -> FastCall | None:
         """Return the call in a message, or None where the SDK is to judge it."""
         if message is None or message.keys() != _REQUEST or message["jsonrpc"] != "2.0":
             return None
@@ -85,7 +85,7 @@ class Direct:
             self._judged[modern] = meta
         if self._is_traced(arrived):
             return None
-        return Wanted(
+        return FastCall(
             number=number,
             name=name,
             arguments=cast("Message", arguments),
@@ -131,7 +131,7 @@ class Direct:
     async def answer(
         self,
         caller: Caller,
-        wanted: Wanted,
+        wanted: FastCall,
         connection: Connection | None,
         notify: Notify,
         when_gone: WhenGone | None = None,
@@ -172,7 +172,7 @@ class Direct:
             result["_meta"] = {**self._stamp, **result.get("_meta", _NONE)}
         return {"jsonrpc": "2.0", "id": wanted.number, "result": result}
 
-    def _request(self, caller: Caller, version: str, params: Message) -> Request:
+    def _request(self, caller: Caller, version: str, params: Message) -> RequestIdentity:
         """Return what a call belongs to; the newest is remembered where nothing of its ``_meta`` goes on.
 
         Equal is not the same there: 1 equals true.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from pegboard.core.model.naming import one_line
-from pegboard.gateway.protocol.board_port import Served
+from pegboard.gateway.protocol.board_port import BoardPort
 
 TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _EVENTS: Final = {
@@ -22,10 +22,10 @@ _BY_OUTCOME: Final = frozenset({"called", "denied"})
 _STATES: Final = ("idle", "starting", "up", "down", "backing_off")
 
 
-class Metrics:
+class PrometheusMetrics:
     """Count the events of a board; nothing in it names a session, a principal or an argument."""
 
-    def __init__(self, board: Served) -> None:
+    def __init__(self, board: BoardPort) -> None:
         self._board = board
         self._changes = 0
         self._routes: Counter[str] = Counter({"direct": 0, "sdk": 0})

@@ -12,13 +12,13 @@ import mcp_types as types
 from mcp.server.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
-from pegboard.board.catalog.loader import LOOK_WAIT
+from pegboard.board.catalog.loader import SERVER_WAIT
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.gateway.clients.connections import connection_of
-from pegboard.gateway.notifications.resource_lists import OfferChanges, digest_of
+from pegboard.gateway.notifications.resource_lists import ResourceListNotifier, digest_of
 from pegboard.gateway.notifications.tool_list import PATIENCE
 from pegboard.gateway.protocol.board_port import CALLER, Caller
-from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, Request, request_of
+from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, RequestIdentity, request_of
 from pegboard.ports import CallContext
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pegboard.board import Session
     from pegboard.board.resources.aggregator import Subscription
-    from pegboard.core.access.listed_items import OfferKind
+    from pegboard.core.access.listed_items import ListKind
     from pegboard.gateway.handlers.server import Gateway
 
 Answer = Callable[[Mapping[str, Any]], None]
@@ -42,7 +42,7 @@ log = logging.getLogger("pegboard")
 
 
 @dataclass(slots=True, kw_only=True)
-class _Held:
+class _Subscription:
     """Hold a subscription: of one connection of the handshake era, or of all streams of one viewer."""
 
     session: Session
@@ -68,17 +68,17 @@ def _end(subscription: Subscription) -> None:
         subscription.release()
 
 
-class Offering:
+class ResourceHandlers:
     """Answer what is asked for besides tools."""
 
     def __init__(self, gateway: Gateway, answer: Answer) -> None:
         self._gateway = gateway
         self._answer = answer
-        self.changes = OfferChanges(
+        self.changes = ResourceListNotifier(
             gateway.board, gateway.changes, lambda caller, name, modern: gateway.session(caller, name, modern=modern)
         )
-        self._subscribed: dict[int, dict[str, _Held]] = {}
-        self._listened: dict[tuple[Caller, str], _Held] = {}
+        self._subscribed: dict[int, dict[str, _Subscription]] = {}
+        self._listened: dict[tuple[Caller, str], _Subscription] = {}
 
     def start(self) -> list[Callable[[], None]]:
         """Listen to the board; returns what ends that. Call it on the loop that serves."""
@@ -86,7 +86,7 @@ class Offering:
         edited = self._gateway.board.on("configuration_changed", lambda _: self.changes.spawn(self._renew()))
         return [edited, self.changes.close]
 
-    async def _begun(self, ctx: ServerRequestContext[Any, Any]) -> tuple[Request, Session]:
+    async def _begun(self, ctx: ServerRequestContext[Any, Any]) -> tuple[RequestIdentity, Session]:
         request = request_of(CALLER.get(), ctx.protocol_version, ctx.params)
         session = await self._gateway.session(request.caller, request.session, modern=request.modern)
         await self._gateway.turns.begin(session, request.turn)
@@ -116,7 +116,7 @@ class Offering:
         return types.ListPromptsResult(prompts=[])
 
     async def _list(
-        self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None, kind: OfferKind
+        self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None, kind: ListKind
     ) -> list[Mapping[str, Any]]:
         if params is not None and params.cursor is not None:
             raise MCPError(types.INVALID_PARAMS, "There is no such cursor: the list has one page.")
@@ -225,7 +225,7 @@ class Offering:
             raise self._unknown(params.uri, modern=False)
         if found.release is None:
             raise MCPError(types.METHOD_NOT_FOUND, "The server of this resource takes no subscriptions.")
-        kept = _Held(session=session, uri=params.uri, updated=updated, subscription=found)
+        kept = _Subscription(session=session, uri=params.uri, updated=updated, subscription=found)
         if self._subscribed.get(id(connection)) is not held or params.uri in held:
             kept.release()  # it closed meanwhile, or asked twice
         else:
@@ -267,7 +267,7 @@ class Offering:
         except TimeoutError:
             log.debug("a client does not read what it is notified of")
 
-    async def _sees(self, held: _Held) -> bool:
+    async def _sees(self, held: _Subscription) -> bool:
         try:
             return await self._gateway.board.offers.sees(held.session, held.subscription.plugin)
         except PegboardError:
@@ -300,14 +300,14 @@ class Offering:
             self.changes.spawn(self._publish(viewer, uri))
 
         try:
-            async with asyncio.timeout(LOOK_WAIT):
+            async with asyncio.timeout(SERVER_WAIT):
                 found = await self._gateway.board.offers.subscribe(session, uri, updated)
         except (PegboardError, TimeoutError) as error:
             log.warning("nobody can be told of updates of a resource: %s", self._gateway.board.masker.text(str(error)))
             return False
         if found is None or found.release is None:
             return False
-        kept = _Held(session=session, uri=uri, updated=updated, subscription=found)
+        kept = _Subscription(session=session, uri=uri, updated=updated, subscription=found)
         known = self._listened.setdefault((viewer, uri), kept)
         if known is not kept:  # another stream was faster
             kept.release()
@@ -327,6 +327,6 @@ class Offering:
             await self._gateway.changes.publish(viewer, ResourceUpdated(uri=uri))
 
 
-def _context(ctx: ServerRequestContext[Any, Any], request: Request) -> CallContext:
+def _context(ctx: ServerRequestContext[Any, Any], request: RequestIdentity) -> CallContext:
     wanted = "progress_token" in (ctx.meta or {})
     return CallContext(progress=ctx.session.report_progress if wanted else None, meta=request.meta)

@@ -34,18 +34,18 @@ from pegboard.core.model.delivery import GATEWAY, GATEWAY_HANDSHAKE
 from pegboard.core.state.calls import find_called
 from pegboard.errors import PegboardError
 from pegboard.gateway.clients.connections import Connections, connection_of
-from pegboard.gateway.clients.handshake import Ask, Asks, HandshakeClient, Notify
-from pegboard.gateway.clients.pending_calls import ModernClient, Owner, Suspended
+from pegboard.gateway.clients.handshake import Ask, HandshakeClient, Notify, OpenQuestions
+from pegboard.gateway.clients.pending_calls import ModernClient, Owner, PendingCalls
 from pegboard.gateway.clients.sdk_stream import asker, notifier
 from pegboard.gateway.fast.first_responses import TTL_MS
-from pegboard.gateway.handlers.prometheus import Metrics
-from pegboard.gateway.handlers.resources import Offering
+from pegboard.gateway.handlers.prometheus import PrometheusMetrics
+from pegboard.gateway.handlers.resources import ResourceHandlers
 from pegboard.gateway.handlers.turns import Activity, Turns
-from pegboard.gateway.notifications.tool_list import CALLING, Changes, Tell
+from pegboard.gateway.notifications.tool_list import CALLING, Tell, ToolListNotifier
 from pegboard.gateway.protocol import convert
-from pegboard.gateway.protocol.board_port import CALLER, Caller, Served
-from pegboard.gateway.protocol.log_levels import heard
-from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, Request, request_of
+from pegboard.gateway.protocol.board_port import CALLER, BoardPort, Caller
+from pegboard.gateway.protocol.log_levels import forwarder_of
+from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, RequestIdentity, request_of
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -93,7 +93,7 @@ class CallMade:
     and in the handshake era ``ask`` a request. ``arrived`` is when it came (``time.monotonic()``).
     """
 
-    request: Request
+    request: RequestIdentity
     name: str
     arguments: dict[str, Any]
     params: Mapping[str, Any]
@@ -108,19 +108,19 @@ class CallMade:
 class Gateway:
     """Answer the requests of every client of one board."""
 
-    def __init__(self, board: Served) -> None:
+    def __init__(self, board: BoardPort) -> None:
         self.board = board
         self.turns = Turns()
         self.closing = asyncio.Event()
         self.connections = Connections()
-        self.metrics = Metrics(board)
-        self.asks = Asks()
-        self.suspended = Suspended(self.asks)
+        self.metrics = PrometheusMetrics(board)
+        self.asks = OpenQuestions()
+        self.suspended = PendingCalls(self.asks)
         self._offs: list[Callable[[], None]] = []
         self._sessions: dict[tuple[str, str, str, bool], Session] = {}
         self._headed: dict[str, tuple[Tool, bool]] = {}
-        self.changes = Changes(board, self._digest)
-        self.offering = Offering(self, lambda raw: _RAW.get().update(raw))
+        self.changes = ToolListNotifier(board, self._digest)
+        self.offering = ResourceHandlers(self, lambda raw: _RAW.get().update(raw))
         scope = "private" if board.configuration.tokens else "public"
         hint = CacheHint(ttl_ms=TTL_MS, scope=scope)
         self.server: Server[Any] = _Server(
@@ -219,7 +219,7 @@ class Gateway:
         return ListToolsResult(tools=[])
 
     async def _set_level(self, ctx: ServerRequestContext[Any, Any], params: SetLevelRequestParams) -> EmptyResult:
-        heard(connection_of(ctx.session)).choose(params.level)
+        forwarder_of(connection_of(ctx.session)).choose(params.level)
         return EmptyResult()
 
     async def _call_tool(
@@ -261,7 +261,7 @@ class Gateway:
                 return await self._waiting_call(session, activity, made, modern)
             with activity:
                 return await self._run(session, made, made.progress, modern)
-        listener = heard(made.connection)
+        listener = forwarder_of(made.connection)
         client = HandshakeClient(made.connection, request.caller, self.asks, listener, made.notify, made.ask)
         with activity:
             joined = self.changes.join(made.connection, request.caller, session.key)

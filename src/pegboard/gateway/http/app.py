@@ -19,10 +19,10 @@ from starlette.routing import Route
 
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import PegboardError
-from pegboard.gateway.fast.http_middleware import Calling
+from pegboard.gateway.fast.http_middleware import FastCallMiddleware
 from pegboard.gateway.handlers.prometheus import TYPE
 from pegboard.gateway.handlers.server import Gateway
-from pegboard.gateway.http.auth import INVALID_PARAMS, Door, Guard, Refusal
+from pegboard.gateway.http.auth import INVALID_PARAMS, Authenticator, OriginCheck, Refusal
 from pegboard.gateway.protocol.board_port import Caller
 from pegboard.gateway.protocol.request_identity import opens
 
@@ -36,7 +36,7 @@ BODY_LIMIT: Final = 4 * 1024 * 1024
 class App:
     """Serve every request over HTTP while it is running."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Authenticator) -> None:
         gateway = self.gateway = Gateway(door.board)
         self._manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=BODY_LIMIT)
         mcp = _Mcp(gateway, door, self._manager)
@@ -48,9 +48,9 @@ class App:
                 Route("/metrics", _Measured(gateway, door)),
                 Route("/sessions/{session:path}/end-turn", _EndTurn(gateway, door), methods=["POST"]),
             ],
-            middleware=[Middleware(Guard, host=door.host)],
+            middleware=[Middleware(OriginCheck, host=door.host)],
         )
-        self._calling = Calling(routed, gateway, door, Guard(routed, host=door.host))
+        self._calling = FastCallMiddleware(routed, gateway, door, OriginCheck(routed, host=door.host))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -80,7 +80,7 @@ async def _run(manager: StreamableHTTPSessionManager, started: asyncio.Event, cl
 class _Mcp:
     """Say who calls, then let the SDK serve the request."""
 
-    def __init__(self, gateway: Gateway, door: Door, manager: StreamableHTTPSessionManager) -> None:
+    def __init__(self, gateway: Gateway, door: Authenticator, manager: StreamableHTTPSessionManager) -> None:
         self._gateway = gateway
         self._door = door
         self._manager = manager
@@ -116,7 +116,7 @@ def _user(caller: Caller) -> AuthenticatedUser:
 class _Health:
     """Say that the gateway is up, and to those who may know what is behind it."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Authenticator) -> None:
         self._door = door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -137,7 +137,7 @@ class _Health:
 class _Measured:
     """Give what was counted to those who may use the gateway."""
 
-    def __init__(self, gateway: Gateway, door: Door) -> None:
+    def __init__(self, gateway: Gateway, door: Authenticator) -> None:
         self._gateway = gateway
         self._door = door
 
@@ -154,7 +154,7 @@ class _Measured:
 class _EndTurn:
     """End the turn of a session on request (G3)."""
 
-    def __init__(self, gateway: Gateway, door: Door) -> None:
+    def __init__(self, gateway: Gateway, door: Authenticator) -> None:
         self._gateway = gateway
         self._door = door
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import UnknownAgentError, UsageError
-from pegboard.gateway.protocol.board_port import LOCAL, Caller, Served, Token
+from pegboard.gateway.protocol.board_port import LOCAL, BoardPort, Caller, Token
 from pegboard.gateway.protocol.request_identity import opens, owner_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def require_tokens(board: Served, host: str) -> None:
+def require_tokens(board: BoardPort, host: str) -> None:
     """Refuse to serve other machines without tokens (G2)."""
     if not is_loopback(host) and not board.configuration.tokens:
         raise UsageError(
@@ -68,10 +68,10 @@ class Refusal(Exception):  # noqa: N818  (it is an answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class Authenticator:
     """Decide who a request comes from; ``host`` is where the gateway is bound."""
 
-    board: Served
+    board: BoardPort
     host: str
     default_agent: str | None = None
     default_session: str | None = None
@@ -110,7 +110,7 @@ class Door:
         )
 
 
-def chosen_agent(board: Served, agent: str | None) -> str | None:
+def chosen_agent(board: BoardPort, agent: str | None) -> str | None:
     """Return the agent that is served where a request names none; raises ``UnknownAgentError``."""
     if agent is not None and agent not in board.world.agents:
         known = ", ".join(board.world.agents)
@@ -118,7 +118,7 @@ def chosen_agent(board: Served, agent: str | None) -> str | None:
     return agent or board.world.default_agent()
 
 
-class Guard:
+class OriginCheck:
     """Let only requests in whose Host and Origin are ours, so that no web page reaches the gateway."""
 
     def __init__(self, app: ASGIApp, *, host: str) -> None:

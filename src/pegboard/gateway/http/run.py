@@ -11,12 +11,12 @@ from collections.abc import AsyncGenerator, Callable, Generator
 import uvicorn
 
 from pegboard.errors import PegboardError, UsageError
-from pegboard.gateway.fast.coalescing import JoinedProtocol
-from pegboard.gateway.fast.lazy_app import Early
-from pegboard.gateway.http.auth import Door, chosen_agent, require_tokens
+from pegboard.gateway.fast.coalescing import CoalescingProtocol
+from pegboard.gateway.fast.lazy_app import LazyApp
+from pegboard.gateway.http.auth import Authenticator, chosen_agent, require_tokens
 from pegboard.gateway.process.logs import quiet
 from pegboard.gateway.process.signals import stopping
-from pegboard.gateway.protocol.board_port import Served
+from pegboard.gateway.protocol.board_port import BoardPort
 
 HOST = "127.0.0.1"
 PORT = 8321
@@ -38,7 +38,7 @@ class _Uvicorn(uvicorn.Server):
 
 @contextlib.asynccontextmanager
 async def serving(
-    board: Served, *, host: str = HOST, port: int = PORT, agent: str | None = None, session: str | None = None
+    board: BoardPort, *, host: str = HOST, port: int = PORT, agent: str | None = None, session: str | None = None
 ) -> AsyncGenerator[str]:
     """Serve while the context lasts; yields the URL of the default agent. ``port`` 0 takes a free one.
 
@@ -55,15 +55,15 @@ def _nothing() -> None:
 
 @contextlib.asynccontextmanager
 async def _serving(
-    board: Served, settled: Callable[[], None], *, host: str, port: int, agent: str | None, session: str | None
-) -> AsyncGenerator[tuple[str, Early]]:
+    board: BoardPort, settled: Callable[[], None], *, host: str, port: int, agent: str | None, session: str | None
+) -> AsyncGenerator[tuple[str, LazyApp]]:
     require_tokens(board, host)
     chosen_agent(board, agent)
     listening = bind(host, port)
-    app = Early(Door(board=board, host=host, default_agent=agent, default_session=session), settled)
+    app = LazyApp(Authenticator(board=board, host=host, default_agent=agent, default_session=session), settled)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
-        server_header=False, http=JoinedProtocol,
+        server_header=False, http=CoalescingProtocol,
     )  # fmt: skip
     server = _Uvicorn(config)
     task = asyncio.create_task(server.run_on(listening))
@@ -80,13 +80,13 @@ async def _serving(
         listening.close()
 
 
-async def _stopped(app: Early, task: asyncio.Task[None]) -> None:
+async def _stopped(app: LazyApp, task: asyncio.Task[None]) -> None:
     await app.close(grace=GRACE)
     await task
 
 
 async def run_http(
-    board: Served,
+    board: BoardPort,
     *,
     host: str = HOST,
     port: int = PORT,

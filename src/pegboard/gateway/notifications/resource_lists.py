@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged
 
-from pegboard.core.access.listed_items import CAPABILITY, KEYS, OfferKind
+from pegboard.core.access.listed_items import CAPABILITY, KEYS, ListKind
 from pegboard.errors import PegboardError
-from pegboard.gateway.notifications.tool_list import PATIENCE, Changes
+from pegboard.gateway.notifications.tool_list import PATIENCE, ToolListNotifier
 from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.board_port import Caller
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mcp.server.connection import Connection
 
     from pegboard.board import Session
-    from pegboard.core.access.listed_items import Offer
-    from pegboard.gateway.protocol.board_port import Served
+    from pegboard.core.access.listed_items import ListedItem
+    from pegboard.gateway.protocol.board_port import BoardPort
 
 SessionOf = Callable[[Caller, str, bool], "Coroutine[Any, Any, Session]"]
 """Return a session: of a caller, by its name, of the newer era or not."""
@@ -30,29 +30,29 @@ _EVENTS: Final = {"resources": ResourcesListChanged(), "prompts": PromptsListCha
 
 
 @dataclass(slots=True, eq=False)
-class _Knows:
+class _KnownLists:
     """Hold what one client was listed: a connection of the handshake era, or all streams of a viewer."""
 
     caller: Caller
     session: str
     connection: Connection | None
-    digests: dict[OfferKind, str] = field(default_factory=dict["OfferKind", str])
+    digests: dict[ListKind, str] = field(default_factory=dict["ListKind", str])
 
 
-def digest_of(offers: Mapping[str, Offer]) -> str:
+def digest_of(offers: Mapping[str, ListedItem]) -> str:
     """Return a text that differs where a list differs."""
     return convert.digest(offer.wire for offer in offers.values())
 
 
-class OfferChanges:
+class ResourceListNotifier:
     """Watch what is offered; whoever was listed something else than there is now is told."""
 
-    def __init__(self, board: Served, changes: Changes, session: SessionOf) -> None:
+    def __init__(self, board: BoardPort, changes: ToolListNotifier, session: SessionOf) -> None:
         self._board = board
         self._changes = changes
         self._session = session
-        self._known: dict[object, _Knows] = {}
-        self._stale: set[OfferKind] = set()
+        self._known: dict[object, _KnownLists] = {}
+        self._stale: set[ListKind] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._off: Callable[[], None] | None = None
 
@@ -68,19 +68,19 @@ class OfferChanges:
         for task in self._tasks:
             task.cancel()
 
-    def listed(self, caller: Caller, session: str, connection: Connection | None, kind: OfferKind, digest: str) -> None:
+    def listed(self, caller: Caller, session: str, connection: Connection | None, kind: ListKind, digest: str) -> None:
         """Note what a client was listed; ``connection`` is that of the handshake era."""
         viewer = Caller(agent=caller.agent, principal=caller.principal)
         key: object = viewer if connection is None else id(connection)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _Knows(caller=viewer, session=session, connection=connection)
+            known = self._known[key] = _KnownLists(caller=viewer, session=session, connection=connection)
             if connection is not None:
                 connection.exit_stack.callback(self._known.pop, key, None)
         known.session = session
         known.digests[kind] = digest
 
-    def _refresh_soon(self, kinds: Iterable[OfferKind]) -> None:
+    def _refresh_soon(self, kinds: Iterable[ListKind]) -> None:
         if not self._known:
             return
         idle = not self._stale
@@ -96,7 +96,7 @@ class OfferChanges:
             if known.connection is not None or self._changes.listens(known.caller):
                 self.spawn(self._refresh(known, kinds))
 
-    async def _refresh(self, known: _Knows, kinds: frozenset[OfferKind]) -> None:
+    async def _refresh(self, known: _KnownLists, kinds: frozenset[ListKind]) -> None:
         changed: dict[str, None] = {}
         try:
             session = await self._session(known.caller, known.session, known.connection is None)
@@ -110,7 +110,7 @@ class OfferChanges:
         for what in changed:
             await self._tell(known, what)
 
-    async def _tell(self, known: _Knows, what: str) -> None:
+    async def _tell(self, known: _KnownLists, what: str) -> None:
         connection = known.connection
         if connection is None:
             await self._changes.publish(known.caller, _EVENTS[what])

@@ -13,7 +13,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import PegboardError
-from pegboard.gateway.protocol.board_port import CALLER, Caller, Served
+from pegboard.gateway.protocol.board_port import CALLER, BoardPort, Caller
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -37,7 +37,7 @@ Digest = Callable[[Caller, str | None], Awaitable[str]]
 
 
 @dataclass(slots=True, eq=False)
-class Joined:
+class HandshakeListener:
     """Hold a connection of the handshake era and the list that it knows."""
 
     connection: Connection
@@ -56,18 +56,18 @@ class _Stream:
 
 
 @dataclass(slots=True)
-class Changes:
+class ToolListNotifier:
     """Watch a board, and notify whoever is listed something else than before.
 
     ``listed`` is what was listed on stdio before there was a connection: the session, and the digest.
     ``beside`` is called at whatever may change every list.
     """
 
-    board: Served
+    board: BoardPort
     digest: Digest
     listed: tuple[SessionKey, str] | None = None
     beside: Callable[[], None] = lambda: None
-    _joined: dict[int, Joined] = field(default_factory=dict)
+    _joined: dict[int, HandshakeListener] = field(default_factory=dict)
     _streams: dict[Caller, _Stream] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _offs: list[Callable[[], None]] = field(default_factory=list)
@@ -93,11 +93,11 @@ class Changes:
 
     # -- the handshake era -------------------------------------------------------------------------
 
-    def join(self, connection: Connection, caller: Caller, key: SessionKey) -> Joined:
+    def join(self, connection: Connection, caller: Caller, key: SessionKey) -> HandshakeListener:
         """Return what is known of the connection of a request; it is forgotten when it closes."""
         joined = self._joined.get(id(connection))
         if joined is None:
-            joined = self._joined[id(connection)] = Joined(connection=connection, caller=caller, key=key)
+            joined = self._joined[id(connection)] = HandshakeListener(connection=connection, caller=caller, key=key)
             if self.listed is not None and self.listed[0] == key:
                 joined.digest = self.listed[1]
             connection.exit_stack.callback(self._joined.pop, id(connection), None)
@@ -105,14 +105,14 @@ class Changes:
             joined.key, joined.digest = key, None
         return joined
 
-    async def settle(self, joined: Joined, tell: Tell) -> None:
+    async def settle(self, joined: HandshakeListener, tell: Tell) -> None:
         """Notify the connection of the call that changed its list, before the call is answered."""
         if joined.touched:
             joined.touched = False
             if await self._differs(joined):
                 await tell()
 
-    async def _differs(self, joined: Joined) -> bool:
+    async def _differs(self, joined: HandshakeListener) -> bool:
         now = await self.digest(joined.caller, joined.key.session)
         if now == joined.digest:
             return False
@@ -197,7 +197,7 @@ class Changes:
         except PegboardError:
             return None
 
-    async def _refresh(self, joined: Joined) -> None:
+    async def _refresh(self, joined: HandshakeListener) -> None:
         try:
             async with asyncio.timeout(PATIENCE):
                 if await self._differs(joined):
@@ -211,5 +211,5 @@ class Changes:
         task.add_done_callback(self._tasks.discard)
 
 
-CALLING: ContextVar[Joined | None] = ContextVar("pegboard_calling", default=None)
+CALLING: ContextVar[HandshakeListener | None] = ContextVar("pegboard_calling", default=None)
 """The connection whose call is being served: it is told of a change in the answer to that call."""

@@ -8,10 +8,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pegboard.gateway.protocol.board_port import Served
+    from pegboard.gateway.protocol.board_port import BoardPort
 
 
-def announce(board: Served, url: str, *, agent: str | None = None, session: str | None = None) -> str:
+def announce(board: BoardPort, url: str, *, agent: str | None = None, session: str | None = None) -> str:
     """Return the text that says where the gateway is and what a client needs of it; no secret is in it."""
     parts = [f"Pegboard serves MCP at {url}"]
     default = agent or board.world.default_agent()
@@ -30,7 +30,7 @@ def announce(board: Served, url: str, *, agent: str | None = None, session: str 
     return board.masker.text("\n".join(parts))
 
 
-def spawned(board: Served, *, agent: str | None = None, session: str | None = None) -> dict[str, Any]:
+def spawned(board: BoardPort, *, agent: str | None = None, session: str | None = None) -> dict[str, Any]:
     """Return the entry of a client's configuration that starts the gateway over stdio."""
     found = shutil.which("pegboard")
     command, args = (found, []) if found else (sys.executable, ["-m", "pegboard"])

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pegboard.board import Session
-    from pegboard.board.resources.aggregator import Offers
+    from pegboard.board.resources.aggregator import ResourceAggregator
     from pegboard.core.model.agents import World
     from pegboard.core.model.delivery import Host
     from pegboard.core.model.masking import Masker
@@ -63,7 +63,7 @@ class Meter(Protocol):
         ...
 
 
-class Served(Protocol):
+class BoardPort(Protocol):
     """A board with its configuration, as the assembly makes it."""
 
     @property
@@ -92,7 +92,7 @@ class Served(Protocol):
         ...
 
     @property
-    def offers(self) -> Offers:
+    def offers(self) -> ResourceAggregator:
         """Return what servers offer besides tools."""
         ...
 

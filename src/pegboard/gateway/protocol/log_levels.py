@@ -20,7 +20,7 @@ MOST: Final = 1000
 _STATE: Final = "pegboard/heard"
 
 
-def wanted(method: str, params: JsonObject, level: str | None, *, default: bool) -> bool:
+def requested_level(method: str, params: JsonObject, level: str | None, *, default: bool) -> bool:
     """Return whether a notification is to be passed on; ``default`` counts where no level was chosen.
 
     >>> wanted("notifications/message", {"level": "info"}, "warning", default=True)
@@ -34,7 +34,7 @@ def wanted(method: str, params: JsonObject, level: str | None, *, default: bool)
     return given not in LOG_LEVELS or LOG_LEVELS.index(given) >= LOG_LEVELS.index(level)
 
 
-class Heard:
+class LogForwarder:
     """Pass on to a connection of the handshake era what upstreams say outside of its calls."""
 
     def __init__(self, connection: Connection) -> None:
@@ -64,7 +64,7 @@ class Heard:
 
     def tell(self, method: str, params: JsonObject) -> None:
         """Pass a notification on, after those before; a client that takes none loses the rest."""
-        if not self.open or self._waiting >= MOST or not wanted(method, params, self.level, default=True):
+        if not self.open or self._waiting >= MOST or not requested_level(method, params, self.level, default=True):
             return
         self._waiting += 1
         task = asyncio.ensure_future(self._tell(method, params))
@@ -90,10 +90,10 @@ class Heard:
             task.cancel()
 
 
-def heard(connection: Connection) -> Heard:
+def forwarder_of(connection: Connection) -> LogForwarder:
     """Return what passes notifications on to a connection; the same as long as it is open."""
     known = connection.state.get(_STATE)
     if known is None:
-        known = connection.state[_STATE] = Heard(connection)
+        known = connection.state[_STATE] = LogForwarder(connection)
         connection.exit_stack.callback(known.close)
     return known

@@ -21,7 +21,7 @@ _OURS: Final = ("pegboard/", "io.modelcontextprotocol/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class RequestIdentity:
     """Say what a request belongs to; ``meta`` is what goes on to an upstream with it."""
 
     caller: Caller
@@ -36,7 +36,7 @@ def is_modern(version: str) -> bool:
     return version >= MODERN
 
 
-def request_of(caller: Caller, version: str, params: Mapping[str, Any] | None) -> Request:
+def request_of(caller: Caller, version: str, params: Mapping[str, Any] | None) -> RequestIdentity:
     """Return what a request belongs to; raises ``MCPError`` where its ``_meta`` cannot be meant.
 
     The session is named by ``_meta``, else by the URL or the command, else by the transport of the
@@ -48,7 +48,7 @@ def request_of(caller: Caller, version: str, params: Mapping[str, Any] | None) -
     own = _label(meta, SESSION_KEY)
     session = own or caller.session or (None if modern else caller.transport_session) or DEFAULT_SESSION
     passed = {k: v for k, v in meta.items() if k != "progressToken" and not k.startswith(_OURS)}
-    return Request(caller=caller, session=session, turn=_label(meta, TURN_KEY), modern=modern, meta=passed)
+    return RequestIdentity(caller=caller, session=session, turn=_label(meta, TURN_KEY), modern=modern, meta=passed)
 
 
 def _label(meta: Mapping[str, Any], key: str) -> str | None:

@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 
 from pegboard.gateway.clients import handshake
 from pegboard.gateway.fast.first_responses import VERSION
-from pegboard.gateway.fast.tools_call import Direct, Wanted
+from pegboard.gateway.fast.tools_call import FastCall, FastToolCalls
 from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.protocol.jsonrpc import dumped, parsed
 from pegboard.gateway.stdio.line_io import MOST_WAITING
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.server.connection import Connection
 
-    from pegboard.gateway.fast.first_responses import Opening
-    from pegboard.gateway.protocol.board_port import Served
-    from pegboard.gateway.stdio.line_io import Wires
+    from pegboard.gateway.fast.first_responses import FirstResponses
+    from pegboard.gateway.protocol.board_port import BoardPort
+    from pegboard.gateway.stdio.line_io import LineChannel
 
     Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
     Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -42,14 +42,14 @@ _ENDLESS: Final = "subscriptions/listen"
 PREFIX: Final = handshake.PREFIX.encode()
 
 
-async def serve(board: Served, wires: Wires, opening: Opening, stop: asyncio.Event) -> None:
+async def serve(board: BoardPort, wires: LineChannel, opening: FirstResponses, stop: asyncio.Event) -> None:
     """Serve what comes over the wires, after what was answered early, until they end or it is to stop."""
     gateway = Gateway(board)
     gateway.changes.listed = opening.listed
     await gateway.prepare(opening.caller)
     gateway.start()
     try:
-        async with _Pump(gateway, wires, opening).running() as (incoming, outgoing):
+        async with StdioDispatcher(gateway, wires, opening).running() as (incoming, outgoing):
             await _until(stop, gateway, incoming, outgoing)
     finally:
         await gateway.close()
@@ -67,14 +67,14 @@ async def _until(stop: asyncio.Event, gateway: Gateway, incoming: Incoming, outg
         group.cancel_scope.cancel()
 
 
-class _Pump:
+class StdioDispatcher:
     """Answer plain calls, and move all other messages between two descriptors and the SDK."""
 
-    def __init__(self, gateway: Gateway, wires: Wires, opening: Opening) -> None:
+    def __init__(self, gateway: Gateway, wires: LineChannel, opening: FirstResponses) -> None:
         self._gateway = gateway
         self._wires = wires
         self._caller = opening.caller
-        self._direct = Direct(gateway)
+        self._direct = FastToolCalls(gateway)
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._waiting: set[str | int] = set()
         self._answered = asyncio.Event()
@@ -87,6 +87,7 @@ class _Pump:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncGenerator[tuple[Incoming, Outgoing]]:
+        """Yield the streams of the SDK's server for as long as messages are moved."""
         to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
         try:
@@ -133,7 +134,7 @@ class _Pump:
             self._balance()
         return True
 
-    async def _answer(self, wanted: Wanted, connection: Connection | None) -> None:
+    async def _answer(self, wanted: FastCall, connection: Connection | None) -> None:
         """Run a call and write its answer; one that the client gave up must not be answered any more."""
         number, message = same(wanted.number), None
         try:

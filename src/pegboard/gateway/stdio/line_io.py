@@ -276,7 +276,7 @@ class ThreadWriter:
         await asyncio.to_thread(self._thread.join, within)
 
 
-class Wires:
+class LineChannel:
     """Hold a client's input and output; lines wait until somebody takes them."""
 
     def __init__(self, wire_in: int, wire_out: int) -> None:

@@ -13,16 +13,16 @@ from collections.abc import Callable, Generator
 
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import UsageError, agent_required
-from pegboard.gateway.fast.first_responses import Opening, first
+from pegboard.gateway.fast.first_responses import FirstResponses, serve_until_sdk
 from pegboard.gateway.http.auth import chosen_agent
 from pegboard.gateway.process.logs import quiet
 from pegboard.gateway.process.signals import stopping
-from pegboard.gateway.protocol.board_port import Caller, Served
-from pegboard.gateway.stdio.line_io import Wires
+from pegboard.gateway.protocol.board_port import BoardPort, Caller
+from pegboard.gateway.stdio.line_io import LineChannel
 
 
 async def run_stdio(
-    board: Served,
+    board: BoardPort,
     *,
     agent: str | None = None,
     session: str | None = None,
@@ -38,11 +38,11 @@ async def run_stdio(
     if session is not None and (problem := label_problem(session)):
         raise UsageError(f"--session {problem}")
     quiet(board.masker)
-    opening = Opening(board, Caller(agent=name, session=session))
+    opening = FirstResponses(board, Caller(agent=name, session=session))
     with standard_descriptors() as (wire_in, wire_out), stopping() as stop:
-        wires = Wires(wire_in, wire_out)
+        wires = LineChannel(wire_in, wire_out)
         try:
-            if await first(wires.lines, opening, wires.write, stop):
+            if await serve_until_sdk(wires.lines, opening, wires.write, stop):
                 from pegboard.gateway.stdio.dispatcher import serve
 
                 if settled is not None:

@@ -16,7 +16,7 @@ from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, T
 from pegboard.errors import ToolUnavailableError, UsageError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection, Live, Settings, Work
-from pegboard.sources.mcp.resources.lists import Offers, declared_by
+from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
 from pegboard.sources.mcp.wire.convert import manifest_of
 
 _SPARE = ""  # the scope of a connection that has only been asked for its tools
@@ -60,7 +60,9 @@ class McpSource:
         self._tools: dict[tuple[str, str], int] = {}
         self._prints: dict[str, tuple[ServerSpec, str]] = {}
         self._closed = False
-        self.offering = Offers(self._claimed, self._found, self._run, mask=self._settings.mask, check_every=check_every)
+        self.offering = ServerLists(
+            self._claimed, self._found, self._run, mask=self._settings.mask, check_every=check_every
+        )
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the specification is that of a server."""

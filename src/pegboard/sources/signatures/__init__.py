@@ -2,7 +2,7 @@
 
 from pegboard.sources.signatures.docs import summary
 from pegboard.sources.signatures.functions import Described, described
-from pegboard.sources.signatures.held import Held
+from pegboard.sources.signatures.held import ConstructedPlugins
 from pegboard.sources.signatures.instances import Instances
 from pegboard.sources.signatures.parameters import (
     Parameters,
@@ -15,8 +15,8 @@ from pegboard.sources.signatures.results import as_result, failure, given_up, im
 
 __all__ = [
     "Built",
+    "ConstructedPlugins",
     "Described",
-    "Held",
     "Instances",
     "Parameters",
     "as_result",

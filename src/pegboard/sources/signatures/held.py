@@ -13,7 +13,7 @@ from pegboard.sources.signatures.quiet import in_thread, stdout_to_stderr
 from pegboard.sources.signatures.results import run
 
 
-class Held:
+class ConstructedPlugins:
     """Hold what was constructed, and run its functions."""
 
     def __init__(self) -> None:

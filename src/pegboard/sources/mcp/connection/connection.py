@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.wire.faults import Fault, start_fault
-from pegboard.sources.mcp.wire.timeouts import Limits
+from pegboard.sources.mcp.wire.timeouts import TimeLimits
 
 if TYPE_CHECKING:
     from mcp import Client
 
-    from pegboard.sources.mcp.wire.observed import Link
+    from pegboard.sources.mcp.wire.observed import ConnectionRecord
 
 State = Literal["idle", "starting", "up", "down", "backing_off"]
 
@@ -50,7 +50,7 @@ class Live:
     """Hold a connection that answers."""
 
     client: Client
-    link: Link
+    link: ConnectionRecord
 
 
 Work = Callable[[Live], Awaitable[Any]]
@@ -70,17 +70,17 @@ class Connection:
         self.fingerprint = fingerprint
         self.in_flight = 0
         self.held = 0
-        self.noticed: Callable[[Link, Any], None] | None = None
+        self.noticed: Callable[[ConnectionRecord, Any], None] | None = None
         self.used = settings.monotonic()
         self.one_at_a_time = False
-        self.limits = Limits()
+        self.limits = TimeLimits()
         self._turn = asyncio.Lock()
         self._settings = settings
         self._changed = changed
         self._live: Live | None = None
         self._starting: asyncio.Task[Live | Fault] | None = None
-        self._owners: dict[asyncio.Task[None], Link] = {}
-        self._last: Link | None = None
+        self._owners: dict[asyncio.Task[None], ConnectionRecord] = {}
+        self._last: ConnectionRecord | None = None
         self._fault: Fault | None = None
         self._failures = 0
         self._retry_at = 0.0
@@ -167,11 +167,11 @@ class Connection:
         self._count_failure()
         return outcome
 
-    async def _open(self, *, legacy: bool) -> tuple[Live | Fault, Link]:
+    async def _open(self, *, legacy: bool) -> tuple[Live | Fault, ConnectionRecord]:
         """Start an owner and return what came of it, as soon as it is known."""
-        from pegboard.sources.mcp.wire.observed import Link
+        from pegboard.sources.mcp.wire.observed import ConnectionRecord
 
-        link = self._last = Link(self.spec.name)
+        link = self._last = ConnectionRecord(self.spec.name)
         link.notice = partial(self._notice, link)
         ready: asyncio.Future[Live | Fault] = asyncio.get_running_loop().create_future()
         owner = asyncio.create_task(self._own(link, ready, legacy=legacy))
@@ -185,7 +185,7 @@ class Connection:
         owner.add_done_callback(done)
         return await ready, link
 
-    def _notice(self, link: Link, message: Any) -> None:
+    def _notice(self, link: ConnectionRecord, message: Any) -> None:
         if self.noticed is not None:
             self.noticed(link, message)
 
@@ -195,7 +195,7 @@ class Connection:
             pause = min(2.0 ** (self._failures - _PATIENCE), _LONGEST_PAUSE)
             self._retry_at = self._settings.monotonic() + pause
 
-    async def _own(self, link: Link, ready: asyncio.Future[Live | Fault], *, legacy: bool) -> None:
+    async def _own(self, link: ConnectionRecord, ready: asyncio.Future[Live | Fault], *, legacy: bool) -> None:
         """Open the connection, keep it until it ends or is closed, and leave nothing behind."""
         from pegboard.sources.mcp.connection.open_client import begin_talk, open_client, reason_of
 
@@ -228,7 +228,7 @@ class Connection:
         elif link is self._last:
             self._fault = fault
 
-    async def _keep(self, client: Client, link: Link) -> None:
+    async def _keep(self, client: Client, link: ConnectionRecord) -> None:
         """Wait for the end of the connection, and listen for changes meanwhile."""
         listener = asyncio.create_task(self._listen(client, link))
         idle = self._settings.idle_after
@@ -246,7 +246,7 @@ class Connection:
             listener.cancel()
             await asyncio.wait({listener})
 
-    async def _listen(self, client: Client, link: Link) -> None:
+    async def _listen(self, client: Client, link: ConnectionRecord) -> None:
         """Pass on changes of the lists; in the handshake era they come by themselves."""
         try:
             kinds = ("tools", "prompts", "resources")
@@ -257,7 +257,7 @@ class Connection:
         finally:
             link.subscribed.set()
 
-    async def _subscribe(self, client: Client, link: Link, changing: frozenset[str]) -> None:
+    async def _subscribe(self, client: Client, link: ConnectionRecord, changing: frozenset[str]) -> None:
         from mcp import MCPError
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost, ToolsListChanged
 

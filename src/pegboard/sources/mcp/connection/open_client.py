@@ -18,7 +18,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.transports.http import MARK, STATUS, describe, http_transport
 from pegboard.sources.mcp.transports.stdio import StdioTransport
-from pegboard.sources.mcp.wire.observed import Link, Tap
+from pegboard.sources.mcp.wire.observed import ConnectionRecord, ObservedTransport
 
 _SAMPLING = types.SamplingCapability(context=types.SamplingContextCapability(), tools=types.SamplingToolsCapability())
 _LEVEL_WITHIN = 5.0
@@ -26,7 +26,7 @@ _LEVEL_WITHIN = 5.0
 
 
 def open_client(
-    spec: ServerSpec, link: Link, *, legacy: bool, on_changed: Callable[[], None], asks: bool = True
+    spec: ServerSpec, link: ConnectionRecord, *, legacy: bool, on_changed: Callable[[], None], asks: bool = True
 ) -> Client:
     """Return a client that is yet to be entered; with ``asks`` it says that the server may ask it (G9)."""
 
@@ -39,7 +39,7 @@ def open_client(
     callback: Any = _never if asks else None  # the SDK declares what there is a callback for
     transport = http_transport(spec, link) if spec.url else cast("Transport", StdioTransport(spec, link))
     return Client(
-        cast("Transport", Tap(transport, link)),
+        cast("Transport", ObservedTransport(transport, link)),
         mode="legacy" if legacy else "auto",
         message_handler=cast("Callable[[Any], Awaitable[None]]", notified),  # type: ignore[arg-type]
         client_info=types.Implementation(name="pegboard", version=_version()),
@@ -56,7 +56,7 @@ async def _never(*_: Any) -> types.ErrorData:
     return types.ErrorData(code=types.INVALID_REQUEST, message="There is nobody to ask.")
 
 
-def begin_talk(client: Client, link: Link, ambiguous: Callable[[], None]) -> None:
+def begin_talk(client: Client, link: ConnectionRecord, ambiguous: Callable[[], None]) -> None:
     """Take what the server asks and says, now that its era and what it can do are known."""
     talk = link.talk
     talk.modern = link.version in MODERN_PROTOCOL_VERSIONS

@@ -20,7 +20,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from opentelemetry.trace import INVALID_SPAN, get_current_span
 from pydantic_core import from_json, to_json
 
-from pegboard.sources.mcp.wire.observed import Flight, GoneError, Link
+from pegboard.sources.mcp.wire.observed import ConnectionRecord, GoneError, InFlight
 from pegboard.sources.mcp.wire.server_requests import MESSAGE, Call, Thunk
 
 log = logging.getLogger("pegboard.sources.mcp")
@@ -31,7 +31,7 @@ Message = dict[str, Any]
 _FIRST = 1_000_000_000
 
 
-class DetourError(Exception):
+class UseSdkError(Exception):
     """Report a call of which nothing was sent, or which was surely not run: it goes by the SDK."""
 
 
@@ -44,7 +44,7 @@ class Pending:
         self.number = number
         self.call = call
         call.note = self.note
-        self.flight = Flight()
+        self.flight = InFlight()
         self.outcome: Message | Exception | None = None
         self._progress = call.progress
         self._reports: deque[tuple[float, float | None, str | None] | Thunk] = deque()
@@ -105,13 +105,13 @@ Send = Callable[[Pending, bytes], Awaitable[Message]]
 """Send the request of a call, and return the answer."""
 
 
-class Lane:
+class FastPath:
     """Make calls over a connection that the SDK has opened; ``send`` is the way of its transport.
 
     ``by_sdk`` names the tools that are left to the SDK because arguments of theirs belong in headers.
     """
 
-    def __init__(self, link: Link, send: Send) -> None:
+    def __init__(self, link: ConnectionRecord, send: Send) -> None:
         self.link = link
         self.send = send
         self.pending: dict[int, Pending] = {}
@@ -159,7 +159,7 @@ class Lane:
         try:
             return to_json(request, inf_nan_mode="null")
         except ValueError:
-            raise DetourError from None
+            raise UseSdkError from None
 
     def notified(self, message: Message, call: Call | None = None) -> bool:
         """Pass a notification to the call that it belongs to; return whether there is one."""

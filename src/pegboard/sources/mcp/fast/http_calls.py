@@ -19,19 +19,19 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from pegboard.sources.mcp.fast.fast_path import (
-    DetourError,
-    Lane,
+    FastPath,
     Message,
     Pending,
+    UseSdkError,
     as_answer,
     by_model,
     cancellation,
     parsed,
     plain,
 )
-from pegboard.sources.mcp.fast.http_connection import Answer, Events, Exchange, Pool
+from pegboard.sources.mcp.fast.http_connection import Answer, ConnectionPool, Events, HttpConnection
 from pegboard.sources.mcp.transports.http import MARK, SESSION, STATUS, UNREACHED, WatchedClient, refusal, tls
-from pegboard.sources.mcp.wire.observed import NO_MESSAGE, GoneError, InvalidAnswerError, Link
+from pegboard.sources.mcp.wire.observed import NO_MESSAGE, ConnectionRecord, GoneError, InvalidAnswerError
 
 Inject = Callable[[SessionMessage], None]
 
@@ -41,14 +41,14 @@ _FAREWELL = 2.0
 _OWN_HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 
-class HttpLane(Lane):
+class HttpFastPath(FastPath):
     """Post calls over connections of its own.
 
     Left to the SDK are URLs with credentials in them or behind a proxy, servers that set cookies or
     redirect, and servers that cannot be reached.
     """
 
-    def __init__(self, link: Link, client: WatchedClient, url: str, inject: Inject) -> None:
+    def __init__(self, link: ConnectionRecord, client: WatchedClient, url: str, inject: Inject) -> None:
         super().__init__(link, self._send)
         self.inject = inject
         self._client = client
@@ -56,7 +56,7 @@ class HttpLane(Lane):
         target = request.url
         self._usable = client.reaches_directly(target) and not target.userinfo
         secure = target.scheme == "https"
-        self._pool = Pool(target.host, target.port or (443 if secure else 80), tls() if secure else None)
+        self._pool = ConnectionPool(target.host, target.port or (443 if secure else 80), tls() if secure else None)
         self._path = target.raw_path
         self._headers = [(name.lower(), value) for name, value in request.headers.raw]
         if any(b"\r" in value or b"\n" in value for _, value in self._headers):
@@ -112,13 +112,13 @@ class HttpLane(Lane):
         call.exchange.done(call)
         return message
 
-    async def _exchange(self) -> Exchange:
+    async def _exchange(self) -> HttpConnection:
         try:
             return await self._pool.take()
         except TimeoutError:
             raise MCPError(INTERNAL_ERROR, "no connection within 10 s", {MARK: UNREACHED, "status": 502}) from None
         except (OSError, ValueError):
-            raise DetourError from None
+            raise UseSdkError from None
 
     def _abandon(self, call: _Call) -> None:
         """Tell the server in the way of its era: the end of the connection, or a notification."""
@@ -160,7 +160,7 @@ class HttpLane(Lane):
 class _Call:
     """Make of an HTTP answer what the SDK makes of it."""
 
-    def __init__(self, lane: HttpLane, pending: Pending, exchange: Exchange) -> None:
+    def __init__(self, lane: HttpFastPath, pending: Pending, exchange: HttpConnection) -> None:
         self.pending = pending
         self.exchange = exchange
         self._lane = lane
@@ -218,7 +218,7 @@ class _Call:
 
     def _refused(self, answer: Answer) -> Exception:
         if answer.status < 400:
-            return DetourError()
+            return UseSdkError()
         in_session = bool(self._lane.link.session_id)
         refused = refusal(answer.status, answer.reason, answer.kind, answer.body, in_session=in_session)
         match refused:
@@ -237,7 +237,7 @@ class _Call:
             message = None
         if isinstance(message, JSONRPCError):
             if message.error.code == HEADER_MISMATCH:
-                return DetourError()
+                return UseSdkError()
             return MCPError(message.error.code, message.error.message, message.error.data)
         if answer.status == 404:
             return MCPError(METHOD_NOT_FOUND, "Not Found")

@@ -63,10 +63,10 @@ class Receiver(Protocol):
         ...
 
 
-class Exchange(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """Send one request at a time over a connection, and pass what comes back to its receiver."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
         self._receiver: Receiver | None = None
         self._parser: httptools.HttpResponseParser | None = None
@@ -219,15 +219,15 @@ class Exchange(asyncio.Protocol):
             self._break(f"the connection broke ({exc or 'the server closed it'})")
 
 
-class Pool:
+class ConnectionPool:
     """Keep connections to one server."""
 
     def __init__(self, host: str, port: int, tls: Any) -> None:
         self._host, self._port, self._tls = host, port, tls
-        self._idle: list[Exchange] = []
+        self._idle: list[HttpConnection] = []
         self._closed = False
 
-    async def take(self) -> Exchange:
+    async def take(self) -> HttpConnection:
         """Return a connection that is free; raises ``OSError``, and ``TimeoutError`` after 10 s."""
         while self._idle:
             exchange = self._idle.pop()
@@ -236,18 +236,18 @@ class Pool:
             exchange.cut()
         async with asyncio.timeout(_CONNECT):
             _, exchange = await asyncio.get_running_loop().create_connection(
-                lambda: Exchange(self), self._host, self._port, ssl=self._tls, happy_eyeballs_delay=0.25
+                lambda: HttpConnection(self), self._host, self._port, ssl=self._tls, happy_eyeballs_delay=0.25
             )
         return exchange
 
-    def put(self, exchange: Exchange) -> None:
+    def put(self, exchange: HttpConnection) -> None:
         """Take a connection back."""
         if self._closed or len(self._idle) >= _MOST_IDLE:
             exchange.cut()
         else:
             self._idle.append(exchange)
 
-    def forget(self, exchange: Exchange) -> None:
+    def forget(self, exchange: HttpConnection) -> None:
         """Leave out a connection that has ended."""
         if exchange in self._idle:
             self._idle.remove(exchange)

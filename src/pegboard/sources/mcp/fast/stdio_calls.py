@@ -8,18 +8,27 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from pegboard.sources.mcp.fast.fast_path import Lane, Message, Pending, as_answer, by_model, cancellation, parsed, plain
+from pegboard.sources.mcp.fast.fast_path import (
+    FastPath,
+    Message,
+    Pending,
+    as_answer,
+    by_model,
+    cancellation,
+    parsed,
+    plain,
+)
 from pegboard.sources.mcp.wire.malformed import answered
-from pegboard.sources.mcp.wire.observed import NO_MESSAGE, GoneError, InvalidAnswerError, Link
+from pegboard.sources.mcp.wire.observed import NO_MESSAGE, ConnectionRecord, GoneError, InvalidAnswerError
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.transports.process import Child
+    from pegboard.sources.mcp.transports.process import ServerProcess
 
 
-class StdioLane(Lane):
+class StdioFastPath(FastPath):
     """Write calls to a process, and take their answers before the session sees them."""
 
-    def __init__(self, link: Link, child: Child) -> None:
+    def __init__(self, link: ConnectionRecord, child: ServerProcess) -> None:
         super().__init__(link, self._send)
         self._child = child
         self._unsent: dict[Pending, bytes] = {}

@@ -20,7 +20,7 @@ from pegboard.sources.mcp.wire.convert import meta_for_upstream, result_of
 from pegboard.sources.mcp.wire.faults import Fault
 from pegboard.sources.mcp.wire.observed import GoneError, InvalidAnswerError
 from pegboard.sources.mcp.wire.server_requests import Call
-from pegboard.sources.mcp.wire.timeouts import Limit
+from pegboard.sources.mcp.wire.timeouts import TimeLimit
 
 
 async def call(
@@ -58,7 +58,7 @@ async def run(
 
 
 async def _once(connection: Connection, live: Live, spec: ServerSpec, what: str, work: Work, made: Call | None) -> Any:
-    limit = Limit(connection.limits, spec.timeout)
+    limit = TimeLimit(connection.limits, spec.timeout)
     if made is not None:
         made.limit = limit
     connection.in_flight += 1

@@ -17,11 +17,18 @@ from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.ports import Progress
 from pegboard.sources.mcp.connection.connection import Live
 from pegboard.sources.mcp.connection.open_client import status_of
-from pegboard.sources.mcp.fast.fast_path import DetourError
+from pegboard.sources.mcp.fast.fast_path import UseSdkError
 from pegboard.sources.mcp.requests.input_required import settled
 from pegboard.sources.mcp.transports.http import BROKEN, SESSION, UNREACHED
 from pegboard.sources.mcp.wire.malformed import UNPARSED
-from pegboard.sources.mcp.wire.observed import FLIGHT, NO_MESSAGE, Flight, GoneError, InvalidAnswerError, Link
+from pegboard.sources.mcp.wire.observed import (
+    IN_FLIGHT,
+    NO_MESSAGE,
+    ConnectionRecord,
+    GoneError,
+    InFlight,
+    InvalidAnswerError,
+)
 from pegboard.sources.mcp.wire.server_requests import Call
 
 T = TypeVar("T")
@@ -81,7 +88,7 @@ async def _answered(call: Call, live: Live) -> dict[str, Any]:
     if lane is not None and lane.takes(call.name):
         try:
             return await lane.call(call)
-        except DetourError:
+        except UseSdkError:
             pass
     return await _call_by_sdk(call, live, EMPTY)
 
@@ -97,18 +104,18 @@ async def _call_by_sdk(call: Call, live: Live, more: JsonObject) -> dict[str, An
         return await client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
 
     try:
-        raw, _ = await _ask(link, Flight(), send)
+        raw, _ = await _ask(link, InFlight(), send)
     except MCPError as error:
         if error.code != types.HEADER_MISMATCH:
             raise
         await list_tools(client, link)  # the server wants headers that follow from the listed schema
-        raw, _ = await _ask(link, Flight(), send)
+        raw, _ = await _ask(link, InFlight(), send)
     if ordered is not None:
         await ordered.settle()
     return raw
 
 
-async def list_tools(client: Client, link: Link) -> list[dict[str, Any]]:
+async def list_tools(client: Client, link: ConnectionRecord) -> list[dict[str, Any]]:
     """Return every tool that the server lists, page by page, as it stands on the wire.
 
     Tools that are not valid, or listed twice, are left out and stand in ``link.dropped``.
@@ -120,7 +127,7 @@ async def list_tools(client: Client, link: Link) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     cursor: str | None = None
     for _ in range(_PAGES):
-        flight = Flight(listing=True)
+        flight = InFlight(listing=True)
         params = types.PaginatedRequestParams(cursor=cursor)
 
         async def send(params: types.PaginatedRequestParams = params) -> types.ListToolsResult:
@@ -145,12 +152,14 @@ async def list_tools(client: Client, link: Link) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-async def _ask(link: Link, flight: Flight, send: Callable[[], Awaitable[T]]) -> tuple[dict[str, Any], T | None]:
+async def _ask(
+    link: ConnectionRecord, flight: InFlight, send: Callable[[], Awaitable[T]]
+) -> tuple[dict[str, Any], T | None]:
     """Send one request and return the answer as it stood on the wire, and as the SDK made of it.
 
     That is None where a call's result has what this version of the SDK does not know: it passes through.
     """
-    token = FLIGHT.set(flight)
+    token = IN_FLIGHT.set(flight)
     try:
         result = await send()
     except MCPError as error:
@@ -166,26 +175,28 @@ async def _ask(link: Link, flight: Flight, send: Callable[[], Awaitable[T]]) -> 
             raise
         raise GoneError(link.reason, flight, dead=True) from error
     finally:
-        FLIGHT.reset(token)
+        IN_FLIGHT.reset(token)
     if flight.raw is None:
         raise InvalidAnswerError("its answer has no result")
     return flight.raw, result
 
 
-async def answer_to(client: Client, link: Link, request: Any, progress: Progress | None = None) -> dict[str, Any]:
+async def answer_to(
+    client: Client, link: ConnectionRecord, request: Any, progress: Progress | None = None
+) -> dict[str, Any]:
     """Return the raw result of a request other than a call; raises as :func:`call_tool` does."""
     ordered = None if progress is None else InOrder(progress)
 
     async def send() -> Any:
         return await client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
 
-    raw, _ = await _ask(link, Flight(), send)
+    raw, _ = await _ask(link, InFlight(), send)
     if ordered is not None:
         await ordered.settle()
     return raw
 
 
-def _gone(error: MCPError, flight: Flight) -> GoneError | None:
+def _gone(error: MCPError, flight: InFlight) -> GoneError | None:
     """Return the end of the connection that an error stands for, or None."""
     # The SDK's own code for an end is one that many servers use too.
     if error.code == types.CONNECTION_CLOSED and (not flight.refused or error.message.startswith(_STREAM_ENDED)):

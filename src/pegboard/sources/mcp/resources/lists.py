@@ -11,26 +11,26 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
-from pegboard.core.access.listed_items import CAPABILITY, KEYS, OfferKind
+from pegboard.core.access.listed_items import CAPABILITY, KEYS, ListKind
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.errors import UpstreamError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection, Live
-from pegboard.sources.mcp.resources.subscriptions import Updates
+from pegboard.sources.mcp.resources.subscriptions import Subscriptions
 from pegboard.sources.mcp.wire.convert import meta_for_upstream
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.wire.observed import Link
+    from pegboard.sources.mcp.wire.observed import ConnectionRecord
 
 log = logging.getLogger("pegboard.sources.mcp")
 
-METHODS: Final[dict[OfferKind, str]] = {
+METHODS: Final[dict[ListKind, str]] = {
     "resources": "resources/list",
     "templates": "resources/templates/list",
     "prompts": "prompts/list",
 }
-LISTS: Final[dict[OfferKind, str]] = {
+LISTS: Final[dict[ListKind, str]] = {
     "resources": "resources",
     "templates": "resourceTemplates",
     "prompts": "prompts",
@@ -52,13 +52,13 @@ Find = Callable[[PluginSpec, str], Connection | None]
 class _Kept:
     """Hold the lists of one connection; ``age`` counts the changes, so that no list of before is kept."""
 
-    lists: dict[OfferKind, tuple[Sequence[JsonObject], float]] = field(
-        default_factory=dict[OfferKind, tuple[Sequence[JsonObject], float]]
+    lists: dict[ListKind, tuple[Sequence[JsonObject], float]] = field(
+        default_factory=dict[ListKind, tuple[Sequence[JsonObject], float]]
     )
     age: int = 0
 
 
-class Offers:
+class ServerLists:
     """Ask servers for what they offer besides tools, over the connections of a source."""
 
     def __init__(self, claim: Claim, find: Find, run: Run, *, mask: Mask, check_every: float) -> None:
@@ -67,11 +67,11 @@ class Offers:
         self._claim = claim
         self._find = find
         self._run = run
-        self._callbacks: list[Callable[[str, OfferKind], None]] = []
-        self._kept: WeakKeyDictionary[Link, _Kept] = WeakKeyDictionary()
-        self._updates: WeakKeyDictionary[Connection, Updates] = WeakKeyDictionary()
+        self._callbacks: list[Callable[[str, ListKind], None]] = []
+        self._kept: WeakKeyDictionary[ConnectionRecord, _Kept] = WeakKeyDictionary()
+        self._updates: WeakKeyDictionary[Connection, Subscriptions] = WeakKeyDictionary()
 
-    def on_changed(self, callback: Callable[[str, OfferKind], None]) -> None:
+    def on_changed(self, callback: Callable[[str, ListKind], None]) -> None:
         """Call back with the name of a server, and which of its lists has changed."""
         self._callbacks.append(callback)
 
@@ -86,7 +86,7 @@ class Offers:
 
     # -- lists -------------------------------------------------------------------------------------
 
-    def cached(self, spec: PluginSpec, scope: str, kind: OfferKind) -> Sequence[JsonObject] | None:
+    def cached(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject] | None:
         """Return a list that was read already and cannot have changed since, or None."""
         connection = self._find(spec, scope)
         live = connection.live if connection is not None else None
@@ -98,7 +98,7 @@ class Offers:
             return items
         return items if asyncio.get_running_loop().time() - since < _FRESH else None
 
-    async def offers(self, spec: PluginSpec, scope: str, kind: OfferKind) -> Sequence[JsonObject]:
+    async def offers(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject]:
         """Return a list as it stands on the wire; items that are not valid are left out and reported."""
         connection = self._claimed(spec, scope)
         try:
@@ -108,7 +108,7 @@ class Offers:
                 connection.live.link.leave_out(METHODS[kind], str(error))
             raise
 
-    async def _list(self, kind: OfferKind, live: Live) -> Sequence[JsonObject]:
+    async def _list(self, kind: ListKind, live: Live) -> Sequence[JsonObject]:
         kept = self._kept.setdefault(live.link, _Kept())
         items: Sequence[JsonObject] = ()
         age = kept.age
@@ -157,7 +157,7 @@ class Offers:
         updates = self._updates.get(connection)
         if updates is None:
             run = partial(self._run, connection, spec, "resources/subscribe", repeatable=True)
-            updates = self._updates[connection] = Updates(connection, run, check_every=self._check_every)
+            updates = self._updates[connection] = Subscriptions(connection, run, check_every=self._check_every)
         return await updates.add(uri, updated)
 
     # -- changes -----------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class Offers:
             connection.noticed = partial(self._noticed, spec.name, connection)
         return connection
 
-    def _noticed(self, name: str, connection: Connection, link: Link, message: Any) -> None:
+    def _noticed(self, name: str, connection: Connection, link: ConnectionRecord, message: Any) -> None:
         """Take a notification of a server; None is that some may have been missed."""
         match getattr(message, "method", None):
             case "notifications/resources/list_changed":
@@ -184,7 +184,7 @@ class Offers:
             case _:
                 pass
 
-    def _changed(self, name: str, link: Link, *kinds: OfferKind) -> None:
+    def _changed(self, name: str, link: ConnectionRecord, *kinds: ListKind) -> None:
         kept = self._kept.get(link)
         if kept is not None:
             kept.age += 1
@@ -195,12 +195,12 @@ class Offers:
                 callback(name, kind)
 
 
-def _declared(live: Live, kind: OfferKind) -> Any:
+def _declared(live: Live, kind: ListKind) -> Any:
     """Return the capability in which a server declares such a list, or None."""
     return getattr(live.client.server_capabilities, CAPABILITY[kind])
 
 
-def _told(live: Live, kind: OfferKind) -> bool:
+def _told(live: Live, kind: ListKind) -> bool:
     """Return whether the server surely says when a list changes."""
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -243,14 +243,14 @@ def _request(method: str, params: JsonObject, context: CallContext) -> Any:
     return models[method].model_validate({"method": method, "params": sent}, by_name=False)
 
 
-async def _pages(live: Live, kind: OfferKind, mask: Mask) -> Sequence[JsonObject]:
+async def _pages(live: Live, kind: ListKind, mask: Mask) -> Sequence[JsonObject]:
     """Return every item that a server lists, page by page."""
     import mcp_types as types
     from mcp import MCPError
 
     from pegboard.sources.mcp.requests.send import answer_to
 
-    models: dict[OfferKind, Any] = {
+    models: dict[ListKind, Any] = {
         "resources": types.ListResourcesRequest,
         "templates": types.ListResourceTemplatesRequest,
         "prompts": types.ListPromptsRequest,
@@ -275,7 +275,7 @@ async def _pages(live: Live, kind: OfferKind, mask: Mask) -> Sequence[JsonObject
     return tuple(found)
 
 
-def _valid(link: Link, kind: OfferKind, raw: dict[str, Any], mask: Mask) -> list[JsonObject]:
+def _valid(link: ConnectionRecord, kind: ListKind, raw: dict[str, Any], mask: Mask) -> list[JsonObject]:
     """Return the items of a page that clients take, so that one bad item never costs the list (G8)."""
     from pegboard.sources.mcp.wire.observed import InvalidAnswerError
 
@@ -297,7 +297,7 @@ def _valid(link: Link, kind: OfferKind, raw: dict[str, Any], mask: Mask) -> list
     return kept
 
 
-def _fault(link: Link, kind: OfferKind, items: list[Any]) -> str | None:
+def _fault(link: ConnectionRecord, kind: ListKind, items: list[Any]) -> str | None:
     """Return what is wrong with the first item that clients would refuse."""
     from mcp_types.methods import MONOLITH_RESULTS, validate_server_result
     from pydantic import ValidationError

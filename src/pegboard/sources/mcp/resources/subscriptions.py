@@ -12,7 +12,7 @@ from pegboard.errors import PegboardError
 from pegboard.sources.mcp.connection.connection import Connection, Live
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.wire.observed import Link
+    from pegboard.sources.mcp.wire.observed import ConnectionRecord
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -24,7 +24,7 @@ _AGAIN: Final = (0.1, 1.0, 2.0, 5.0, 10.0, 30.0)
 """How long it is waited before a lost subscription is tried again, in seconds; the last one stays."""
 
 
-class Updates:
+class Subscriptions:
     """Hold what is subscribed to over one connection, and who wants to hear of it.
 
     ``run`` does work on the connection, started if it is not up, within the server's timeout.
@@ -37,7 +37,7 @@ class Updates:
         self._run = run
         self._wanted: dict[str, list[Updated]] = {}
         self._held: set[str] = set()
-        self._link: Link | None = None
+        self._link: ConnectionRecord | None = None
         self._stream: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
         self._watcher: asyncio.Task[None] | None = None
@@ -219,7 +219,7 @@ async def _stream(live: Live, uris: list[str], ready: asyncio.Future[frozenset[s
     from mcp import MCPError
     from mcp.client.subscriptions import SubscriptionLost
 
-    from pegboard.sources.mcp.wire.observed import Flight, GoneError, InvalidAnswerError
+    from pegboard.sources.mcp.wire.observed import GoneError, InFlight, InvalidAnswerError
 
     try:
         async with live.client.listen(resource_subscriptions=uris) as changes:
@@ -230,7 +230,7 @@ async def _stream(live: Live, uris: list[str], ready: asyncio.Future[frozenset[s
         if ready.done():
             return
         if not live.link.alive():
-            ready.set_exception(GoneError(live.link.reason, Flight(), dead=True))
+            ready.set_exception(GoneError(live.link.reason, InFlight(), dead=True))
         else:
             ready.set_exception(error if isinstance(error, MCPError) else InvalidAnswerError("its stream ended"))
     finally:

@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.wire.observed import Link
+from pegboard.sources.mcp.wire.observed import ConnectionRecord
 
 MARK = "pegboard/http"
 # Kinds of marked errors: nothing arrived; something may have; the session is over; a status.
@@ -51,7 +51,7 @@ class WatchedClient(httpx2.AsyncClient):
     ``lasting``: the connection cannot outlive a failed request (the older SSE transport).
     """
 
-    def __init__(self, spec: ServerSpec, link: Link, *, lasting: bool = True) -> None:
+    def __init__(self, spec: ServerSpec, link: ConnectionRecord, *, lasting: bool = True) -> None:
         headers = dict(spec.headers)
         super().__init__(headers=headers, timeout=_TIMEOUT, limits=_LIMITS, verify=tls())
         self._link = link
@@ -153,7 +153,7 @@ def describe(error: httpx2.TransportError) -> str:
 
 
 @asynccontextmanager
-async def http_transport(spec: ServerSpec, link: Link) -> AsyncGenerator[Any]:
+async def http_transport(spec: ServerSpec, link: ConnectionRecord) -> AsyncGenerator[Any]:
     """Open a connection to a server at a URL."""
     url = spec.url or ""
     if spec.transport == "sse":
@@ -164,7 +164,7 @@ async def http_transport(spec: ServerSpec, link: Link) -> AsyncGenerator[Any]:
         async with sse_client(url, httpx_client_factory=factory) as streams:
             yield streams
         return
-    from pegboard.sources.mcp.fast.http_calls import HttpLane
+    from pegboard.sources.mcp.fast.http_calls import HttpFastPath
 
     async with (
         WatchedClient(spec, link) as client,
@@ -185,7 +185,7 @@ async def http_transport(spec: ServerSpec, link: Link) -> AsyncGenerator[Any]:
                 send.send_nowait(message)
 
         group.start_soon(join)
-        lane = link.lane = HttpLane(link, client, url, inject)
+        lane = link.lane = HttpFastPath(link, client, url, inject)
         try:
             yield joined, write
         finally:

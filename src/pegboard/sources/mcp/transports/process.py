@@ -17,8 +17,8 @@ import anyio
 from mcp.client.stdio import get_default_environment
 
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.fast.stdio_calls import StdioLane
-from pegboard.sources.mcp.wire.observed import Flight, Link
+from pegboard.sources.mcp.fast.stdio_calls import StdioFastPath
+from pegboard.sources.mcp.wire.observed import ConnectionRecord, InFlight
 
 # Inherited beside what the SDK inherits: where and how to work, never a credential.
 _INHERITED = (
@@ -37,20 +37,20 @@ def environment(spec: ServerSpec) -> dict[str, str]:
     return {**get_default_environment(), **ours, **spec.env}
 
 
-class Child(asyncio.SubprocessProtocol):
+class ServerProcess(asyncio.SubprocessProtocol):
     """Hold a server's process: what it printed, whether it takes more, how it ended."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: ConnectionRecord) -> None:
         self.link = link
         self.eof = False
         self.stopping = False
-        self.written: Flight | None = None
+        self.written: InFlight | None = None
         self._probe: int | None = None
         self.fresh = asyncio.Event()
         self.writable = asyncio.Event()
         self.writable.set()
         self.exited = asyncio.Event()
-        self.lane = StdioLane(link, self)
+        self.lane = StdioFastPath(link, self)
         self._lines: deque[bytes] = deque()
         self._held = 0
         self._rest = bytearray()
@@ -225,7 +225,7 @@ class Child(asyncio.SubprocessProtocol):
             self._pause(paused=False)
         return line
 
-    def write(self, data: bytes, flight: Flight | None) -> None:
+    def write(self, data: bytes, flight: InFlight | None) -> None:
         """Write a message; raises ``ClosedResourceError`` only where nothing of it can have been read."""
         if not self.alive() or self.stdin.is_closing():
             raise anyio.ClosedResourceError
@@ -243,7 +243,7 @@ class Child(asyncio.SubprocessProtocol):
 class _Output(asyncio.Protocol):
     """Pass on what a server prints at once: asyncio's own way for child processes takes one more turn of the loop."""
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: ServerProcess) -> None:
         self.data_received = child.take
         self._child = child
 

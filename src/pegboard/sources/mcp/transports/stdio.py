@@ -19,9 +19,9 @@ from mcp_types import JSONRPCRequest
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.fast.fast_path import by_model
-from pegboard.sources.mcp.transports.process import Child
+from pegboard.sources.mcp.transports.process import ServerProcess
 from pegboard.sources.mcp.wire.malformed import answered, refusal
-from pegboard.sources.mcp.wire.observed import FLIGHT, Link
+from pegboard.sources.mcp.wire.observed import IN_FLIGHT, ConnectionRecord
 
 _GRACE = 2.0  # seconds, each: for leaving by itself, after SIGTERM, after SIGKILL
 _STRAYS = 200  # lines that are no message before the server counts as no MCP server
@@ -30,7 +30,7 @@ _STRAYS = 200  # lines that are no message before the server counts as no MCP se
 class Lines:
     """Read one message per line; other lines are kept as strays."""
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: ServerProcess) -> None:
         self._child = child
 
     async def receive(self) -> SessionMessage | Exception:
@@ -83,14 +83,14 @@ class Lines:
 class Input:
     """Write one message per line."""
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: ServerProcess) -> None:
         self._child = child
 
     async def send(self, item: SessionMessage, /) -> None:
         """Write a message; raises ``ClosedResourceError`` only where nothing of it can have been read."""
         child = self._child
         data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-        child.write(data, FLIGHT.get() if isinstance(item.message, JSONRPCRequest) else None)
+        child.write(data, IN_FLIGHT.get() if isinstance(item.message, JSONRPCRequest) else None)
         if isinstance(item.message, JSONRPCRequest):  # what cancels a request must not wait behind it
             await child.writable.wait()
 
@@ -112,13 +112,13 @@ class StdioTransport:
     Raises ``OSError`` where the command cannot be started, ``ValueError`` for a NUL byte in it.
     """
 
-    def __init__(self, spec: ServerSpec, link: Link) -> None:
+    def __init__(self, spec: ServerSpec, link: ConnectionRecord) -> None:
         self._spec = spec
         self._link = link
-        self._child: Child | None = None
+        self._child: ServerProcess | None = None
 
     async def __aenter__(self) -> tuple[Lines, Input]:
-        child = self._child = Child(self._link)
+        child = self._child = ServerProcess(self._link)
         await child.start(self._spec)
         self._link.alive_check = child.alive
         self._link.lane = child.lane

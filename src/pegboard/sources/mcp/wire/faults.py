@@ -10,7 +10,7 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.wire.observed import Link
+    from pegboard.sources.mcp.wire.observed import ConnectionRecord
 
 _LAST_LINES = 5
 
@@ -42,7 +42,7 @@ class Fault:
         return ToolUnavailableError(message, hint=hint, location=spec.place)
 
 
-def start_fault(link: Link, reason: str, hint: str, mask: Callable[[str], str]) -> Fault:
+def start_fault(link: ConnectionRecord, reason: str, hint: str, mask: Callable[[str], str]) -> Fault:
     """Return why a connection ended, with the server's last words; without a reason, as the link saw it."""
     reason = reason or link.exit or link.reason or "it closed the connection"
     if link.exit and link.exit not in reason and not link.up:

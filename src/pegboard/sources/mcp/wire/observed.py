@@ -32,10 +32,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from pegboard.core.model.naming import one_line
-from pegboard.sources.mcp.wire.server_requests import Talk
+from pegboard.sources.mcp.wire.server_requests import ServerRequests
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.fast.fast_path import Lane
+    from pegboard.sources.mcp.fast.fast_path import FastPath
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -45,7 +45,7 @@ _LINES = 40
 _ENVELOPE = (CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY)
 
 
-class Flight:
+class InFlight:
     """Hold one request under way: whether it left, and the answer as it stood on the wire.
 
     ``unread``: the server ended before it had read the whole of it. ``refused``: the answer was an error.
@@ -64,7 +64,7 @@ class Flight:
 class GoneError(Exception):
     """Report a connection that ended; ``dead``: it answers nothing any more, as far as is known."""
 
-    def __init__(self, reason: str, flight: Flight, *, dead: bool = False) -> None:
+    def __init__(self, reason: str, flight: InFlight, *, dead: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.dead = dead
@@ -83,10 +83,10 @@ class InvalidAnswerError(Exception):
     """Report an answer that is not what the protocol allows."""
 
 
-FLIGHT: ContextVar[Flight | None] = ContextVar("pegboard_flight", default=None)
+IN_FLIGHT: ContextVar[InFlight | None] = ContextVar("pegboard_flight", default=None)
 
 
-class Link:
+class ConnectionRecord:
     """Hold what is known of one connection from its start to its end.
 
     ``closed`` is set when no request can be answered any more, ``ended`` when all that belonged to
@@ -117,13 +117,13 @@ class Link:
         self.left_out: dict[str, str] = {}
         self.told: frozenset[str] = frozenset()
         self.notice: Callable[[Any], None] = lambda _: None
-        self.flights: dict[int | str, Flight] = {}
+        self.flights: dict[int | str, InFlight] = {}
         self.alive_check: Callable[[], bool] | None = None
-        self.lane: Lane | None = None
+        self.lane: FastPath | None = None
         self.envelope: dict[str, Any] = {}
         self.session_id = ""
         self.initialized = False
-        self.talk = Talk(name)
+        self.talk = ServerRequests(name)
 
     def close(self, reason: str) -> None:
         """End the connection; the first reason stands."""
@@ -167,7 +167,7 @@ class Link:
 class _End:
     """Be one end of the SDK's pair of streams, and know the link."""
 
-    def __init__(self, inner: Any, link: Link) -> None:
+    def __init__(self, inner: Any, link: ConnectionRecord) -> None:
         self._inner = inner
         self._link = link
 
@@ -222,7 +222,7 @@ class Reader(_End):
             case JSONRPCResponse():
                 if flight := self._link.flights.pop(coerce_request_id(message.id), None):
                     if flight.listing and "tools" in message.result:
-                        sift(message.result, self._link)
+                        drop_invalid_tools(message.result, self._link)
                     flight.raw = message.result
             case JSONRPCError() if message.id is not None:
                 if flight := self._link.flights.pop(coerce_request_id(message.id), None):
@@ -239,7 +239,7 @@ class Writer(_End):
     async def send(self, item: SessionMessage, /) -> None:
         """Send a message."""
         request = item.message if isinstance(item.message, JSONRPCRequest) else None
-        flight = FLIGHT.get() if request is not None else None
+        flight = IN_FLIGHT.get() if request is not None else None
         if request is not None and flight is not None:
             self._link.flights[coerce_request_id(request.id)] = flight
         if request is not None and request.method == "server/discover":
@@ -250,10 +250,10 @@ class Writer(_End):
             flight.sent = True
 
 
-class Tap:
+class ObservedTransport:
     """Be a transport of the SDK that lets a link see what passes."""
 
-    def __init__(self, transport: Transport, link: Link) -> None:
+    def __init__(self, transport: Transport, link: ConnectionRecord) -> None:
         self._transport = transport
         self._link = link
 
@@ -273,7 +273,7 @@ class Tap:
         return await self._transport.__aexit__(kind, error, trace)
 
 
-def sift(result: dict[str, Any], link: Link) -> None:
+def drop_invalid_tools(result: dict[str, Any], link: ConnectionRecord) -> None:
     """Leave in a page of tools only what the SDK takes, so that one bad tool never costs the list (G8)."""
     tools: object = result["tools"]
     if not isinstance(tools, list):

@@ -25,7 +25,7 @@ from mcp_types import (
 
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Listener, Progress
-from pegboard.sources.mcp.wire.timeouts import Limit
+from pegboard.sources.mcp.wire.timeouts import TimeLimit
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -77,7 +77,7 @@ class Call:
         self.meta = meta
         self.progress = progress
         self.client = client
-        self.limit: Limit | None = None
+        self.limit: TimeLimit | None = None
         self.note: Callable[[Thunk], bool] | None = None
         self.over = False
         self.tasks: set[asyncio.Task[JsonObject]] = set()
@@ -124,7 +124,7 @@ async def _after(before: asyncio.Task[None] | None, what: Thunk) -> None:
         log.exception("passing a notification on failed")
 
 
-class Talk:
+class ServerRequests:
     """Take what a server asks and says over one connection.
 
     ``write`` sends it an answer, ``set_level`` tells it the lowest level of the log messages that are

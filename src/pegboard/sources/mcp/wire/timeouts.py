@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 
 
-class Limits:
+class TimeLimits:
     """Look after the limits that run."""
 
     def __init__(self) -> None:
-        self._ends: dict[Limit, float] = {}
+        self._ends: dict[TimeLimit, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, limit: Limit, seconds: float) -> None:
+    def add(self, limit: TimeLimit, seconds: float) -> None:
         """Let a limit run out in so many seconds."""
         loop = asyncio.get_running_loop()
         ends = self._ends[limit] = loop.time() + seconds
         if self._timer is None or self._timer.when() > ends:
             self._arm(loop, ends)
 
-    def remove(self, limit: Limit) -> float | None:
+    def remove(self, limit: TimeLimit) -> float | None:
         """Forget a limit; return when it would have run out by the loop's clock, or None where it does not run."""
         return self._ends.pop(limit, None)
 
@@ -38,7 +38,7 @@ class Limits:
             self._arm(loop, min(self._ends.values()))
 
 
-class Limit:
+class TimeLimit:
     """End what the current task does after a while: a context manager that turns that end into ``TimeoutError``.
 
     As ``asyncio.timeout``, for less: a timer of its own for each request takes longer than all else here.
@@ -46,7 +46,7 @@ class Limit:
 
     __slots__ = ("_limits", "_over", "_requests", "_task", "ran_out")
 
-    def __init__(self, limits: Limits, seconds: float) -> None:
+    def __init__(self, limits: TimeLimits, seconds: float) -> None:
         task = asyncio.current_task()
         assert task is not None
         self.ran_out = self._over = False
