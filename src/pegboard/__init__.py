@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pegboard.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard as Pegboard
     from pegboard.assembly import SyncPegboard as SyncPegboard
@@ -63,7 +65,6 @@ _HOMES = {
     "tool": "marks",
 }
 
-__version__ = "0.1.0"
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 

@@ -18,7 +18,6 @@ from pegboard.board.board import Parts
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import RegisteredSpec, ServerSpec
-from pegboard.core.model.tools import Problem
 from pegboard.dialects.discovery import DiscoveryDialect
 from pegboard.dialects.invokeother import InvokeOtherDialect
 from pegboard.dialects.names import Dialect
@@ -26,6 +25,7 @@ from pegboard.dialects.pegboard import PegboardDialect
 from pegboard.dialects.toolkits import ToolkitsDialect
 from pegboard.errors import ConfigError
 from pegboard.ports import Source, Store
+from pegboard.problems import Problem
 from pegboard.search.lexical import LexicalRanker
 from pegboard.tokens import OfflineTokenCounter, default_memory
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pegboard.core.model.tools import Place, Problem
+    from pegboard.problems import Place, Problem
 
 __all__ = [
     "ConfigError",

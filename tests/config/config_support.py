@@ -8,7 +8,7 @@ from textwrap import dedent
 from pegboard.config.loading import inspect, load
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.specs import RegisteredSpec
-from pegboard.core.model.tools import Problem
+from pegboard.problems import Problem
 
 NAMES = (
     *("docker", "aws_lambda", "github", "duckduckgo", "arxiv", "wikipedia", "pandas", "csv", "visualization", "sql"),

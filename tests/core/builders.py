@@ -9,7 +9,8 @@ from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.loadouts import BUILT_IN, Loadout
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.toolkits import Toolkit
-from pegboard.core.model.tools import Place, Plugin, Tool, Variant
+from pegboard.core.model.tools import Plugin, Tool, Variant
+from pegboard.problems import Place
 
 Written = str | tuple[str, Mapping[str, Any]]
 

@@ -9,8 +9,9 @@ import typer
 
 from pegboard.cli.common import DONE, REFUSED, ConfigOption, JsonOption, Options, guarded, problem_json, warnings_to
 from pegboard.cli.rendering import Printer, plural
-from pegboard.core.model.tools import Problem, Tool
+from pegboard.core.model.tools import Tool
 from pegboard.errors import PegboardError, UsageError
+from pegboard.problems import Problem
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ import typer
 
 from pegboard.cli.rendering import Printer
 from pegboard.core.model.labels import label_problem
-from pegboard.core.model.tools import Problem
 from pegboard.errors import ConfigError, PegboardError, UsageError, agent_required
+from pegboard.problems import Problem
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard

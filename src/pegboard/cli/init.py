@@ -18,7 +18,7 @@ from pegboard.errors import ConfigError, PegboardError, UsageError
 
 if TYPE_CHECKING:
     from pegboard.config.clients.files import ServerFile
-    from pegboard.core.model.tools import Problem
+    from pegboard.problems import Problem
 
 EXAMPLE = "pegboard init --from ~/.cursor/mcp.json"
 TARGET: Final = Path("pegboard.yaml")

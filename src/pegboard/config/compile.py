@@ -27,7 +27,8 @@ from pegboard.core.model.loadouts import Loadout, category_of
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.toolkits import SHARED_ONLY, Toolkit
-from pegboard.core.model.tools import Frozen, JsonObject, Place
+from pegboard.core.model.tools import Frozen, JsonObject
+from pegboard.problems import Place
 
 SQLITE: Final = "sqlite:///"
 DEFAULT_STORE: Final = "sqlite:///.pegboard/pegboard.db"

@@ -25,8 +25,9 @@ from pegboard.config.schema.validation import ValidatedDocument, validate
 from pegboard.core.model.loadouts import BUILT_IN
 from pegboard.core.model.masking import MASK, Masker, masked
 from pegboard.core.model.specs import RegisteredSpec, ServerSpec
-from pegboard.core.model.tools import Frozen, Problem
+from pegboard.core.model.tools import Frozen
 from pegboard.errors import ConfigError
+from pegboard.problems import Problem
 
 S = TypeVar("S", bound=BaseModel)
 NAMES: Final = ("pegboard.yaml", ".mcp.json")

@@ -13,7 +13,7 @@ from pegboard.config.documents.document import Key
 from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.core.model.loadouts import BUILT_IN, CATEGORIES, PLUGIN_CATEGORIES, Loadout
 from pegboard.core.model.naming import did_you_mean
-from pegboard.core.model.tools import Place, Problem
+from pegboard.problems import Place, Problem
 
 _SHOWN = 8
 """How many loadouts of a chain are written out."""

@@ -12,7 +12,8 @@ from pegboard.config.documents.document import UnreadableError
 from pegboard.config.loading import Reading
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
 from pegboard.core.model.specs import RegisteredSpec
-from pegboard.core.model.tools import EMPTY, Frozen, Problem
+from pegboard.core.model.tools import EMPTY, Frozen
+from pegboard.problems import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

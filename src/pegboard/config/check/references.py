@@ -16,8 +16,8 @@ from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PythonSpec, ServerSpec
 from pegboard.core.model.toolkits import RESERVED
-from pegboard.core.model.tools import Place, Problem, Severity
 from pegboard.core.surface.policy import LIMIT
+from pegboard.problems import Place, Problem, Severity
 
 
 def problem(severity: Severity, code: str, message: str, place: Place | None, hint: str = "") -> Problem:

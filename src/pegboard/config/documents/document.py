@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
-from pegboard.core.model.tools import EMPTY, Place, Problem
+from pegboard.core.model.tools import EMPTY
+from pegboard.problems import Place, Problem
 
 LARGEST_FILE: Final = 10_000_000
 DEEPEST: Final = 64

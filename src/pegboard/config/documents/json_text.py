@@ -9,7 +9,7 @@ from json import JSONDecodeError, decoder
 from typing import Any, Final, cast
 
 from pegboard.config.documents.document import DEEPEST, MOST_VALUES, Document, Node, UnreadableError, fault, is_mapping
-from pegboard.core.model.tools import Place, Problem
+from pegboard.problems import Place, Problem
 
 _scan = cast("Callable[[str, int, bool], tuple[str, int]]", vars(decoder)["scanstring"])
 _GAP: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)

@@ -19,7 +19,7 @@ from pegboard.config.documents.document import (
     is_list,
     is_mapping,
 )
-from pegboard.core.model.tools import Place, Problem
+from pegboard.problems import Place, Problem
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG: Final = "tag:yaml.org,2002:"

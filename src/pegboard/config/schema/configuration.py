@@ -12,7 +12,8 @@ from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.toolkits import Toolkit
-from pegboard.core.model.tools import EMPTY, JsonObject, Place, Problem
+from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.problems import Place, Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from typing import Any, Final, get_args
 from pegboard.config.documents.document import Document, is_list, is_mapping
 from pegboard.config.schema.sections import File, ServerSection, Transport, known_keys
 from pegboard.core.model.naming import did_you_mean, one_line
-from pegboard.core.model.tools import EMPTY, Problem
+from pegboard.core.model.tools import EMPTY
+from pegboard.problems import Problem
 
 _ROOTS: Final = (("mcpServers",), ("servers",), ("mcp", "servers"))
 _KNOWN_TOP: Final = frozenset({"mcpServers", "servers", "inputs", "$schema"})

@@ -16,7 +16,7 @@ from pegboard.config.documents.document import Document, Key, is_list, is_mappin
 from pegboard.config.schema.sections import known_keys
 from pegboard.config.schema.values import found
 from pegboard.core.model.naming import did_you_mean, one_line
-from pegboard.core.model.tools import Place, Problem
+from pegboard.problems import Place, Problem
 
 S = TypeVar("S", bound=BaseModel)
 _ROUNDS: Final = 12

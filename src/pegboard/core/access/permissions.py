@@ -12,7 +12,8 @@ from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.loadouts import MergedLoadout, matches_any, merge
 from pegboard.core.model.selectors import Entry, Member, entries, entry_of, find
 from pegboard.core.model.toolkits import ISOLATING_SCOPES, Toolkit
-from pegboard.core.model.tools import EMPTY, Place, Plugin, Tool
+from pegboard.core.model.tools import EMPTY, Plugin, Tool
+from pegboard.problems import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from functools import cached_property
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import find
-from pegboard.core.model.tools import Place, Tool
+from pegboard.core.model.tools import Tool
+from pegboard.problems import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.toolkits import ISOLATING_SCOPES, Toolkit
-from pegboard.core.model.tools import EMPTY, Place
+from pegboard.core.model.tools import EMPTY
+from pegboard.problems import Place
 
 WorkerScope = Literal["shared", "user", "user_agent"]
 Activation = Literal["next_step", "next_request"]

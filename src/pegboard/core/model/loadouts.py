@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pegboard.core.model.tools import Frozen, Place
+from pegboard.core.model.tools import Frozen
+from pegboard.problems import Place
 
 CATEGORIES: Final = (
     "Filesystem",

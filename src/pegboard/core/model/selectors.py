@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from pegboard.core.model.catalog import Catalog, Ref, RefKind, split_kind
-from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Place, Plugin, Tool, variant_key
+from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Plugin, Tool, variant_key
+from pegboard.problems import Place
 
 INCLUDE = "include_tools"
 EXCLUDE = "exclude_tools"

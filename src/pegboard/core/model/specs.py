@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pegboard.core.model.tools import EMPTY, JsonObject, Place
+from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.problems import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

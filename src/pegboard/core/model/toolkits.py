@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.selectors import Entry, Member, entries
-from pegboard.core.model.tools import JsonObject, Place
+from pegboard.core.model.tools import JsonObject
+from pegboard.problems import Place
 
 RESERVED = frozenset({"delegate", "dynamic_tools", "self_config"})
 """Names that may not stand in a toolkit (T3, seed 001)."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, NoReturn
+
+from pegboard.problems import Place
 
 JsonObject = Mapping[str, Any]
 
@@ -26,39 +28,6 @@ class Frozen(dict[str, Any]):
 
 EMPTY: Final[JsonObject] = Frozen()
 ANY_OBJECT: Final[JsonObject] = Frozen({"type": "object", "properties": {}})
-
-Severity = Literal["error", "warning"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Point at a value in a file; ``line`` and ``column`` count from 1, ``path`` is dotted."""
-
-    file: str
-    line: int | None = None
-    column: int | None = None
-    path: str = ""
-
-    def __str__(self) -> str:
-        spot = "".join(f":{n}" for n in (self.line, self.column) if n is not None)
-        return f"{self.file}{spot}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Say one thing that is wrong with a configuration: where, what, and what would be right."""
-
-    severity: Severity
-    code: str
-    message: str
-    hint: str = ""
-    place: Place | None = None
-
-    def __str__(self) -> str:
-        where = f"{self.place}: " if self.place else ""
-        path = f"{self.place.path}: " if self.place and self.place.path else ""
-        hint = f" {self.hint}" if self.hint else ""
-        return f"{where}{path}{self.message}{hint}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,7 +171,7 @@ def capabilities() -> Message:
 
 def server_info() -> Message:
     """Return who answers."""
-    from pegboard import __version__
+    from pegboard.version import __version__
 
     return {"name": "pegboard", "title": "Pegboard", "version": __version__}
 

@@ -28,7 +28,6 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from pegboard import __version__
 from pegboard.board.children import access_now
 from pegboard.core.model.delivery import GATEWAY, GATEWAY_HANDSHAKE
 from pegboard.core.state.calls import find_called
@@ -46,6 +45,7 @@ from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.board_port import CALLER, BoardPort, Caller
 from pegboard.gateway.protocol.log_levels import forwarder_of
 from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, RequestIdentity, request_of
+from pegboard.version import __version__
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
