@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 
+from pegboard.core.access.derived import Derived
 from pegboard.core.access.switches import Switch, Switches
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.loadouts import MergedLoadout, matches_any, merge
@@ -71,6 +72,7 @@ class CompiledPermissions:
         self.circumstances = circumstances or SessionConstraints()
         self._decisions: dict[Hashable, Decision] = {}
         self._plain_entries: dict[str, Entry] = {}
+        self.derived: Derived = {}
 
     # -- what the agent names ------------------------------------------------------------------
 

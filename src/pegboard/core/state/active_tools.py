@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions, Reason
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import ALWAYS, Lease, LeaseReason, LeaseTerm
@@ -80,18 +81,9 @@ class StartingTools:
     tail: Mapping[str, LoadedTool]
 
 
-_BASES: str = "_base"
-
-
+@once_per_permissions
 def starting_tools(access: CompiledPermissions) -> StartingTools:
-    """Return what is out for an agent before anything is loaded; kept with the access."""
-    known: StartingTools | None = access.__dict__.get(_BASES)
-    if known is None:
-        known = access.__dict__[_BASES] = _base(access)
-    return known
-
-
-def _base(access: CompiledPermissions) -> StartingTools:
+    """Return what is loaded for an agent before anything else is."""
     outs = ActiveTools(access)
     needing = outs.place(_permitted(access, access.essential), ALWAYS, LeaseReason.ESSENTIAL)
     needing += outs.place(_permitted(access, access.static), ALWAYS, LeaseReason.STATIC)
@@ -202,15 +194,9 @@ def resolve(
     )
 
 
+@once_per_permissions
 def loadable(access: CompiledPermissions) -> bool:
     """Return whether the agent has anything that it may load, so that it needs meta-tools (T4)."""
-    known: bool | None = access.__dict__.get("_loadable")
-    if known is None:
-        known = access.__dict__["_loadable"] = _loadable(access)
-    return known
-
-
-def _loadable(access: CompiledPermissions) -> bool:
     start = starting_tools(access)
     out = start.head.keys() | start.tail.keys()
     catalog = access.world.catalog
