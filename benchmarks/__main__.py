@@ -7,7 +7,7 @@ import importlib
 import json
 import sys
 
-from benchmarks import check, conversations, imports, loadouts, resolve, upstream
+from benchmarks import check, conversations, imports, loadouts, path, resolve, upstream
 
 KNOWN = {
     "imports": imports.measure,
@@ -16,6 +16,7 @@ KNOWN = {
     "check": check.measure,
     "conversations": conversations.measure,
     "upstream": upstream.measure,
+    "path": path.measure,
 }
 
 
