@@ -156,9 +156,9 @@ async def test_an_agent_a_sub_app_and_a_state_that_are_not_there_are_named(path:
         with raises("unknown_sub_app"):
             await board.session(agent="static", sub_app="dusk")
         session = await board.session(agent="static", session_id="s")
-        await board.store.save(session.key, '{"turn": "soon", "leases": []}', expected=0)
+        await board.services.store.save(session.key, '{"turn": "soon", "leases": []}', expected=0)
         with raises("state_damaged"):
-            await session.state()
+            await session.snapshot()
 
 
 async def test_a_loadout_without_a_name_and_a_fourth_level_of_children_are_refused(path: Path) -> None:
@@ -175,11 +175,11 @@ async def test_a_loadout_without_a_name_and_a_fourth_level_of_children_are_refus
 
 async def test_a_plugin_that_no_source_brings_in_is_an_error(tmp_path: Path) -> None:
     async with Pegboard.open() as board:
-        parts: Parts = board.parts
+        given = board.services
         bare = Board(
             Parts(
-                store=parts.store, sources=(), ranker=parts.ranker, counter=parts.counter,
-                validator=parts.validator, dialects=parts.dialects,
+                store=given.store, sources=(), ranker=given.ranker, counter=given.counter,
+                validator=given.validator, dialects=given.dialects,
             ),
             masker=Masker(), env={},
         )  # fmt: skip

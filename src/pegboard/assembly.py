@@ -133,7 +133,7 @@ class Pegboard(Board):
         await self.adopt(
             configuration.world(Catalog()),
             configuration.specs,
-            masker=Masker(configuration.secrets | self.masker.values),
+            masker=Masker(configuration.secrets | self.services.masker.values),
         )
         servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
         await self._upstreams.retain(servers)
@@ -155,7 +155,7 @@ class Pegboard(Board):
         if configuration is None:
             shown = "; ".join(str(p) for p in problems if p.severity == "error")
             log.warning("the edited configuration is refused, the last good one stays: %s", shown)
-            self.events.emit("configuration_refused", {"problems": [str(p) for p in problems]})
+            self.services.events.emit("configuration_refused", {"problems": [str(p) for p in problems]})
             return problems
         await self._take(configuration)
         return problems

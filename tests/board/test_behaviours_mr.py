@@ -72,7 +72,7 @@ async def out(session: Session) -> list[str]:
 
 
 async def leases(session: Session) -> list[str]:
-    return [str(lease.subject) for lease in (await session.state()).leases]
+    return [str(lease.subject) for lease in (await session.snapshot()).state.leases]
 
 
 def statuses(outcome: Any) -> list[str]:
@@ -97,7 +97,7 @@ async def test_without_an_id_there_is_what_is_out_from_the_start_and_nothing_to_
         assert statuses(await first.load("small")) == ["error"]
         assert (await first.call("load_tools", {"names": ["small"]})).is_error
         assert (await second.surface()).names == ("add_note", "log", "diff")
-        assert await board.store.sessions() == []
+        assert await board.services.store.sessions() == []
         with_id = await board.session(agent="started", session_id="stable")
         assert "load_tools" in (await with_id.surface()).names
 

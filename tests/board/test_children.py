@@ -93,9 +93,9 @@ async def test_an_unknown_loadout_is_refused_and_nothing_is_stored(board: Pegboa
     refused = await lead.use_loadout("minimum")
     assert refused.status == "refused"
     assert refused.message == "There is no loadout 'minimum'. Did you mean 'minimal'?"
-    assert await board.store.load(lead.key) is None
+    assert await board.services.store.load(lead.key) is None
     await lead.use_loadout("minimal")
-    records = await board.store.entries(kind="loadout")
+    records = await board.services.store.entries(kind="loadout")
     assert [(r.subject, r.decision) for r in records] == [("minimal", "allowed"), ("minimum", "refused")]
 
 
@@ -117,7 +117,7 @@ async def test_a_smaller_loadout_steps_in_and_goes_on_the_surface_too(board: Peg
         "To fit the budget only loadout 'developer' is out from the start; the rest may be loaded."
     )
     assert (await small.explain("fetch")).reasons[-1].code == "narrowed_budget"
-    assert await board.store.load(small.key) is None
+    assert await board.services.store.load(small.key) is None
     assert (await small.call("fetch")).status == "not_loaded"
     assert len((await small.surface()).tools) <= 6
     assert (await small.call("fetch")).status == "ok"
@@ -141,7 +141,7 @@ async def test_a_smaller_loadout_steps_in_and_goes_on_the_surface_too(board: Peg
 async def test_a_child_has_the_loadout_of_its_kind(lead: Session, kind: str, loadout: str, tools: list[str]) -> None:
     """L8, P8, JD80, JD81: as its active one; essentials stay."""
     child = await lead.child(kind)
-    assert (await child.state()).loadout == loadout
+    assert (await child.snapshot()).state.loadout == loadout
     assert await out(child) == tools
 
 
@@ -156,13 +156,13 @@ async def test_a_child_has_an_id_of_its_own_under_its_parents(board: Pegboard, l
     nameless = await (await board.session(agent="lead")).child("task")
     assert nameless.key.session.startswith("task/")
     await first.surface()
-    assert await board.store.sessions() == []
+    assert await board.services.store.sessions() == []
 
 
 async def test_nothing_that_a_child_does_changes_its_parent(board: Pegboard, lead: Session) -> None:
     """P8: loads, loadouts, fallback, turns and calls are its own."""
     await lead.load("docker")
-    before, stored = await out(lead), await board.store.load(lead.key)
+    before, stored = await out(lead), await board.services.store.load(lead.key)
     child = await lead.child("general")
     assert "ps" not in await out(child)
     await child.load("think")
@@ -172,20 +172,20 @@ async def test_nothing_that_a_child_does_changes_its_parent(board: Pegboard, lea
     await child.use_loadout(None)
     await child.fallback()
     await child.end_turn()
-    assert (await child.state()).turn == 2
-    assert (await out(lead), await board.store.load(lead.key)) == (before, stored)
-    subjects = {record.session for record in await board.store.entries() if record.kind != "call"}
+    assert (await child.snapshot()).state.turn == 2
+    assert (await out(lead), await board.services.store.load(lead.key)) == (before, stored)
+    subjects = {record.session for record in await board.services.store.entries() if record.kind != "call"}
     assert subjects == {lead.key.session, child.key.session}
 
 
-async def test_a_child_keeps_its_loadout_off_once_it_is_let_go(lead: Session) -> None:
+async def test_a_child_keeps_its_loadout_off_once_it_is_let_go(board: Pegboard, lead: Session) -> None:
     """S4, L7: equal to the default of others, and yet a difference from its own start."""
     child = await lead.child("task")
     await child.use_loadout(None)
-    assert (await child.state()).loadout is None
+    assert (await child.snapshot()).state.loadout is None
     assert await out(child) == await out(lead)
     await child.use_loadout("minimal")
-    assert await child.board.store.load(child.key) is None
+    assert await board.services.store.load(child.key) is None
 
 
 async def test_a_child_has_no_more_than_its_parent_is_narrowed_to(lead: Session) -> None:
@@ -225,8 +225,8 @@ async def test_a_child_follows_an_edit_of_the_configuration(board: Pegboard, lea
     assert [p for p in await board.reload() if p.severity == "error"] == []
     await board.ready()
     assert await out(child) == ["fetch"]
-    assert child.schema_of("ps") is None
-    assert child.schema_of("fetch") is not None
+    assert child.known_tool("ps") is None
+    assert child.known_tool("fetch") is not None
 
 
 async def test_a_child_never_shares_more_widely_than_its_parent(board: Pegboard) -> None:
@@ -235,7 +235,7 @@ async def test_a_child_never_shares_more_widely_than_its_parent(board: Pegboard)
     for scope in scopes:
         parent = await board.session(agent="lead", session_id="t", worker_scope=scope, sub_app="desk")
         child = await parent.child("general", agent="clerk")
-        assert (child.circumstances.worker_scope, child.circumstances.sub_app) == (scope, "desk")
+        assert (child.info.constraints.worker_scope, child.info.constraints.sub_app) == (scope, "desk")
 
 
 async def test_a_fourth_level_is_refused(lead: Session) -> None:

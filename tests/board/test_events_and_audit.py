@@ -73,11 +73,11 @@ async def test_every_call_leaves_a_record_without_its_arguments(board: Pegboard)
     await session.call("note_add", {"text": "a private thing"})
     await session.call("note_add", {"text": 5})
     await session.call("note_add", {"text": "a private thing"})
-    calls = list(await board.store.entries(kind="call"))
+    calls = list(await board.services.store.entries(kind="call"))
     assert [record.outcome for record in calls] == ["ok", "invalid_arguments", "ok"]
     assert [record.decision for record in calls] == ["allowed", "refused", "allowed"]
     assert calls[0].arguments == calls[2].arguments != calls[1].arguments
-    assert "private" not in repr(await board.store.entries())
+    assert "private" not in repr(await board.services.store.entries())
 
 
 async def test_fallback_keeps_to_the_budget_and_takes_what_was_used_last_first(board: Pegboard) -> None:

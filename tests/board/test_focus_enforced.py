@@ -118,11 +118,11 @@ async def test_a_call_outside_the_focus_is_refused_until_the_next_surface(board:
     assert "focus" in refused.message
     assert "forge_check" in refused.message
     assert (await ada.call("spare_go")).status == "refused"
-    assert not (await ada.state()).leases
+    assert not ((await ada.snapshot()).state).leases
     assert (await ada.call("nonsense")).status == "not_found"
     assert (await ada.call("forge_check")).status == "ok"
     assert (await ada.call("search_tools", {"queries": ["go"]})).status == "ok"
-    denied = await board.store.entries(kind="deny")
+    denied = await board.services.store.entries(kind="deny")
     assert [(record.subject, record.outcome) for record in denied][-2:] == [
         ("spare_go", "focus"),
         ("note_add", "focus"),

@@ -40,7 +40,9 @@ async def test_fifty_sessions_hammered_by_four_processes_lose_nothing(tmp_path: 
         found: set[tuple[str, str]] = set()
         for number in range(SESSIONS):
             session = await board.session(session_id=f"s{number}")
-            state = await session.state()
+            state = (await session.snapshot()).state
             found |= {(f"s{number}", lease.subject.name) for lease in state.leases}
-            assert (await board.store.load(session.key) is None) == (not state.leases), "S4: the default is not stored"
+            assert (await board.services.store.load(session.key) is None) == (not state.leases), (
+                "S4: the default is not stored"
+            )
         assert found == kept

@@ -67,7 +67,7 @@ async def test_initial_policy_stands_on_the_surface_and_is_counted(board: Pegboa
     assert surface.policy.endswith("Ask before forge__deploy.")
     assert "Notes are for" in surface.policy
     assert "heron" not in surface.policy
-    assert surface.tokens.text >= board.parts.counter.count(surface.policy) > 0
+    assert surface.tokens.text >= board.services.counter.count(surface.policy) > 0
     assert (await (await begun(board, "plain")).surface()).policy == ""
 
 

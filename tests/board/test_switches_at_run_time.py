@@ -134,7 +134,7 @@ async def test_two_processes_that_switch_at_once_end_in_one_state(config: Path) 
             found = await session.call("go")
             assert (found.status != "not_found") is state
             assert (await session.call("invoice_list")).status == "not_found"
-        assert len(await one.store.entries(kind="permission", limit=500)) == 60
+        assert len(await one.services.store.entries(kind="permission", limit=500)) == 60
 
 
 async def test_a_switch_of_another_process_binds_the_next_call(config: Path) -> None:
@@ -154,9 +154,9 @@ async def test_a_turn_that_is_ended_twice(config: Path) -> None:
         await first.load("go", keep="idle")
         await first.mark_turn("a")
         await asyncio.gather(first.mark_turn("b"), second.mark_turn("b"), first.mark_turn("b"))
-        assert (await first.state()).turn == 2
+        assert (await first.snapshot()).state.turn == 2
         await asyncio.gather(first.end_turn(), second.end_turn())
-        state = await second.state()
+        state = (await second.snapshot()).state
         assert (state.turn, len(state.leases)) == (4, 1)
 
 

@@ -220,8 +220,8 @@ async def test_what_is_denied_answers_like_what_does_not_exist(tmp_path: Path, e
                 await client.client.complete(reference, {"name": "whom", "value": ""})
             assert caught.value.error.code == -32602
     async with Pegboard.open(config) as board:
-        audited = await board.store.entries(kind="prompt")
-        reads = await board.store.entries(kind="read")
+        audited = await board.services.store.entries(kind="prompt")
+        reads = await board.services.store.entries(kind="read")
     assert {entry.subject: (entry.decision, entry.outcome) for entry in audited} == {
         "shut__greet": ("refused", "not_granted"),
         "off__greet": ("refused", "denied_switch"),
@@ -374,8 +374,8 @@ async def test_reads_are_audited_without_their_contents(tmp_path: Path) -> None:
     assert 'pegboard_reads_total{kind="read"} 2' in counted
     assert 'pegboard_reads_total{kind="prompt"} 1' in counted
     async with Pegboard.open(config) as board:
-        reads = await board.store.entries(kind="read")
-        (got,) = await board.store.entries(kind="prompt")
+        reads = await board.services.store.entries(kind="read")
+        (got,) = await board.services.store.entries(kind="prompt")
     assert [(found.subject, found.decision, found.outcome) for found in reads] == [
         ("path://one/secret", "allowed", "error"),
         ("note://shared", "allowed", "ok"),

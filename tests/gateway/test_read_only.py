@@ -48,7 +48,7 @@ class Listed:
 
     async def entries(self) -> list[Any]:
         async with Pegboard.open(self.config) as board:
-            return list(await board.store.entries(limit=1000))
+            return list(await board.services.store.entries(limit=1000))
 
 
 @pytest.fixture

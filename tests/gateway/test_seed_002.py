@@ -102,7 +102,7 @@ class Chat:
 async def stored_turn(config: Path) -> int:
     async with Pegboard.open(config) as board:
         session = await board.session(agent="assistant", session_id="lobby")
-        return (await session.state()).turn
+        return (await session.snapshot()).state.turn
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -66,10 +66,10 @@ async def test_a_call_in_flight_keeps_the_turn(config: Path) -> None:
         with turns.activity(session):
             now = 100.0
             await turns.begin(session, None)
-            assert (await session.state()).turn == 1
+            assert (await session.snapshot()).state.turn == 1
         await turns.begin(session, None)
-        assert (await session.state()).turn == 1
+        assert (await session.snapshot()).state.turn == 1
         now = 100.2
         await turns.begin(session, None)
         await turns.begin(session, None)
-        assert (await session.state()).turn == 2
+        assert (await session.snapshot()).state.turn == 2

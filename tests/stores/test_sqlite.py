@@ -29,18 +29,18 @@ async def until(condition: str, path: Path, *, within: float) -> None:
 
 async def test_a_switch_set_by_another_process_is_seen_at_once(store: SqliteStore, peer: SqliteStore) -> None:
     """P4: a revoked permission binds the next call."""
-    seen = await peer.revision()
-    assert await peer.revision() == seen
+    seen = (await peer.change_token()).permissions
+    assert (await peer.change_token()).permissions == seen
     await store.save(KEY, "text", expected=0)
-    assert await peer.revision() == seen
+    assert (await peer.change_token()).permissions == seen
     await store.set_switch("assistant", "research", False)
-    grown = await peer.revision()
-    assert grown > seen
-    assert await store.revision() == grown
-    assert await peer.switches("assistant") == {"research": False}
+    grown = (await peer.change_token()).permissions
+    assert grown != seen
+    assert (await store.change_token()).permissions == grown
+    assert (await peer.all_switches()).get("assistant", {}) == {"research": False}
     await peer.set_switch("assistant", "research", True)
-    assert await peer.revision() > grown
-    assert await store.revision() == await peer.revision()
+    assert (await peer.change_token()).permissions != grown
+    assert (await store.change_token()).permissions == (await peer.change_token()).permissions
 
 
 async def test_two_processes_have_one_digest_key(store: SqliteStore, peer: SqliteStore) -> None:
@@ -96,31 +96,31 @@ async def test_a_cancelled_change_has_not_happened(store: SqliteStore, blocker: 
     assert await store.load(KEY) is None
 
 
-async def test_the_pulse_tells_of_changes_through_another_connection(store: SqliteStore) -> None:
+async def test_the_change_token_tells_of_changes_through_another_connection(store: SqliteStore) -> None:
     """P4: what another process changes binds the next call."""
     other = SqliteStore(store.path)
     await other.open()
-    before = await store.pulse()
+    before = await store.change_token()
     assert await other.save(KEY, "text", expected=0)
-    after = await store.pulse()
+    after = await store.change_token()
     await other.set_switch("assistant", "research", False)
-    assert len({before, after, await store.pulse()}) == 3
+    assert len({before, after, await store.change_token()}) == 3
     await other.aclose()
 
 
-async def test_the_pulse_as_of_a_moment_is_not_read_twice(store: SqliteStore) -> None:
+async def test_the_change_token_as_of_a_moment_is_not_read_twice(store: SqliteStore) -> None:
     """P4: a call is bound by what was stored when it came, and by what this process has changed since."""
     other = SqliteStore(store.path)
     await other.open()
     came = time.monotonic()
-    before = await store.pulse(came)
+    before = await store.change_token(came)
     await other.set_switch("assistant", "research", False)
-    assert await store.pulse(came) == before
-    after = await store.pulse(time.monotonic())
+    assert await store.change_token(came) == before
+    after = await store.change_token(time.monotonic())
     assert after != before
-    assert await store.pulse(came) == after
+    assert await store.change_token(came) == after
     await store.set_switch("assistant", "research", True)
-    assert await store.pulse(came) != after
+    assert await store.change_token(came) != after
     await other.aclose()
 
 

@@ -77,7 +77,7 @@ async def test_everything_survives_closing_and_opening(path: Path) -> None:
     await first.keep_manifest("git", "1", Manifest(description="Git"))
     await first.record(ENTRY)
     first.record_later(ENTRY._replace(subject="later"))
-    key, revision = await first.digest_key(), await first.revision()
+    key, revision = await first.digest_key(), (await first.change_token()).permissions
     await first.aclose()
 
     second = SqliteStore(path)
@@ -85,10 +85,10 @@ async def test_everything_survives_closing_and_opening(path: Path) -> None:
     state = await second.load(KEY)
     assert state is not None
     assert (state.text, state.version) == ("text", version)
-    assert await second.switches("assistant") == {"research": True}
+    assert (await second.all_switches()).get("assistant", {}) == {"research": True}
     assert await second.manifest("git", "1") == Manifest(description="Git")
     assert [entry.subject for entry in await second.entries()] == ["later", "git/log"]
-    assert (await second.digest_key(), await second.revision()) == (key, revision)
+    assert (await second.digest_key(), (await second.change_token()).permissions) == (key, revision)
     await second.aclose()
 
 
@@ -121,11 +121,11 @@ async def test_a_store_that_is_not_open_says_so(path: Path) -> None:
 
 
 async def test_a_file_removed_while_it_is_open_is_made_anew_and_repeats_no_number(store: SqliteStore) -> None:
-    """S2: versions and revisions from before the removal match nothing after it."""
+    """S2: versions and tokens from before the removal match nothing after it."""
     before = await store.save(KEY, "before", expected=0)
     assert before
     await store.set_switch("assistant", "research", True)
-    revision, key = await store.revision(), await store.digest_key()
+    revision, key = (await store.change_token()).permissions, await store.digest_key()
     for file in list(store.path.parent.iterdir()):
         file.unlink()
     store.path.parent.rmdir()
@@ -134,8 +134,8 @@ async def test_a_file_removed_while_it_is_open_is_made_anew_and_repeats_no_numbe
     after = await store.save(KEY, "after", expected=0)
     assert after
     assert after > before
-    assert await store.revision() != revision
-    assert await store.switches("assistant") == {}
+    assert (await store.change_token()).permissions != revision
+    assert (await store.all_switches()).get("assistant", {}) == {}
     assert await store.digest_key() != key
     assert in_file(store.path, "SELECT text FROM sessions") == [("after",)]
 
@@ -176,7 +176,7 @@ async def test_a_file_of_before_claims_were_kept_begins_to_keep_them(path: Path)
     assert await new.claims() == {}
     await new.keep_first_claims("git", ["log"])
     assert await new.claims() == {"git": {"log"}}
-    assert await new.switches("assistant") == {"git": False}
+    assert (await new.all_switches()).get("assistant", {}) == {"git": False}
     await new.aclose()
 
 

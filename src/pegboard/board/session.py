@@ -2,356 +2,192 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from pegboard.board import children
-from pegboard.board.calls import meta_tools, pipeline
-from pegboard.board.calls.decision_cache import CallerChannel
-from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
-from pegboard.board.views import explain, search, surface, wire_list
-from pegboard.core.access.lookup import lookup
-from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
+from pegboard.board.bring_in import bring_in_loaded
+from pegboard.board.calls import pipeline
+from pegboard.board.calls.commands import apply_command, carry_out
+from pegboard.board.calls.meta_call import call_meta_tool
+from pegboard.board.meta_tools import find_meta_tool
+from pegboard.board.services import Services
+from pegboard.board.session_info import CallerChannel, SessionInfo, agent_of, child_of
+from pegboard.board.snapshot import Snapshot, read, read_start
+from pegboard.board.views.explain import explain_name
+from pegboard.board.views.search import search
+from pegboard.board.views.shown import Shown
+from pegboard.board.views.surface import instructions, surface
+from pegboard.board.views.wire_list import everything_pays, next_wire_list
 from pegboard.core.model.agents import Agent
-from pegboard.core.model.catalog import split_kind
-from pegboard.core.model.delivery import Host, choose, takes_effect
-from pegboard.core.model.leases import Lease
+from pegboard.core.model.delivery import Host
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.calls import CallAnswer, find_called
-from pegboard.core.state.commands import (
-    Command,
-    CommandContext,
-    EndTurn,
-    Fallback,
-    Item,
-    Load,
-    MarkTurn,
-    Outcome,
-    SetLoadout,
-    Unload,
-    Use,
-)
-from pegboard.core.state.narrowing import may_bring
-from pegboard.core.state.sessions import DEFAULT, State, from_text, heal, lease_entries, to_text
-from pegboard.core.state.shrinking import fit_to_budget
+from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
 from pegboard.core.state.surfaces import Explanation, Surface
-from pegboard.core.state.transitions import apply
-from pegboard.dialects.names import Dialect, Found, Search, View
+from pegboard.dialects.names import Found, Search
 from pegboard.dialects.pegboard import KEEP
-from pegboard.errors import StoreError, UsageError
+from pegboard.errors import UsageError
 from pegboard.ports import Client, Progress, SessionKey
-
-if TYPE_CHECKING:
-    from pegboard.board.board import Board
 
 
 class Session:
-    """Load, call, ask: every method reads the stored state afresh and stores what it changed."""
+    """One conversation: what its model sees, loads and calls.
 
-    def __init__(
-        self,
-        board: Board,
-        key: SessionKey,
-        *,
-        stable: bool,
-        host: Host,
-        circumstances: SessionConstraints,
-        parent: Session | None = None,
-        start: State = DEFAULT,
-    ) -> None:
-        self.board = board
-        self.key = key
-        self.stable = stable
-        self.host = host
-        self.circumstances = circumstances
-        self.parent = parent
-        self.start = self.seen = start
-        self.focus: frozenset[str] | None = None
-        self.planned = False
-        self.wired: tuple[Tool, ...] = ()
-        self.unloaded: set[str] = set()
-        self.own: tuple[CompiledPermissions, Host, Mapping[str, Tool]] | None = None
+    Every request reads the stored state once and stores what it changed at once; any number of objects, in any
+    process, may stand for the same session. An object keeps what its newest surface and wire list bind calls by,
+    and whether everything pays for its host's cache.
+    """
+
+    def __init__(self, services: Services, info: SessionInfo) -> None:
+        self._services = services
+        self._info = info
+        self._known: Snapshot | None = None
+        self._shown = Shown()
+        self._planned = False
+
+    @property
+    def key(self) -> SessionKey:
+        """Return principal, agent and session id."""
+        return self._info.key
+
+    @property
+    def info(self) -> SessionInfo:
+        """Return which session this is, for adapters."""
+        return self._info
 
     @property
     def agent(self) -> Agent:
-        """Return the agent's profile as it is configured now."""
-        return self.board.agent(self.key.agent)
-
-    # -- state -----------------------------------------------------------------------------------
-
-    async def access(self) -> CompiledPermissions:
-        """Return what this session may, as of now."""
-        return await children.access(self)
-
-    async def stored(self) -> tuple[State, int]:
-        """Return the state as it is stored, and its version; that of a new session where nothing is."""
-        board = self.board
-        pulse = board.pulse
-        stored = await board.store.load(self.key) if self.stable else None
-        try:
-            self.seen = from_text(stored.text) if stored is not None else self.start
-        except ValueError as error:
-            raise StoreError(
-                f"The stored state of session '{self.key.session[:60]}' cannot be read: {error}",
-                code="state_damaged",
-                hint="Delete it with `pegboard session delete`.",
-            ) from error
-        if self.stable and board.pulse == pulse:
-            board.routes.keep_state(self.key, self.seen)
-        return self.seen, stored.version if stored is not None else 0
-
-    def remembered(self) -> State | None:
-        """Return the stored state if it was read since the store changed last; whoever asks has just looked (P4)."""
-        known = self.board.routes.state(self.key) if self.stable else None
-        if known is not None:
-            self.seen = known
-        return known
-
-    async def state(self) -> State:
-        """Return the state, healed, and within its budget where that can be (S3, S9)."""
-        state, _ = await self.stored()
-        return self.settled(await self.access(), state)
-
-    def settled(self, access: CompiledPermissions, state: State) -> State:
-        """Return a state healed, and within its budget where that can be (S3, S9)."""
-        healed = heal(access, state)
-        return fit_to_budget(access, healed, self.terms(access)) if access.agent.budget.shrink else healed
-
-    def text_of(self, state: State) -> str | None:
-        """Return the state as it is stored; None where it is that of a new session (S4)."""
-        return to_text(state, start=self.start)
-
-    async def change(self, command: Command) -> tuple[View, Outcome]:
-        """Carry a command out: decide on the newest state, store it if nobody else did (S2)."""
-        while True:
-            access = await self.access()
-            state, version = await self.stored()
-            after, outcome = apply(access, state, command, self.terms(access))
-            if after == state or not self.stable:
-                break
-            saved = await self.board.store.save(self.key, self.text_of(after), expected=version)
-            if saved is not None:
-                break
-        await self._record(command, outcome)
-        return meta_tools.view(self, access, after), outcome
-
-    def terms(self, access: CompiledPermissions) -> CommandContext:
-        """Return what the host and the dialect add to commands."""
-        dialect = self.dialect
-        budgeted = access.agent.budget.tokens is not None
-        return CommandContext(
-            until=access.agent.lease or dialect.lease,
-            takes_effect=takes_effect(
-                choose(self.host), activation=access.agent.activation, dialect=dialect.activation
-            ),
-            stable=self.stable,
-            meta=meta_tools.tools(self, meta_tools.view(self, access, DEFAULT)) if access.agent.budget else (),
-            price=self.board.price if budgeted else None,
-            masker=self.board.masker,
-        )
+        """Return the agent's profile as it is configured now; raises ``UnknownAgentError``."""
+        return agent_of(self._services.world, self.key.agent)
 
     @property
-    def dialect(self) -> Dialect:
-        """Return the dialect of the agent."""
-        return self.board.parts.dialects[self.agent.dialect]
+    def host(self) -> Host:
+        """Return what the host can do with a change of tools; a host whose cache has grown sets it anew."""
+        return self._info.host
 
-    async def _record(self, command: Command, outcome: Outcome) -> None:
-        recorder = self.board.recorder
-        match command:
-            case Load() | Fallback():
-                kind, event = "load", "loaded"
-            case Unload():
-                kind, event = "unload", "unloaded"
-            case SetLoadout():
-                kind, event = "loadout", "loadout_changed"
-            case EndTurn() | MarkTurn():
-                kind, event = "evict", "evicted"
-            case Use():
-                return
-        for item in outcome.items:
-            decision = _decision(item)
-            await recorder.decided(
-                self.key,
-                outcome.turn,
-                event if decision == "allowed" else "denied" if decision == "refused" else None,
-                kind=kind,
-                subject=str(item.subject) if item.subject is not None else item.name,
-                decision=decision,
-                reason=item.message,
-                outcome=item.status,
-            )
+    @host.setter
+    def host(self, host: Host) -> None:
+        self._info = replace(self._info, host=host)
 
-    # -- the surface -----------------------------------------------------------------------------
+    async def snapshot(self) -> Snapshot:
+        """Return the session as it is stored now: what it may, its leases and turn; for adapters and diagnostics.
+
+        Raises ``StoreError`` where the stored state cannot be read, ``UnknownAgentError``.
+        """
+        return await self._read()
+
+    # -- what a model or a host asks for ---------------------------------------------------------
 
     async def surface(self, *, message: str | None = None, loaded: bool = True) -> Surface:
         """Return what goes to the model at this step (F1).
 
-        ``message`` is the newest user message, for focus rules; a focus binds calls until the next
-        surface (F3). Without ``loaded`` it is the part that no load changes, fixed for an agent and
-        principal (G4).
+        Args:
+            message: the newest user message, for focus rules; a focus binds calls until the next surface (F3).
+            loaded: False returns the part that no load changes, fixed for an agent and principal (G4).
+
+        Raises:
+            StoreError: the stored state cannot be read.
+            UnknownAgentError: the agent is not configured any more.
         """
-        return await surface.surface(self, message, loaded=loaded)
-
-    async def looked(self, state: State) -> CompiledPermissions:
-        """Return the access once what is out has been brought in, as far as it answers in time."""
-        access = await self.access()
-        wants = [*self.out_wants(access, state)]
-        await self.board.look(access, wants, wait=SERVER_WAIT)
-        self.board.look_in_background(access)
-        access = await self.access()
-        wire_list.decide(self, access)
-        return await self.access()
-
-    def out_wants(self, access: CompiledPermissions, state: State) -> Iterator[PluginRequest]:
-        """Yield the plugins that are out, under the overrides with which they are."""
-        initial = (access.toolkits.get(name, ()) for name in access.agent.initial_toolkits)
-        groups = (access.essential, access.static, *initial)
-        leased = (entry for lease in state.leases for entry in lease_entries(access, lease))
-        for entry in (*(e for group in groups for e in group), *leased):
-            plugin = access.world.catalog.plugins[entry.plugin]
-            if may_bring(access, state, plugin) and (entry.tools or access.grants_unseen(plugin)):
-                yield PluginRequest(plugin=entry.plugin, overrides=entry.overrides)
-        for plugin in access.world.catalog.plugins.values():
-            merged = access.loadout
-            switch = access.switches.plugins.get(plugin.name)
-            switched = switch is not None and switch.on
-            active = merged is not None and merged.includes(plugin.name, plugin.category)
-            wanted = not plugin.tools and (switched or active) and may_bring(access, state, plugin)
-            if wanted and access.grants_unseen(plugin):
-                yield PluginRequest(plugin=plugin.name)
+        snapshot = await self._prepared(start=not loaded)
+        shown = await surface(self._services, snapshot, message, loaded=loaded)
+        if loaded:
+            focus = None if shown.focus is None else frozenset(shown.focus["allowed_tools"])
+            self._shown = replace(self._shown, focus=focus)
+        return shown
 
     async def wire(self) -> tuple[Tool, ...]:
         """Return the tool list for the next request of a host that sends one (D3).
 
-        It is the surface, and behind a warm cache also what went idle as long as keeping it is
-        cheaper; a call of such a tool renews its lease and runs.
+        It is the surface, and behind a warm cache also what lapsed as long as keeping it is cheaper; a call of
+        such a tool renews its lease and runs.
         """
-        return wire_list.wire(self, await self.surface())
+        snapshot = await self._prepared()
+        shown = await surface(self._services, snapshot, None, loaded=True)
+        self._shown = next_wire_list(self._services, snapshot, replace(self._shown, focus=None), shown)
+        return self._shown.wire_list
 
     async def instructions(self) -> str:
-        """Return what a client is told about Pegboard once, and the initial policy (F2, T6)."""
-        return await surface.instructions(self)
-
-    # -- what a model or a host asks for ---------------------------------------------------------
+        """Return what a client is to read once: how to find more tools, and the initial policy (F2, T6)."""
+        return instructions(self._services, await self._prepared(start=True))
 
     async def load(self, *names: str, keep: str | None = None) -> Outcome:
-        """Take out toolkits, plugins or tools.
+        """Load toolkits, plugins or tools (S10).
 
-        ``keep`` is turn, idle or session; None takes the agent's default.
+        Args:
+            names: each is answered for itself; exact, else the only one that differs in case.
+            keep: turn, idle or session; None takes the agent's default (S5).
+
+        Returns:
+            The outcome; a refusal is an item with a status and a message, not an exception.
+
+        Raises:
+            UsageError: ``keep`` is none of the three.
         """
         if keep is not None and keep not in KEEP:
             raise UsageError(f"'{keep}' is not turn, idle or session.")
-        return (await self.carry_out(Load(names=names, until=KEEP[keep] if keep else None)))[1]
-
-    async def carry_out(self, command: Command) -> tuple[View, Outcome]:
-        """Bring in what is out and what the command names, then change the state."""
-        access = await self.looked(await self.state())
-        if isinstance(command, Load):
-            await self._bring_in(access, command)
-        view, outcome = await self.change(command)
-        if isinstance(command, Unload):
-            self.unloaded.update(outcome.removed)
-        return view, outcome
-
-    async def _bring_in(self, access: CompiledPermissions, command: Load) -> None:
-        """Ask for what the names stand for; a server may hold a tool that is written bare."""
-        if access.unresolved:
-            await self.board.look(access, self.board.look_later(access), wait=SERVER_WAIT)
-            access = await self.access()
-        await self.board.keeper.ready(self._named(access, command.names), retry=True)
-        access = await self.access()
-        await self.board.keeper.ready(self._named(access, command.names))
-
-    def _named(self, access: CompiledPermissions, names: tuple[str, ...]) -> Iterator[PluginRequest]:
-        for name in names:
-            ref = lookup(access, name)
-            if ref is None:
-                owner = self.owner_of(access, name)
-                if owner is not None:
-                    yield PluginRequest(plugin=owner)
-                continue
-            for entry in lease_entries(access, Lease(subject=ref, until=self.dialect.lease)):
-                if not access.scope_only(access.world.catalog.plugins[entry.plugin]):
-                    yield PluginRequest(plugin=entry.plugin, overrides=entry.overrides)
-
-    def owner_of(self, access: CompiledPermissions, name: str) -> str | None:
-        """Return the plugin, not seen yet, to which a tool of this name would belong."""
-        bare = split_kind(name)[1]
-        for mark in ("/", "__"):
-            plugin = access.world.catalog.plugins.get(bare.partition(mark)[0])
-            if plugin is not None and not plugin.tools and access.grants_unseen(plugin):
-                return plugin.name
-        return None
+        return await self._carry_out(Load(names=names, until=KEEP[keep] if keep else None))
 
     async def unload(self, *names: str) -> Outcome:
-        """Hang back what was loaded."""
-        return (await self.carry_out(Unload(names=names)))[1]
+        """Unload toolkits, plugins or tools; what is sticky or not loaded is refused or reported (S10)."""
+        return await self._carry_out(Unload(names=names))
 
     async def fallback(self) -> Outcome:
-        """Take out everything permitted for this turn, within the budget (S8)."""
-        return (await self.carry_out(Fallback()))[1]
+        """Load everything permitted for this turn, within the budget (S8)."""
+        return await self._carry_out(Fallback())
+
+    async def _carry_out(self, command: Command) -> Outcome:
+        snapshot, outcome = await carry_out(self._services, await self._prepared(), command)
+        self._note_unloaded(snapshot)
+        return outcome
 
     async def use_loadout(self, name: str | None) -> Outcome:
         """Narrow the session to a loadout at once, essentials and meta-tools apart; None narrows nothing (L7)."""
-        return (await self.change(SetLoadout(loadout=name)))[1]
+        command = SetLoadout(loadout=name)
+        return (await apply_command(self._services, await self._read(), command))[1]
 
     async def child(self, kind: str, *, agent: str | None = None) -> Session:
-        """Return a session for a subagent: explore, task, plan, review, general (L8).
+        """Return a session for a subagent (L8): it has at most what this one may, now and later (P8).
 
-        It has at most what this one may, now and later, and cannot change it (P8). ``agent`` is the
-        profile that it works with, by default this one's. Raises ``UsageError`` below three levels.
+        Args:
+            kind: explore, task, plan, review or general; another one counts as the smallest.
+            agent: the profile that it works with, by default this session's.
+
+        Raises:
+            UsageError: it would be more than three levels deep.
+            UnknownAgentError: there is no such agent.
         """
-        return children.begin(self, kind, agent)
+        return Session(self._services, child_of(self._info, self._services.world, kind, agent))
 
     async def end_turn(self) -> Outcome:
         """End the turn: the counter grows, leases that lapse go (S6, S7)."""
-        return await self._ended(EndTurn())
+        return await self._end(EndTurn())
 
     async def mark_turn(self, label: str) -> Outcome:
         """Note a client's turn label; another one than before ends the turn (G3)."""
-        return await self._ended(MarkTurn(label=label))
+        return await self._end(MarkTurn(label=label))
 
-    async def _ended(self, command: EndTurn | MarkTurn) -> Outcome:
-        before = await self.state()
-        view, outcome = await self.change(command)
-        if view.state.turn > before.turn:
-            self.board.events.emit(
-                "turn_ended",
-                {
-                    "principal": self.key.principal,
-                    "agent": self.key.agent,
-                    "session": self.key.session,
-                    "turn": before.turn,
-                },
-            )
+    async def _end(self, command: EndTurn | MarkTurn) -> Outcome:
+        before = await self._read()
+        after, outcome = await apply_command(self._services, before, command)
+        if after.state.turn > before.state.turn:
+            key = self.key
+            record = {"principal": key.principal, "agent": key.agent, "session": key.session}
+            self._services.events.emit("turn_ended", {**record, "turn": before.state.turn})
         return outcome
 
     async def search(self, *queries: str, limit: int = 5) -> Found:
-        """Return the permitted tools that answer these needs best (P3)."""
-        access = await self.access()
-        await self.board.look(access, self.board.look_later(access), wait=SERVER_WAIT)
-        access, state = await self.access(), await self.state()
-        return search.find(self, access, state, Search(queries=queries, limit=limit))
+        """Return the permitted tools that answer these needs best (P3).
+
+        Args:
+            queries: one short line per thing needed.
+            limit: how many results there are at most.
+        """
+        needs = Search(queries=queries, limit=limit)
+        return (await search(self._services, await self._read(), needs))[1]
 
     async def explain(self, name: str) -> Explanation:
         """Return the four predicates for a tool or plugin, and the chain of reasons (F5)."""
-        state = await self.state()
-        access = await self.looked(state)
-        if access.world.catalog.find_tool(name) is None:
-            await self.board.look_everywhere(wait=SERVER_WAIT)
-            access = await self.access()
-        return explain.explained(self, access, state, name)
-
-    def schema_of(self, wire: str) -> JsonObject | None:
-        """Return the input schema of a permitted tool or meta-tool, without waiting (P9)."""
-        access = children.access_now(self)
-        for tool in meta_tools.tools(self, meta_tools.view(self, access, DEFAULT)):
-            if tool.wire == wire:
-                return tool.input_schema
-        tool = find_called(access, wire)
-        return tool.input_schema if tool is not None else None
-
-    # -- calls -----------------------------------------------------------------------------------
+        return await explain_name(self._services, await self._prepared(), name)
 
     async def call(
         self,
@@ -365,23 +201,64 @@ class Session:
     ) -> CallAnswer:
         """Call a tool or a meta-tool as the model does; refusals are answers, not exceptions.
 
-        ``client`` takes what an upstream asks and says during the call; without one it is refused.
-        ``arrived`` is when the call came (``time.monotonic()``): what binds it is what was stored by then.
+        Args:
+            name: the wire name that the model wrote.
+            arguments: validated against the tool's schema before anything runs (X2).
+            progress: takes what the tool reports: progress, total, message.
+            request_meta: the request's ``_meta`` for an upstream.
+            client: takes what an upstream asks and reports during the call; without one it is refused.
+            arrived: when the call came (``time.monotonic()``); what binds it is what was stored by then (P4).
         """
         given: JsonObject = arguments if arguments is not None else {}
         channel = CallerChannel(progress=progress, client=client, meta=request_meta or EMPTY)
-        access = await children.access(self, arrived)
-        tool = meta_tools.find(self, access, name)
-        if tool is not None:
-            return await meta_tools.call(self, access, tool, given, channel)
-        return await pipeline.run(self, access, name, given, channel)
+        services, snapshot = self._services, await self._read(arrived)
+        tool = find_meta_tool(services, snapshot.info, snapshot.access, name)
+        if tool is None:
+            return (await pipeline.run(services, snapshot, self._shown, name, given, channel))[1]
+        snapshot = await self._planned_for(snapshot)
+        snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, given, channel)
+        self._note_unloaded(snapshot)
+        return answered
 
+    def known_tool(self, name: str) -> Tool | None:
+        """Return the permitted tool or meta-tool that a call of this name means as of the last request, or None.
 
-def _decision(item: Item) -> str:
-    match item.status:
-        case "loaded" | "unloaded":
-            return "allowed"
-        case "already_loaded" | "not_loaded":
-            return "unchanged"
-        case _:
-            return "refused"
+        Nothing is waited for or read (P9).
+        """
+        services, info, known = self._services, self._info, self._known
+        if known is None and info.parent is not None:
+            return None
+        access = services.compiler.permissions(info, known.narrowed_above if known is not None else ())
+        return find_meta_tool(services, info, access, name) or find_called(access, name)
+
+    # -- one request -----------------------------------------------------------------------------
+
+    async def _read(self, since: float | None = None) -> Snapshot:
+        """Return the session as of ``since``, or of now; the one that is known where nothing has changed."""
+        self._known = snapshot = await read(self._services, self._info, since, known=self._known)
+        return snapshot
+
+    async def _prepared(self, *, start: bool = False) -> Snapshot:
+        """Return the session once what is loaded has been seen; with ``start`` as if nothing had been stored."""
+        snapshot = await self._read_either(start=start)
+        seen = await bring_in_loaded(self._services, snapshot)
+        if seen is not snapshot:
+            seen = await self._read_either(start=start)
+        return await self._planned_for(seen, start=start)
+
+    async def _planned_for(self, snapshot: Snapshot, *, start: bool = False) -> Snapshot:
+        """Return the session with everything loaded from the start where that is cheapest; decided once (F4)."""
+        if snapshot.info.host.cache is None or self._planned:
+            return snapshot
+        self._planned = True
+        if not everything_pays(self._services, await bring_in_loaded(self._services, snapshot)):
+            return snapshot
+        self._info = replace(self._info, constraints=replace(self._info.constraints, everything=True))
+        return await self._read_either(start=start)
+
+    async def _read_either(self, *, start: bool) -> Snapshot:
+        return await read_start(self._services, self._info) if start else await self._read()
+
+    def _note_unloaded(self, snapshot: Snapshot) -> None:
+        if snapshot.unloaded:
+            self._shown = self._shown.without(snapshot.unloaded)

@@ -34,7 +34,9 @@ def audit(
     """Show the audit trail, the newest record first."""
 
     async def shown(board: Pegboard, printer: Printer) -> int:
-        records = await board.store.entries(principal=principal, agent=agent, session=session, kind=kind, limit=limit)
+        records = await board.services.store.entries(
+            principal=principal, agent=agent, session=session, kind=kind, limit=limit
+        )
         if printer.as_json:
             printer.document([_record_json(record) for record in records])
         elif not records:

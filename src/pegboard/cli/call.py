@@ -53,7 +53,7 @@ def call(
             of = f"/{total:g}" if total is not None else ""
             printer.note(f"{done:g}{of} {message or ''}".rstrip())
 
-        await bring_in(board, printer, await on.access())
+        await bring_in(board, printer, (await on.snapshot()).access)
         with printer.working(f"Calling {tool}"):
             answer = await on.call(tool, parsed, progress=progress)
         return _show(answer, printer)

@@ -113,7 +113,7 @@ async def _opened(
     try:
         with warnings_to(printer):
             async with Pegboard.open(config) as board:
-                printer.masker = board.masker
+                printer.masker = board.services.masker
                 found = before
                 if probe:
                     await _start(board, printer)
@@ -132,7 +132,7 @@ async def _start(board: Pegboard, printer: Printer) -> None:
     wants = _wants(board)
     names = list(dict.fromkeys(want.plugin for want in wants))
     with printer.working(f"Starting {', '.join(names) or 'nothing'}", lasting=True):
-        await board.keeper.ask_anew(wants)
+        await board.services.loader.ask_anew(wants)
 
 
 def _wants(board: Pegboard) -> list[PluginRequest]:
@@ -168,7 +168,7 @@ def _faults(board: Pegboard) -> Iterator[Problem]:
 def _claims(board: Pegboard) -> Iterator[Problem]:
     """Yield what a trusted server says of its tools only since it was first seen (G6)."""
     for plugin in board.world.catalog.plugins.values():
-        for tool in board.claims.pending(plugin):
+        for tool in board.services.trust.pending(plugin):
             yield Problem(
                 severity="warning",
                 code="read_only_later",
@@ -194,6 +194,7 @@ def _clashes(board: Pegboard) -> Iterator[Problem]:
 
 async def _over_budget(board: Pegboard) -> Sequence[Problem]:
     """Return a warning for every agent whose start takes more than its budget (S9)."""
+    from pegboard.board.meta_tools import command_context
     from pegboard.core.state.sessions import DEFAULT
     from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
 
@@ -203,8 +204,8 @@ async def _over_budget(board: Pegboard) -> Sequence[Problem]:
             continue
         session = await board.session(agent=agent.name, session_id="check")
         await session.surface(loaded=False)
-        access = await session.access()
-        terms = session.terms(access)
+        access = (await session.snapshot()).access
+        terms = command_context(board.services, session.info, access)
         over = excess(access, fit_to_budget(access, DEFAULT, terms), terms)
         if over:
             message = f"what is out from the start exceeds the budget: {over}."

@@ -102,7 +102,7 @@ def run(options: Options, action: Action, *, watch: bool = False) -> int:
 
         with warnings_to(printer):
             async with Pegboard.open(options.config, watch=watch) as board:
-                printer.masker = board.masker
+                printer.masker = board.services.masker
                 if board.quickstart and not options.as_json:
                     printer.note(QUICKSTART)
                 return await action(board, printer)

@@ -176,7 +176,7 @@ async def _opened(servers: Servers, timeout: float) -> AsyncGenerator[Bench]:
 async def _rows(bench: Bench, servers: Servers, printer: Printer) -> list[Row]:
     """Start every server, stop each once it has answered, and return what each sends; those that are off last."""
     board = bench.board
-    waiting, total = dict(board.keeper.specs), len(servers.specs)
+    waiting, total = dict(board.services.loader.specs), len(servers.specs)
 
     async def one(name: str) -> Row:
         await board.ready(name)
@@ -192,7 +192,7 @@ async def _rows(bench: Bench, servers: Servers, printer: Printer) -> list[Row]:
     if total:
         printer.note(f"pegboard: starting {plural(total, 'server')}: {', '.join(servers.specs)}")
     # The vocabulary takes as long to read as a server to start.
-    counting = asyncio.create_task(asyncio.to_thread(board.parts.counter.count, ""))
+    counting = asyncio.create_task(asyncio.to_thread(board.services.counter.count, ""))
     started = await asyncio.gather(*(one(name) for name in servers.specs))
     return [*started, *(Row(name=name, status="off", message=f"{why}.") for name, why in servers.off.items())]
 
@@ -201,7 +201,7 @@ def _row(board: Board, servers: Servers, name: str) -> Row:
     plugin = board.world.catalog.plugins[name]
     if fault := plugin.variant("").unavailable:
         return Row(name=name, status="failed", message=fault)
-    count = board.parts.counter.count
+    count = board.services.counter.count
     shown = [tool for tool in plugin.tools if servers.lets_through(name, tool.name)]
     said: list[str] = []
     if left_out := len(plugin.tools) - len(shown):
@@ -223,8 +223,8 @@ async def _instead(board: Board) -> Amount:
     session = await board.session(session_id="measure", host=GATEWAY)
     surface = await session.surface(loaded=False)
     tools = [out.tool for out in surface.tools]
-    text = board.parts.counter.count(await session.instructions())
-    return Amount(tools=len(tools), tokens=board.price(tools) + text)
+    text = board.services.counter.count(await session.instructions())
+    return Amount(tools=len(tools), tokens=board.services.prices(tools) + text)
 
 
 # -- showing ---------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def search(
 
     async def searched(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
-        await bring_in(board, printer, await on.access())
+        await bring_in(board, printer, (await on.snapshot()).access)
         found = await on.search(*queries_of(words), limit=limit)
         if printer.as_json:
             results = [

@@ -37,7 +37,7 @@ def serve(
         from pegboard import gateway  # HTTP brings the SDK at once, stdio later
 
         def taken(_: object) -> None:
-            printer.masker = board.masker
+            printer.masker = board.services.masker
             printer.note(f"pegboard: the edited {board.configuration.path.name} is in use now.")
 
         off = board.on("configuration_changed", taken)

@@ -80,7 +80,7 @@ def show(
 
     async def shown(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
-        state = await on.state()
+        state = (await on.snapshot()).state
         if printer.as_json:
             surface = await on.surface()
             printer.document(
@@ -127,7 +127,7 @@ def list_(
         from pegboard.core.state.sessions import from_text
 
         records: list[dict[str, Any]] = []
-        for key, stored in await board.store.sessions(principal=principal, agent=agent):
+        for key, stored in await board.services.store.sessions(principal=principal, agent=agent):
             try:
                 state = from_text(stored.text)
             except ValueError:
@@ -182,18 +182,11 @@ def delete(
 
 async def _forget(board: Pegboard, on: Session) -> bool:
     """Remove a session's state; another writer's change in between is removed as well."""
-    while (stored := await board.store.load(on.key)) is not None:
-        if await board.store.save(on.key, None, expected=stored.version) is not None:
-            await board.recorder.decided(
-                on.key,
-                0,
-                "unloaded",
-                kind="unload",
-                subject="session",
-                decision="allowed",
-                reason="The session was deleted.",
-                outcome="unloaded",
-            )
+    while (stored := await board.services.store.load(on.key)) is not None:
+        if await board.services.store.save(on.key, None, expected=stored.version) is not None:
+            recorder, reason = board.services.recorder, "The session was deleted."
+            entry = recorder.entry(on.key, 0, "unload", "session", "allowed", reason=reason, outcome="unloaded")
+            await recorder.note(entry, "unloaded")
             return True
     return False
 
@@ -205,7 +198,7 @@ def _change(options: Options, change: Callable[[Session], Awaitable[Outcome]], d
         on = await open_session(board, options)
         await on.surface()  # brings in what is out, so that `loaded` names all of it
         if doing:
-            await bring_in(board, printer, await on.access())
+            await bring_in(board, printer, (await on.snapshot()).access)
             with printer.working(doing):
                 outcome = await change(on)
         else:

@@ -37,7 +37,7 @@ def surface(
 
     async def shown(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
-        await bring_in(board, printer, await on.access())
+        await bring_in(board, printer, (await on.snapshot()).access)
         found = await on.surface(message=message)
         rows = [_row(board, out) for out in found.tools]
         if printer.as_json:
@@ -55,7 +55,7 @@ def _row(board: Pegboard, out: LoadedTool) -> dict[str, Any]:
         "plugin": out.tool.plugin,
         "lease": str(out.until),
         "reason": out.because[0].value,
-        "tokens": board.price([out.tool]),
+        "tokens": board.services.prices([out.tool]),
     }
 
 

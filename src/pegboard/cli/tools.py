@@ -37,8 +37,8 @@ def tools(
 
     async def listed(board: Pegboard, printer: Printer) -> int:
         session = await board.session(agent=agent) if agent is not None else None
-        await bring_in(board, printer, await session.access() if session is not None else None)
-        access = await session.access() if session is not None else None
+        await bring_in(board, printer, (await session.snapshot()).access if session is not None else None)
+        access = (await session.snapshot()).access if session is not None else None
         rows = [row for plugin in board.world.catalog.plugins.values() for row in _rows(board, plugin, access)]
         if printer.as_json:
             printer.document(rows)
@@ -60,7 +60,7 @@ def _rows(board: Pegboard, plugin: Plugin, access: CompiledPermissions | None) -
             return []
         return [_row(plugin, plugin.name, plugin.description, 0, _fault(plugin) or _unseen(plugin))]
     return [
-        _row(plugin, tool.wire, tool.description, board.price([tool]), _why_not(plugin, tool))
+        _row(plugin, tool.wire, tool.description, board.services.prices([tool]), _why_not(plugin, tool))
         for tool in plugin.tools
         if access is None or access.permits(tool)
     ]

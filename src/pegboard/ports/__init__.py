@@ -38,11 +38,20 @@ class SessionStore(Protocol):
         """Return the stored state, or None where there is none."""
         ...
 
-    async def save(self, key: SessionKey, text: str | None, *, expected: int) -> int | None:
-        """Store the text if the stored version is still ``expected`` (0: none is stored).
+    async def save(
+        self, key: SessionKey, text: str | None, *, expected: int, audit: Sequence[AuditRecord] = ()
+    ) -> int | None:
+        """Store the text, and what the audit trail says of it, if the stored version is still ``expected``.
 
-        Returns the new version (0 after a removal: ``text`` None), or None if another writer was
-        first. The change survives kill -9 once this returns (S2).
+        Args:
+            key: whose state it is.
+            text: the state; None removes it.
+            expected: the version that was read; 0 where none was stored.
+            audit: records of this change, stored in the same transaction or not at all.
+
+        Returns:
+            The new version (0 after a removal), or None if another writer was first: then nothing is stored.
+            The change survives kill -9 once this returns (S2).
         """
         ...
 
@@ -52,21 +61,9 @@ class SessionStore(Protocol):
         """Return what is stored, newest change first."""
         ...
 
-    async def pulse(self, since: float | None = None) -> Hashable:
-        """Return a value that differs once any process has changed a state, a switch or a claim.
-
-        Cheap enough for every call. What other processes had done by ``since`` (``time.monotonic()``)
-        is enough; None is now.
-        """
-        ...
-
 
 class PermissionStore(Protocol):
     """Keep the switches that were set at run time (P2)."""
-
-    async def switches(self, agent: str) -> Mapping[str, bool]:
-        """Return the stored booleans of an agent."""
-        ...
 
     async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
         """Store a boolean, or remove it (None)."""
@@ -74,13 +71,6 @@ class PermissionStore(Protocol):
 
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
         """Return the stored booleans of every agent."""
-        ...
-
-    async def revision(self) -> int:
-        """Return a number that grows with every change of switches or claims by any process.
-
-        Cheap enough for every call.
-        """
         ...
 
 
@@ -100,7 +90,7 @@ class ReadOnlyTrustStore(Protocol):
     """Keep which tools of a server count as read-only, under the server's name alone (G6).
 
     A changed command line, token or address is still the same name: it brings no trust of its own.
-    Every change counts in ``PermissionStore.revision``.
+    Every change counts in ``ChangeToken.permissions``.
     """
 
     async def claims(self) -> Mapping[str, frozenset[str]]:
@@ -139,8 +129,8 @@ class AuditRecord(NamedTuple):
 class AuditLog(Protocol):
     """Keep the audit trail: decisions at once, calls within 50 ms (S2)."""
 
-    async def record(self, entry: AuditRecord) -> None:
-        """Store a decision before returning."""
+    async def record(self, *entries: AuditRecord) -> None:
+        """Store decisions, in order, before returning."""
         ...
 
     def record_later(self, entry: AuditRecord) -> None:
@@ -164,8 +154,27 @@ class AuditLog(Protocol):
         ...
 
 
+class ChangeToken(NamedTuple):
+    """What a store stood at: equal tokens mean that nothing was changed between them.
+
+    ``states`` differs after every change of a state, switch or read-only claim by any process, ``permissions``
+    only after one of a switch or claim.
+    """
+
+    states: Hashable
+    permissions: Hashable
+
+
 class Store(SessionStore, PermissionStore, ManifestStore, ReadOnlyTrustStore, AuditLog, Protocol):
     """Keep everything that outlives a process in one place."""
+
+    async def change_token(self, since: float | None = None) -> ChangeToken:
+        """Return what the store stands at; cheap enough for every call.
+
+        Args:
+            since: what other processes had stored by then (``time.monotonic()``) is enough; None is now.
+        """
+        ...
 
     async def open(self) -> None:
         """Make the store ready; raises ``StoreError`` where it cannot be."""
@@ -363,6 +372,7 @@ __all__ = [
     "AuditLog",
     "AuditRecord",
     "CallContext",
+    "ChangeToken",
     "Client",
     "Clock",
     "EventSink",

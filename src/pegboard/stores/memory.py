@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from pegboard.core.model.tools import Manifest
-from pegboard.ports import AuditRecord, SessionKey, StoredState
+from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState
 
 
 class MemoryStore:
@@ -43,12 +43,15 @@ class MemoryStore:
         """Return the stored state, or None where there is none."""
         return self._states.get(key)
 
-    async def save(self, key: SessionKey, text: str | None, *, expected: int) -> int | None:
+    async def save(
+        self, key: SessionKey, text: str | None, *, expected: int, audit: Sequence[AuditRecord] = ()
+    ) -> int | None:
         """Store the text if the stored version is still ``expected``; return the new version or None (S2)."""
         stored = self._states.get(key)
         if (stored.version if stored else 0) != expected:
             return None
         self._changes += 1
+        self._audit.extend(audit)
         if text is None:
             self._states.pop(key, None)
             return 0
@@ -67,10 +70,6 @@ class MemoryStore:
         ]
         return sorted(found, key=lambda item: item[1].version, reverse=True)
 
-    async def switches(self, agent: str) -> Mapping[str, bool]:
-        """Return the stored booleans of an agent."""
-        return dict(self._switches.get(agent, {}))
-
     async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
         """Store a boolean, or remove it (None)."""
         switches = self._switches.setdefault(agent, {})
@@ -87,13 +86,9 @@ class MemoryStore:
         """Return the stored booleans of every agent."""
         return {agent: dict(switches) for agent, switches in self._switches.items()}
 
-    async def pulse(self, since: float | None = None) -> int:  # noqa: ARG002 - no other process has this store
-        """Return how often a state, a switch or a claim has been changed."""
-        return self._changes
-
-    async def revision(self) -> int:
-        """Return how often a switch or a claim has changed."""
-        return self._revision
+    async def change_token(self, since: float | None = None) -> ChangeToken:  # noqa: ARG002 - nobody else has this store
+        """Return how often anything was changed, and how often a switch or claim was."""
+        return ChangeToken(states=self._changes, permissions=self._revision)
 
     async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
         """Return the stored manifest of a plugin whose specification has this fingerprint."""
@@ -120,9 +115,9 @@ class MemoryStore:
         self._revision += 1
         self._changes += 1
 
-    async def record(self, entry: AuditRecord) -> None:
-        """Store an entry."""
-        self._audit.append(entry)
+    async def record(self, *entries: AuditRecord) -> None:
+        """Store entries."""
+        self._audit.extend(entries)
 
     def record_later(self, entry: AuditRecord) -> None:
         """Store an entry; in memory, later is now."""

@@ -118,7 +118,7 @@ class CatalogLoader:
         sources: Sequence[Source],
         manifests: ManifestStore,
         *,
-        claims: ReadOnlyTrust,
+        trust: ReadOnlyTrust,
         masker: Masker,
         env: Mapping[str, str],
         changed: Callable[[str], None],
@@ -128,7 +128,7 @@ class CatalogLoader:
         self.masker = masker
         self._sources = tuple(sources)
         self._manifests = manifests
-        self._claims = claims
+        self._trust = trust
         self._env = env
         self._changed = changed
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -139,7 +139,7 @@ class CatalogLoader:
     async def adopt(self, specs: Mapping[str, PluginSpec]) -> None:
         """Take over a configuration; what is known of unchanged plugins stays known."""
         before, self.specs = self.specs, dict(specs)
-        await self._claims.refresh()
+        await self._trust.refresh()
         plugins: list[Plugin] = []
         for name, spec in specs.items():
             known = self.catalog.plugins.get(name)
@@ -160,7 +160,7 @@ class CatalogLoader:
         stored = await self._manifests.manifest(plugin.name, fingerprint) if fingerprint else None
         if stored is None or plugin.variant("").unavailable:
             return plugin
-        await self._claims.seen(plugin, stored)
+        await self._trust.seen(plugin, stored)
         return plugin.with_manifest("", self._judged(stored))
 
     def source_of(self, spec: PluginSpec) -> Source:
@@ -186,23 +186,26 @@ class CatalogLoader:
 
     async def ready(
         self, wants: Iterable[PluginRequest], *, retry: bool = False, wait: float | None = None, patient: bool = False
-    ) -> None:
-        """Ask sources for what is missing; give up waiting, not fetching, after ``wait`` seconds.
+    ) -> bool:
+        """Ask sources for what is missing; stop waiting, not fetching, after ``wait`` seconds.
 
-        With ``patient``, plugins of this process get the time that it takes to import and construct
-        them. Whoever was late once is not waited for again.
+        Returns whether anything was missing. With ``patient``, plugins of this process get the time that it takes to
+        import and construct them. Whoever was late once is not waited for again.
         """
         near: set[asyncio.Task[None]] = set()
         far: set[asyncio.Task[None]] = set()
         for want in wants:
             if self.missing(want, retry=retry):
                 (far if isinstance(self.specs[want.plugin], ServerSpec) else near).add(self.fetch(want))
+        if not (near or far):
+            return False
         if wait is None:
             await _wait(near | far, None)
-            return
+            return True
         await _wait(far - self._late, wait)
         await _wait(near - self._late, CONSTRUCT_WAIT if patient else wait)
         self._late |= {task for task in near | far if not task.done()}
+        return True
 
     async def ask_anew(self, wants: Iterable[PluginRequest]) -> None:
         """Ask every source as if nothing were known: what cannot run now has a fault then."""
@@ -235,7 +238,7 @@ class CatalogLoader:
         fingerprint = source.fingerprint(spec)
         if fingerprint:
             await self._manifests.keep_manifest(want.plugin, fingerprint, manifest)
-        await self._claims.seen(plugin_of(spec), manifest)
+        await self._trust.seen(plugin_of(spec), manifest)
         if self.specs.get(want.plugin) != spec:
             return
         _warn_of_guards(spec, manifest)

@@ -1,28 +1,36 @@
-"""Answer an operator: may it, is it out, can it run, and why (F5)."""
+"""Answer an operator: may it, is it loaded, can it run, and why (F5)."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
-from pegboard.board.calls import meta_tools
+from pegboard.board.bring_in import bring_in_everything
+from pegboard.board.meta_tools import find_meta_tool
+from pegboard.board.services import Services
+from pegboard.board.snapshot import Snapshot, read
 from pegboard.core.access.permissions import CompiledPermissions, Reason
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools, explain
 from pegboard.core.state.conflicts import conflict_of
-from pegboard.core.state.sessions import State
 from pegboard.core.state.surfaces import Explanation
 
-if TYPE_CHECKING:
-    from pegboard.board.session import Session
+
+async def explain_name(services: Services, snapshot: Snapshot, name: str) -> Explanation:
+    """Return the four predicates for a name that an operator wrote, and the chain of reasons (F5).
+
+    Where the name is not known, whatever can be asked is asked first.
+    """
+    if snapshot.access.world.catalog.find_tool(name) is None:
+        await bring_in_everything(services)
+        snapshot = await read(services, snapshot.info)
+    return _explained(services, snapshot, name)
 
 
-def explained(session: Session, access: CompiledPermissions, state: State, name: str) -> Explanation:
-    """Return the four predicates for a name that an operator wrote, and the chain of reasons (F5)."""
+def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation:
+    access = snapshot.access
     catalog = access.world.catalog
-    own = next((t for t in meta_tools.tools(session, meta_tools.view(session, access, state)) if t.wire == name), None)
-    if own is not None:
+    if snapshot.info.stable and find_meta_tool(services, snapshot.info, access, name) is not None:
         reason = Reason(code="loaded_meta", text="It is a meta-tool: there is something to load.")
         return _all_true(name, reason)
     tool = catalog.find_tool(name)
@@ -32,7 +40,7 @@ def explained(session: Session, access: CompiledPermissions, state: State, name:
     if tool is None:
         plugin = catalog.plugins.get(name.removeprefix("plugin:"))
         return _not_a_tool(access, name, plugin)
-    return explain(access, state, tool, known_conflict=_conflict(session, access, state, tool))
+    return explain(access, snapshot.state, tool, known_conflict=_conflict(services, snapshot, tool))
 
 
 def _all_true(name: str, reason: Reason) -> Explanation:
@@ -59,10 +67,10 @@ def _not_a_tool(access: CompiledPermissions, name: str, plugin: Plugin | None) -
         text = f"'{name}' is a plugin. Explain one of its tools: {listed}."
         reasons.append(Reason(code="is_plugin", text=text, where=plugin.place))
     elif name in access.world.toolkits:
-        held = access.world.toolkits[name]
-        listed = ", ".join(t.wire for e in held.entries(access.world.catalog) for t in e.tools)
+        toolkit = access.world.toolkits[name]
+        listed = ", ".join(t.wire for e in toolkit.entries(access.world.catalog) for t in e.tools)
         text = f"'{name}' is a toolkit. Explain one of its tools: {listed or 'none known yet'}."
-        reasons.append(Reason(code="is_toolkit", text=text, where=held.place))
+        reasons.append(Reason(code="is_toolkit", text=text, where=toolkit.place))
     else:
         catalog = access.world.catalog
         names = (*catalog.plugins, *(tool.wire for tool in catalog))
@@ -78,17 +86,18 @@ def _not_a_tool(access: CompiledPermissions, name: str, plugin: Plugin | None) -
     )
 
 
-def _conflict(session: Session, access: CompiledPermissions, state: State, tool: Tool) -> str:
-    """Return which toolkit wants the tool with other settings than it is out with (T5)."""
-    outs = active_tools(access, state)
+def _conflict(services: Services, snapshot: Snapshot, tool: Tool) -> str:
+    """Return which toolkit wants the tool with other settings than it is loaded with (T5)."""
+    access = snapshot.access
+    loaded = active_tools(access, snapshot.state)
     for name, entries in access.toolkits.items():
         for entry in entries:
             if tool.id not in entry.ids:
                 continue
-            found = conflict_of(access, outs, (entry,), session.board.masker)
+            found = conflict_of(access, loaded, (entry,), services.masker)
             if found is not None:
                 return (
-                    f"Toolkit '{name}' {found.message} Out with {json.dumps(found.existing)}, "
+                    f"Toolkit '{name}' {found.message} Loaded with {json.dumps(found.existing)}, "
                     f"the toolkit has {json.dumps(found.candidate)}."
                 )
     return ""

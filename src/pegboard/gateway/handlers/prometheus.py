@@ -50,7 +50,7 @@ class PrometheusMetrics:
         """Return all of it."""
         lines: list[str] = []
         for event, (name, about) in _EVENTS.items():
-            samples = {key[1:]: count for key, count in self._board.meter.totals.items() if key[0] == event}
+            samples = {key[1:]: count for key, count in self._board.services.metrics.totals.items() if key[0] == event}
             lines += _family(name, "counter", about, (_labelled(event, key, n) for key, n in sorted(samples.items())))
         changes: list[tuple[dict[str, str], int]] = [({}, self._changes)] if self._changes else []
         lines += _family("pegboard_catalog_changes_total", "counter", "Changes of what plugins offer.", changes)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from pegboard.board import Session
-    from pegboard.board.resources.aggregator import Subscription
+    from pegboard.board.resources.reads import Subscription
     from pegboard.core.access.listed_items import ListKind
     from pegboard.gateway.handlers.server import Gateway
 
@@ -121,7 +121,7 @@ class ResourceHandlers:
         if params is not None and params.cursor is not None:
             raise MCPError(types.INVALID_PARAMS, "There is no such cursor: the list has one page.")
         request, session = await self._begun(ctx)
-        offers = await self._gateway.board.offers.listed(session, kind)
+        offers = await self._gateway.board.resources.listed(session.info, kind)
         connection = None if request.modern else connection_of(ctx.session)
         self.changes.listed(request.caller, request.session, connection, kind, digest_of(offers))
         return [offer.wire for offer in offers.values()]
@@ -136,7 +136,7 @@ class ResourceHandlers:
         self._gateway.metrics.asked("read")
         with self._gateway.turns.activity(session):
             try:
-                result = await self._gateway.board.offers.read(session, params.uri, _context(ctx, request))
+                result = await self._gateway.board.resources.read(session.info, params.uri, _context(ctx, request))
             except UpstreamError as error:
                 raise self._error(error) from None
         if result is None:
@@ -152,13 +152,15 @@ class ResourceHandlers:
         self._gateway.metrics.asked("prompt")
         with self._gateway.turns.activity(session):
             try:
-                result = await self._gateway.board.offers.prompt(
-                    session, params.name, params.arguments, _context(ctx, request)
+                result = await self._gateway.board.resources.prompt(
+                    session.info, params.name, params.arguments, _context(ctx, request)
                 )
             except UpstreamError as error:
                 raise self._error(error) from None
         if result is None:
-            raise MCPError(types.INVALID_PARAMS, self._gateway.board.masker.text(f"Unknown prompt: {params.name}"))
+            raise MCPError(
+                types.INVALID_PARAMS, self._gateway.board.services.masker.text(f"Unknown prompt: {params.name}")
+            )
         self._pass_on(result, modern=request.modern)
         return types.GetPromptResult(messages=[])
 
@@ -169,11 +171,15 @@ class ResourceHandlers:
         request = request_of(CALLER.get(), ctx.protocol_version, ctx.params)
         session = await self._gateway.session(request.caller, request.session, modern=request.modern)
         try:
-            result = await self._gateway.board.offers.complete(session, ctx.params or {}, _context(ctx, request))
+            result = await self._gateway.board.resources.complete(
+                session.info, ctx.params or {}, _context(ctx, request)
+            )
         except UpstreamError as error:
             raise self._error(error) from None
         if result is None and isinstance(params.ref, types.PromptReference):
-            raise MCPError(types.INVALID_PARAMS, self._gateway.board.masker.text(f"Unknown prompt: {params.ref.name}"))
+            raise MCPError(
+                types.INVALID_PARAMS, self._gateway.board.services.masker.text(f"Unknown prompt: {params.ref.name}")
+            )
         if result is None:
             raise self._unknown(str(getattr(params.ref, "uri", "")), modern=request.modern)
         self._pass_on(result, modern=request.modern)
@@ -190,12 +196,12 @@ class ResourceHandlers:
         """Return the error of a server as it gave it, without secrets."""
         if error.answer is None:
             return error
-        said = self._gateway.board.masker.known(dict(error.answer))
+        said = self._gateway.board.services.masker.known(dict(error.answer))
         return MCPError(said["code"], said["message"], said["data"])
 
     def _unknown(self, uri: str, *, modern: bool) -> MCPError:
         """Return the error for a resource that there is not, or not for this agent (P9)."""
-        shown = self._gateway.board.masker.text(uri)
+        shown = self._gateway.board.services.masker.text(uri)
         code = types.INVALID_PARAMS if modern else NOT_FOUND_BEFORE
         return MCPError(code, f"Unknown resource: {shown}", {"uri": shown})
 
@@ -218,7 +224,7 @@ class ResourceHandlers:
             self.changes.spawn(self._notify(connection, params.uri, uri))
 
         try:
-            found = await self._gateway.board.offers.subscribe(session, params.uri, updated)
+            found = await self._gateway.board.resources.subscribe(session.info, params.uri, updated)
         except UpstreamError as error:
             raise self._error(error) from None
         if found is None:
@@ -250,9 +256,9 @@ class ResourceHandlers:
         """Subscribe once more: a server that was edited has another connection."""
         for held in [*self._listened.values(), *(kept for one in self._subscribed.values() for kept in one.values())]:
             try:
-                found = await self._gateway.board.offers.subscribe(held.session, held.uri, held.updated)
+                found = await self._gateway.board.resources.subscribe(held.session.info, held.uri, held.updated)
             except PegboardError as error:
-                log.warning("a subscription was not renewed: %s", self._gateway.board.masker.text(str(error)))
+                log.warning("a subscription was not renewed: %s", self._gateway.board.services.masker.text(str(error)))
                 continue
             if found is not None:
                 held.replace(found)
@@ -269,7 +275,7 @@ class ResourceHandlers:
 
     async def _sees(self, held: _Subscription) -> bool:
         try:
-            return await self._gateway.board.offers.sees(held.session, held.subscription.plugin)
+            return await self._gateway.board.resources.sees(held.session.info, held.subscription.plugin)
         except PegboardError:
             return False
 
@@ -301,9 +307,11 @@ class ResourceHandlers:
 
         try:
             async with asyncio.timeout(SERVER_WAIT):
-                found = await self._gateway.board.offers.subscribe(session, uri, updated)
+                found = await self._gateway.board.resources.subscribe(session.info, uri, updated)
         except (PegboardError, TimeoutError) as error:
-            log.warning("nobody can be told of updates of a resource: %s", self._gateway.board.masker.text(str(error)))
+            log.warning(
+                "nobody can be told of updates of a resource: %s", self._gateway.board.services.masker.text(str(error))
+            )
             return False
         if found is None or found.release is None:
             return False

@@ -28,9 +28,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from pegboard.board.children import access_now
 from pegboard.core.model.delivery import GATEWAY, GATEWAY_HANDSHAKE
-from pegboard.core.state.calls import find_called
 from pegboard.errors import PegboardError
 from pegboard.gateway.clients.connections import Connections, connection_of
 from pegboard.gateway.clients.handshake import Ask, HandshakeClient, Notify, OpenQuestions
@@ -191,7 +189,7 @@ class Gateway:
             case MCPError():
                 return error
             case PegboardError():
-                return MCPError(INTERNAL_ERROR, self.board.masker.text(str(error)), {"code": error.code})
+                return MCPError(INTERNAL_ERROR, self.board.services.masker.text(str(error)), {"code": error.code})
             case _:
                 _logger.error("%s failed", method, exc_info=error)
                 return MCPError(INTERNAL_ERROR, f"Pegboard failed here: {type(error).__name__}.")
@@ -299,8 +297,8 @@ class Gateway:
             client=client,
             arrived=made.arrived,
         )
-        if answer.status == "not_found" and session.schema_of(made.name) is None:
-            raise MCPError(INVALID_PARAMS, self.board.masker.text(answer.message))
+        if answer.status == "not_found" and session.known_tool(made.name) is None:
+            raise MCPError(INVALID_PARAMS, self.board.services.masker.text(answer.message))
         return convert.result_of(answer.result, modern=request.modern)
 
     # -- sessions and lists ------------------------------------------------------------------------
@@ -333,11 +331,12 @@ class Gateway:
     def _schema_of(self, name: str) -> Mapping[str, Any] | None:
         """Return the schema against which the SDK checks ``Mcp-Param-*`` headers before a call."""
         session = SCHEMAS.get(None)
-        return session.schema_of(name) if session is not None else None
+        tool = session.known_tool(name) if session is not None else None
+        return tool.input_schema if tool is not None else None
 
     def in_headers(self, session: Session, name: str) -> bool:
         """Return whether the schema of a tool puts arguments of it in headers (``x-mcp-header``)."""
-        tool = find_called(access_now(session), name)
+        tool = session.known_tool(name)
         if tool is None:
             return False
         known = self._headed.get(tool.id)

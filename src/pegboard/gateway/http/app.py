@@ -101,7 +101,7 @@ class _Mcp:
             await refusal(scope, receive, send)
             return
         except PegboardError as error:
-            message = self._gateway.board.masker.text(str(error))
+            message = self._gateway.board.services.masker.text(str(error))
             await Refusal(500, message, code=-32603)(scope, receive, send)
             return
         scope["user"] = _user(caller)
@@ -130,7 +130,7 @@ class _Health:
             pass
         else:
             health["agents"] = [name for name in board.world.agents if opens(token, name)]
-            health["upstreams"] = board.masker.value([dict(state) for state in board.upstream_states()])
+            health["upstreams"] = board.services.masker.value([dict(state) for state in board.upstream_states()])
         await JSONResponse(health)(scope, receive, send)
 
 
@@ -147,7 +147,7 @@ class _Measured:
         except Refusal as refusal:
             await refusal(scope, receive, send)
         else:
-            text = self._gateway.board.masker.text(self._gateway.metrics.text())
+            text = self._gateway.board.services.masker.text(self._gateway.metrics.text())
             await Response(text, media_type=TYPE)(scope, receive, send)
 
 
@@ -165,7 +165,7 @@ class _EndTurn:
         except Refusal as refusal:
             await refusal(scope, receive, send)
         except PegboardError as error:
-            message = self._gateway.board.masker.text(str(error))
+            message = self._gateway.board.services.masker.text(str(error))
             await Refusal(500, message, code=-32603)(scope, receive, send)
         else:
             await response(scope, receive, send)

@@ -99,7 +99,7 @@ async def run_http(
 
     ``ready`` is called with the URL once requests are taken, ``settled`` once all that calls need is imported.
     """
-    quiet(board.masker)
+    quiet(board.services.masker)
     async with _serving(board, settled, host=host, port=port, agent=agent, session=session) as (url, app):
         with stopping() as stop:
             if ready is not None:

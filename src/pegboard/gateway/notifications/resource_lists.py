@@ -58,7 +58,7 @@ class ResourceListNotifier:
 
     def start(self) -> None:
         """Listen to the board; call it on the loop that serves."""
-        self._off = self._board.offers.on_changed(lambda _, kind: self._refresh_soon([kind]))
+        self._off = self._board.resources.on_changed(lambda _, kind: self._refresh_soon([kind]))
         self._changes.beside = lambda: self._refresh_soon(KEYS)
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class ResourceListNotifier:
         try:
             session = await self._session(known.caller, known.session, known.connection is None)
             for kind in kinds & known.digests.keys():
-                now = digest_of(await self._board.offers.listed(session, kind))
+                now = digest_of(await self._board.resources.listed(session.info, kind))
                 if now != known.digests.get(kind):
                     known.digests[kind] = now
                     changed[CAPABILITY[kind]] = None

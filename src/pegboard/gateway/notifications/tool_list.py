@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -171,10 +171,10 @@ class ToolListNotifier:
 
     async def _look_at_switches(self) -> None:
         """Notice what other processes switch; they send no event."""
-        known: int | None = None
+        known: Hashable = None
         while True:
             with contextlib.suppress(PegboardError):
-                now = await self.board.store.revision()
+                now = (await self.board.services.store.change_token()).permissions
                 if known is not None and now != known:
                     self._everywhere()
                 known = now

@@ -27,7 +27,7 @@ def announce(board: BoardPort, url: str, *, agent: str | None = None, session: s
         "A client that starts its servers itself:",
         _paste(spawned(board, agent=agent, session=session)),
     ]
-    return board.masker.text("\n".join(parts))
+    return board.services.masker.text("\n".join(parts))
 
 
 def spawned(board: BoardPort, *, agent: str | None = None, session: str | None = None) -> dict[str, Any]:

@@ -12,10 +12,9 @@ if TYPE_CHECKING:
 
     from pegboard.board import Session
     from pegboard.board.resources.aggregator import ResourceAggregator
+    from pegboard.board.services import Services
     from pegboard.core.model.agents import World
     from pegboard.core.model.delivery import Host
-    from pegboard.core.model.masking import Masker
-    from pegboard.ports import PermissionStore
 
 LOCAL = "local"
 """The principal on stdio, and on loopback where no tokens are configured (G2)."""
@@ -54,15 +53,6 @@ class Settings(Protocol):
         ...
 
 
-class Meter(Protocol):
-    """Hold the numbers of a board."""
-
-    @property
-    def totals(self) -> Mapping[tuple[str, str, str], int]:
-        """Return how often each event happened: by event, agent and outcome."""
-        ...
-
-
 class BoardPort(Protocol):
     """A board with its configuration, as the assembly makes it."""
 
@@ -77,28 +67,18 @@ class BoardPort(Protocol):
         ...
 
     @property
-    def store(self) -> PermissionStore:
-        """Return what holds the switches that any process may set."""
-        ...
-
-    @property
     def quickstart(self) -> bool:
         """Return whether the packaged configuration is in use."""
         ...
 
     @property
-    def meter(self) -> Meter:
-        """Return what was counted since the board was opened."""
+    def services(self) -> Services:
+        """Return what a board works with: store, masker, numbers."""
         ...
 
     @property
-    def offers(self) -> ResourceAggregator:
-        """Return what servers offer besides tools."""
-        ...
-
-    @property
-    def masker(self) -> Masker:
-        """Return what hides secrets."""
+    def resources(self) -> ResourceAggregator:
+        """Return what servers list besides tools."""
         ...
 
     async def session(

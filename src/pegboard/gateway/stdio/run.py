@@ -37,7 +37,7 @@ async def run_stdio(
         raise agent_required(board.world.agents)
     if session is not None and (problem := label_problem(session)):
         raise UsageError(f"--session {problem}")
-    quiet(board.masker)
+    quiet(board.services.masker)
     opening = FirstResponses(board, Caller(agent=name, session=session))
     with standard_descriptors() as (wire_in, wire_out), stopping() as stop:
         wires = LineChannel(wire_in, wire_out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.errors import StoreError
@@ -40,9 +40,9 @@ class AuditQueue:
         """Return whether entries wait."""
         return bool(self._entries)
 
-    def add(self, entry: AuditRecord) -> None:
-        """Take an entry; the caller flushes."""
-        self._entries.append(entry)
+    def add(self, *entries: AuditRecord) -> None:
+        """Take entries; the caller flushes."""
+        self._entries.extend(entries)
 
     def add_later(self, entry: AuditRecord) -> None:
         """Take an entry and see to it that a running loop flushes it soon."""
@@ -57,14 +57,19 @@ class AuditQueue:
 
     def insert(self, connection: sqlite3.Connection) -> int:
         """Write what waits, inside the caller's transaction; return how many entries that were."""
-        if not self._entries:
+        return self.write(connection, self._entries)
+
+    def write(self, connection: sqlite3.Connection, entries: Sequence[AuditRecord]) -> int:
+        """Write entries inside the caller's transaction, and remove surplus old ones; return how many were written."""
+        if not entries:
             return 0
-        taken = len(self._entries)
-        connection.executemany(_INSERT, map(entry_to_row, self._entries))
-        last: int = connection.execute("SELECT max(id) FROM audit").fetchone()[0]
-        if last // self._trim_every != (last - taken) // self._trim_every:
+        rows = [entry_to_row(entry) for entry in entries]
+        if rows[:-1]:
+            connection.executemany(_INSERT, rows[:-1])
+        last = connection.execute(_INSERT, rows[-1]).lastrowid or 0
+        if last // self._trim_every != (last - len(rows)) // self._trim_every:
             connection.execute("DELETE FROM audit WHERE id <= ?", (last - self._keep,))
-        return taken
+        return len(rows)
 
     def drop(self, taken: int) -> None:
         """Forget the oldest entries: they are committed."""

@@ -7,11 +7,11 @@ import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError
-from pegboard.ports import AuditRecord, SessionKey, StoredState
+from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState
 from pegboard.stores.sqlite.audit import AuditQueue, select_entries
 from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
 from pegboard.stores.sqlite.schema import MIGRATIONS, Step
@@ -22,8 +22,17 @@ if TYPE_CHECKING:
     from pegboard.stores.sqlite.database import Database, Work
 
 T = TypeVar("T")
+Columns = tuple[str | bytes, str | bytes, str | bytes]
 
 MANIFESTS_PER_PLUGIN = 32
+
+
+class _Looked(NamedTuple):
+    """What the file stood at when it was looked at; ``data_version`` has the generation of the file in front."""
+
+    at: float
+    data_version: tuple[int, int]
+    token: ChangeToken
 
 
 class SqliteStore:
@@ -48,10 +57,8 @@ class SqliteStore:
         self._database: Database | None = None
         self._queue = AuditQueue(self._flush, keep=audit_keep)
         self._digest_key: tuple[int, bytes] | None = None  # with the generation of the file
-        self._seen: tuple[int, int, int] | None = None  # generation, data version, revision
-        self._changes = 0  # of states and switches, through this connection
-        self._looked: float | None = None
-        self._version = 0  # as of then
+        self._changes = 0  # of states, switches and claims, through this connection
+        self._looked: _Looked | None = None
 
     async def open(self) -> None:
         """Make the file, folder and tables where they are missing.
@@ -75,7 +82,7 @@ class SqliteStore:
             await self._flush()
         finally:
             self._database.close()
-            self._database = self._digest_key = self._seen = self._looked = None
+            self._database = self._digest_key = self._looked = None
 
     def _opened(self) -> Database:
         if self._database is None:
@@ -108,29 +115,25 @@ class SqliteStore:
         )
         return StoredState(text=from_column(row[0]), version=row[1], updated_at=row[2]) if row else None
 
-    async def save(self, key: SessionKey, text: str | None, *, expected: int) -> int | None:
-        """Store the text if the stored version is still ``expected``; return the new version or None (S2)."""
-        columns = _columns(key)
+    async def save(
+        self, key: SessionKey, text: str | None, *, expected: int, audit: Sequence[AuditRecord] = ()
+    ) -> int | None:
+        """Store the text if the stored version is still ``expected``; return the new version or None (S2).
+
+        A version is the time in microseconds, or one more than the version before where that is later: none is
+        used twice, also where a state was removed meanwhile.
+        """
+        version = 0 if text is None else max(time.time_ns() // 1000, expected + 1)
 
         def swap(connection: sqlite3.Connection) -> int | None:
-            row = connection.execute(
-                "SELECT version FROM sessions WHERE principal = ? AND agent = ? AND session = ?", columns
-            ).fetchone()
-            if (row[0] if row else 0) != expected:
+            if not _swapped(connection, _columns(key), text, version, expected):
                 return None
-            if text is None:
-                connection.execute("DELETE FROM sessions WHERE principal = ? AND agent = ? AND session = ?", columns)
-                return 0
-            version = _count(connection, "version")
-            connection.execute(
-                "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?)",
-                (*columns, version, time.time(), to_column(text)),
-            )
+            self._queue.write(connection, audit)
             return version
 
-        version = await self._write(swap)
+        stored = await self._write(swap)
         self._changes += 1
-        return version
+        return stored
 
     async def sessions(
         self, *, principal: str | None = None, agent: str | None = None
@@ -153,15 +156,6 @@ class SqliteStore:
             for row in rows
         ]
 
-    async def switches(self, agent: str) -> Mapping[str, bool]:
-        """Return the stored booleans of an agent."""
-        rows = await self._read(
-            lambda connection: connection.execute(
-                "SELECT name, value FROM switches WHERE agent = ? ORDER BY name", (to_column(agent),)
-            ).fetchall()
-        )
-        return {from_column(name): bool(value) for name, value in rows}
-
     async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
         """Store a boolean, or remove it (None)."""
         columns = (to_column(agent), to_column(name))
@@ -175,7 +169,7 @@ class SqliteStore:
 
         await self._write(change)
         self._changes += 1
-        self._seen = None
+        self._looked = None
 
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
         """Return the stored booleans of every agent."""
@@ -189,36 +183,22 @@ class SqliteStore:
             found.setdefault(from_column(agent), {})[from_column(name)] = bool(value)
         return found
 
-    async def pulse(self, since: float | None = None) -> tuple[int, int, int]:
-        """Return a value that differs once any process has changed a state, a switch or a claim.
+    async def change_token(self, since: float | None = None) -> ChangeToken:
+        """Return what the file stands at; one statement where no other connection has committed.
 
         ``PRAGMA data_version`` tells of commits through other connections only; a value of it that was read
         after ``since`` (``time.monotonic()``) is not read again.
         """
         database = self._opened()
-        if since is None or self._looked is None or self._looked < since:
-            looked = time.monotonic()
-            self._version = await database.read(_data_version)
+        looked = self._looked
+        if since is None or looked is None or looked.at < since:
+            at = time.monotonic()
+            looked = await database.read(lambda connection: _look(connection, database.generation, at, self._looked))
             self._looked = looked
-        return database.generation, self._version, self._changes
-
-    async def revision(self) -> int:
-        """Return a number that grows with every switch or claim that any process stores.
-
-        The row is read only where another connection has committed since (``PRAGMA data_version``).
-        """
-        database = self._opened()
-
-        def read(connection: sqlite3.Connection) -> tuple[int, int, int]:
-            seen = self._seen
-            data_version = _data_version(connection)
-            if seen is not None and seen[:2] == (database.generation, data_version):
-                return seen
-            query = "SELECT value FROM counters WHERE name = 'permissions'"
-            return database.generation, data_version, connection.execute(query).fetchone()[0]
-
-        self._seen = await database.read(read)
-        return self._seen[2]
+        if looked.token.states != (looked.data_version, self._changes):
+            token = ChangeToken(states=(looked.data_version, self._changes), permissions=looked.token.permissions)
+            self._looked = looked = looked._replace(token=token)
+        return looked.token
 
     async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
         """Return the stored manifest of a plugin whose specification has this fingerprint."""
@@ -262,7 +242,7 @@ class SqliteStore:
 
         await self._write(keep)
         self._changes += 1
-        self._seen = None
+        self._looked = None
 
     async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
         """Add tools to those that count, and take others away."""
@@ -278,12 +258,12 @@ class SqliteStore:
 
         await self._write(change)
         self._changes += 1
-        self._seen = None
+        self._looked = None
 
-    async def record(self, entry: AuditRecord) -> None:
-        """Store a decision, after the calls that wait, before returning."""
+    async def record(self, *entries: AuditRecord) -> None:
+        """Store decisions, after the calls that wait, before returning."""
         self._opened()
-        self._queue.add(entry)
+        self._queue.add(*entries)
         await self._flush()
 
     def record_later(self, entry: AuditRecord) -> None:
@@ -318,11 +298,33 @@ class SqliteStore:
         return self._digest_key[1]
 
 
-def _data_version(connection: sqlite3.Connection) -> int:
-    return connection.execute("PRAGMA data_version").fetchone()[0]
+def _look(connection: sqlite3.Connection, generation: int, at: float, before: _Looked | None) -> _Looked:
+    """Return what the file stands at: the token known where no other connection has committed since."""
+    data_version = generation, connection.execute("PRAGMA data_version").fetchone()[0]
+    if before is not None and before.data_version == data_version:
+        return before._replace(at=at)
+    number = connection.execute("SELECT value FROM counters WHERE name = 'permissions'").fetchone()[0]
+    return _Looked(at=at, data_version=data_version, token=ChangeToken(states=None, permissions=(generation, number)))
 
 
-def _columns(key: SessionKey) -> tuple[str | bytes, str | bytes, str | bytes]:
+def _swapped(connection: sqlite3.Connection, columns: Columns, text: str | None, version: int, expected: int) -> bool:
+    """Return whether the state was still of the expected version (0: not stored), and is stored or removed now."""
+    mine = "principal = ? AND agent = ? AND session = ?"
+    if text is None:
+        if expected == 0:
+            query = f"SELECT 1 FROM sessions WHERE {mine}"  # noqa: S608 - a constant
+            return connection.execute(query, columns).fetchone() is None
+        query = f"DELETE FROM sessions WHERE {mine} AND version = ?"  # noqa: S608 - a constant
+        return connection.execute(query, (*columns, expected)).rowcount == 1
+    row = version, time.time(), to_column(text)
+    if expected == 0:
+        query = "INSERT OR IGNORE INTO sessions VALUES (?, ?, ?, ?, ?, ?)"
+        return connection.execute(query, (*columns, *row)).rowcount == 1
+    query = f"UPDATE sessions SET version = ?, updated_at = ?, text = ? WHERE {mine} AND version = ?"  # noqa: S608
+    return connection.execute(query, (*row, *columns, expected)).rowcount == 1
+
+
+def _columns(key: SessionKey) -> Columns:
     return to_column(key.principal), to_column(key.agent), to_column(key.session)
 
 

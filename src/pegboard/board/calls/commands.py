@@ -1,0 +1,81 @@
+"""Carry out what changes a session: bring in what it needs, decide, store, and record it (S2, X4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from pegboard.board.bring_in import bring_in_loaded, bring_in_named
+from pegboard.board.meta_tools import command_context
+from pegboard.board.services import Services
+from pegboard.board.snapshot import Change, Note, Snapshot, change
+from pegboard.core.state.commands import (
+    Command,
+    EndTurn,
+    Fallback,
+    Item,
+    Load,
+    MarkTurn,
+    Outcome,
+    SetLoadout,
+    Unload,
+    Use,
+)
+from pegboard.core.state.transitions import apply
+from pegboard.ports import SessionKey
+
+
+async def carry_out(services: Services, snapshot: Snapshot, command: Command) -> tuple[Snapshot, Outcome]:
+    """Return the session after a command, and its outcome; what is loaded or named has been seen before."""
+    snapshot = await bring_in_loaded(services, snapshot)
+    if isinstance(command, Load):
+        snapshot = await bring_in_named(services, snapshot, command)
+    return await apply_command(services, snapshot, command)
+
+
+async def apply_command(services: Services, snapshot: Snapshot, command: Command) -> tuple[Snapshot, Outcome]:
+    """Return the session after a command, and its outcome, over what has been seen so far."""
+
+    def decide(newest: Snapshot) -> Change[Outcome]:
+        context = command_context(services, newest.info, newest.access)
+        state, outcome = apply(newest.access, newest.stored, command, context)
+        return Change(state=state, result=outcome, notes=_notes(services, newest.info.key, command, outcome))
+
+    snapshot, outcome = await change(services, snapshot, decide)
+    if isinstance(command, Unload):
+        snapshot = replace(snapshot, unloaded=snapshot.unloaded.union(outcome.removed))
+    return snapshot, outcome
+
+
+def _notes(services: Services, key: SessionKey, command: Command, outcome: Outcome) -> tuple[Note, ...]:
+    match command:
+        case Load() | Fallback():
+            kind, event = "load", "loaded"
+        case Unload():
+            kind, event = "unload", "unloaded"
+        case SetLoadout():
+            kind, event = "loadout", "loadout_changed"
+        case EndTurn() | MarkTurn():
+            kind, event = "evict", "evicted"
+        case Use():
+            return ()
+        case _:
+            assert_never(command)
+    return tuple(_note(services, key, outcome.turn, kind, event, item) for item in outcome.items)
+
+
+def _note(services: Services, key: SessionKey, turn: int, kind: str, event: str, item: Item) -> Note:
+    decision = _decision(item)
+    subject = str(item.subject) if item.subject is not None else item.name
+    entry = services.recorder.entry(key, turn, kind, subject, decision, reason=item.message, outcome=item.status)
+    return entry, event if decision == "allowed" else "denied" if decision == "refused" else None
+
+
+def _decision(item: Item) -> str:
+    match item.status:
+        case "loaded" | "unloaded":
+            return "allowed"
+        case "already_loaded" | "not_loaded":
+            return "unchanged"
+        case _:
+            return "refused"

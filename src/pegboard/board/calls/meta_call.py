@@ -1,0 +1,158 @@
+"""Carry a call of a meta-tool through (T4, X3, G6)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import Final
+
+from pegboard.board.calls import pipeline
+from pegboard.board.calls.commands import carry_out
+from pegboard.board.meta_tools import dialect_of, find_meta_tool
+from pegboard.board.services import Services
+from pegboard.board.session_info import CallerChannel
+from pegboard.board.snapshot import Change, Snapshot, change, view_of
+from pegboard.board.views.search import search
+from pegboard.board.views.shown import Shown
+from pegboard.core.model.tools import CallResult, JsonObject, Tool
+from pegboard.core.state.calls import CallAnswer, answer
+from pegboard.core.state.sessions import Failure, State
+from pegboard.core.surface import policy
+from pegboard.core.surface.suffix import suffix
+from pegboard.dialects.names import Done, Payload, Search, Step, schema_of
+from pegboard.dialects.through import CALL, CALL_READ_ONLY
+
+FAILURES: Final = 2
+"""Equal failures of a meta-tool in a row after which the next is not executed (X3)."""
+
+
+async def call_meta_tool(
+    services: Services, snapshot: Snapshot, shown: Shown, tool: Tool, arguments: JsonObject, channel: CallerChannel
+) -> pipeline.Answered:
+    """Return the session after a call of a meta-tool, and its answer.
+
+    The third equal failure in a row is not executed (X3).
+    """
+    through = tool.wire in (CALL, CALL_READ_ONLY)
+    if through and not services.validator.problems(tool, arguments):
+        return await _through(services, snapshot, shown, tool, arguments, channel)
+    arguments = _tidied(tool, arguments)
+    if _stopped(snapshot.state, tool, arguments):
+        message = (
+            f"'{tool.wire}' failed {FAILURES} times with the same arguments in this turn; this call "
+            "was not executed. Do something else, or go on without it."
+        )
+        return snapshot, answer("stopped", message, tool=tool)
+    if problems := services.validator.problems(tool, arguments):
+        message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
+        done = answer("invalid_arguments", message, tool=tool)
+    else:
+        snapshot, done = await _executed(services, snapshot, tool, arguments)
+    return await _counted(services, snapshot, tool, arguments, failed=done.is_error), done
+
+
+async def _executed(services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject) -> pipeline.Answered:
+    snapshot, payload = await _converse(services, snapshot, tool, arguments)
+    blocks = [payload.text()]
+    if payload.schemas:
+        blocks += _beside(services, snapshot, payload)
+    if snapshot.info.host.calls_through:
+        line = suffix(snapshot.access, snapshot.state)
+        blocks += [line] if line else []
+    content = tuple({"type": "text", "text": block} for block in blocks)
+    result = CallResult(content=content, is_error=payload.is_error)
+    status = "refused" if payload.is_error else "ok"
+    return snapshot, CallAnswer(status=status, result=result, message=blocks[0], tool=tool)
+
+
+def _tidied(tool: Tool, arguments: JsonObject) -> JsonObject:
+    """Return the arguments with a plain string in place of a list taken as a list of one (DESIGN §4)."""
+    properties: JsonObject = tool.input_schema.get("properties", {})
+    return {
+        name: [value] if isinstance(value, str) and properties.get(name, {}).get("type") == "array" else value
+        for name, value in arguments.items()
+    }
+
+
+def _beside(services: Services, snapshot: Snapshot, payload: Payload) -> list[str]:
+    """Return the block that follows a load's payload: schemas where nothing else brings them, and policy (T6)."""
+    block: dict[str, object] = {}
+    if snapshot.info.host.calls_through and not payload.inline:
+        block["tools"] = [schema_of(tool) for tool in payload.schemas]
+    if text := policy.later(snapshot.access, snapshot.state, payload.schemas):
+        block["policy"] = services.masker.text(text)
+    return [json.dumps(block, ensure_ascii=False)] if block else []
+
+
+async def _converse(
+    services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject
+) -> tuple[Snapshot, Payload]:
+    """Drive the dialect: give it what its steps did until it has its payload."""
+    dialect = dialect_of(services, snapshot.access)
+    conversation = dialect.run(view_of(services, snapshot), tool.wire, arguments)
+    try:
+        step = next(conversation)
+        while True:
+            snapshot, done = await _step(services, snapshot, step)
+            step = conversation.send(done)
+    except StopIteration as stop:
+        payload: Payload = stop.value
+        return snapshot, payload
+
+
+async def _step(services: Services, snapshot: Snapshot, step: Step) -> tuple[Snapshot, Done]:
+    if isinstance(step, Search):
+        snapshot, found = await search(services, snapshot, step)
+        return snapshot, Done(view=view_of(services, snapshot), found=found)
+    snapshot, outcome = await carry_out(services, snapshot, step)
+    return snapshot, Done(view=view_of(services, snapshot), outcome=outcome)
+
+
+async def _through(
+    services: Services, snapshot: Snapshot, shown: Shown, tool: Tool, arguments: JsonObject, channel: CallerChannel
+) -> pipeline.Answered:
+    """Call the tool that ``call_tool`` or ``call_read_only_tool`` names; meta-tools can be named, not these two."""
+    name = str(arguments["name"])
+    inner: JsonObject = arguments.get("arguments", {})
+    own = find_meta_tool(services, snapshot.info, snapshot.access, name)
+    if own is not None and own.wire not in (CALL, CALL_READ_ONLY):
+        return await call_meta_tool(services, snapshot, shown, own, inner, channel)
+    if tool.wire == CALL:
+        return await pipeline.run(services, snapshot, shown, name, inner, channel)
+    plugins = snapshot.access.world.catalog.plugins
+
+    def reads_only(called: Tool) -> bool:
+        return services.trust.reads_only(plugins[called.plugin], called)
+
+    return await pipeline.run(services, snapshot, shown, name, inner, channel, allowed=reads_only)
+
+
+def _digest(tool: Tool, arguments: JsonObject) -> str:
+    text = json.dumps([tool.wire, arguments], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def _stopped(state: State, tool: Tool, arguments: JsonObject) -> bool:
+    failure = state.failure
+    return failure is not None and failure.count >= FAILURES and failure.call == _digest(tool, arguments)
+
+
+async def _counted(
+    services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject, *, failed: bool
+) -> Snapshot:
+    """Return the session once a failure is counted, or that something else came between (X3)."""
+
+    def decide(newest: Snapshot) -> Change[None]:
+        failure = _failure(newest.stored, tool, arguments) if failed else None
+        return Change(state=replace(newest.stored, failure=failure), result=None)
+
+    if not snapshot.info.stable or (not failed and snapshot.stored.failure is None):
+        return snapshot
+    return (await change(services, snapshot, decide))[0]
+
+
+def _failure(state: State, tool: Tool, arguments: JsonObject) -> Failure:
+    digest, before = _digest(tool, arguments), state.failure
+    count = before.count if before is not None and before.call == digest else 0
+    return Failure(call=digest, count=count + 1)

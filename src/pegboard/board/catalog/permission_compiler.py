@@ -1,0 +1,81 @@
+"""The permissions of every agent, compiled for the world and the switches in force (P2, P4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pegboard.board.catalog.read_only import ReadOnlyTrust
+from pegboard.board.session_info import SessionInfo, agent_of
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
+from pegboard.core.model.agents import World
+from pegboard.ports import ChangeToken, Store
+
+
+class PermissionCompiler:
+    """Compiled permissions, each made once for the world and the stored switches of now."""
+
+    def __init__(self, store: Store, trust: ReadOnlyTrust) -> None:
+        self.world = World()
+        self._store = store
+        self._trust = trust
+        self._token: ChangeToken | None = None
+        self._as_of: object = object()
+        self._switches: Mapping[str, Mapping[str, bool]] = {}
+        self._compiled: dict[tuple[object, ...], CompiledPermissions] = {}
+
+    def adopt(self, world: World) -> None:
+        """Take over a world whole."""
+        self.world = world
+        self._compiled.clear()
+        self._as_of = object()
+
+    async def refresh(self, since: float | None = None) -> object:
+        """Take up what any process had stored by ``since``, a time of ``time.monotonic()``, or by now (P4, G6).
+
+        Returns an object that is another one whenever a stored state, a switch, a read-only claim or the world
+        has changed.
+        """
+        token = await self._store.change_token(since)
+        if token != self._token:
+            if self._token is None or token.permissions != self._token.permissions:
+                self._switches = await self._store.all_switches()
+                await self._trust.refresh()
+                self._compiled.clear()
+            self._token = token
+            self._as_of = object()
+        return self._as_of
+
+    def permissions(self, info: SessionInfo, narrowed_above: tuple[str | None, ...] = ()) -> CompiledPermissions:
+        """Return what a session may, as of the last refresh.
+
+        Args:
+            info: the session.
+            narrowed_above: the active loadouts of the sessions above it, the nearest first (L7, P8).
+
+        Raises:
+            UnknownAgentError: its agent is not configured any more.
+        """
+        constraints = info.constraints
+        if info.parent is not None:
+            constraints = replace(constraints, parent=self._parent(info.parent, narrowed_above))
+        return self._compile(info.key.agent, constraints)
+
+    def _parent(self, info: SessionInfo, narrowed: tuple[str | None, ...]) -> CompiledPermissions:
+        own, *above = narrowed
+        inner = replace(info, constraints=replace(info.constraints, narrowed=own))
+        return self.permissions(inner, tuple(above))
+
+    def of_agent(self, agent: str) -> CompiledPermissions:
+        """Return what an agent may outside of any session, as of the last refresh."""
+        return self._compile(agent, SessionConstraints())
+
+    def _compile(self, agent: str, constraints: SessionConstraints) -> CompiledPermissions:
+        c = constraints
+        key = agent, c.sub_app, c.worker_scope, c.narrowed, c.everything, c.parent
+        known = self._compiled.get(key)
+        if known is None:
+            profile = agent_of(self.world, agent)
+            stored = replace(constraints, stored=self._switches.get(agent, {}))
+            known = self._compiled[key] = CompiledPermissions(self.world, profile, stored)
+        return known

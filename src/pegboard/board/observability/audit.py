@@ -1,0 +1,98 @@
+"""Write the audit trail, and emit the events that go with it (X4)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+
+from pegboard.board.observability.events import Events
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.tools import JsonObject
+from pegboard.ports import AuditLog, AuditRecord, SessionKey
+
+_SUBJECT = 300
+_SUBJECTS = 4096
+_ENCODER = json.JSONEncoder(sort_keys=True, default=str)
+
+
+class Recorder:
+    """The audit trail of one board; no secret and no argument gets into it (X5)."""
+
+    def __init__(self, audit: AuditLog, events: Events, masker: Masker) -> None:
+        self._audit = audit
+        self._events = events
+        self._rendered: dict[str, str] = {}
+        self._key: bytes | None = None
+        self.masker = masker
+
+    @property
+    def masker(self) -> Masker:
+        """Return what hides secrets."""
+        return self._masker
+
+    @masker.setter
+    def masker(self, masker: Masker) -> None:
+        self._masker = masker
+        self._rendered.clear()
+
+    async def digest(self, arguments: JsonObject) -> str:
+        """Return the keyed digest of a call's arguments: 16 hexadecimal digits."""
+        if self._key is None:
+            self._key = await self._audit.digest_key()
+        text = _ENCODER.encode(arguments).encode(errors="surrogatepass")
+        return hashlib.blake2b(text, key=self._key, digest_size=8).hexdigest()
+
+    def entry(
+        self,
+        key: SessionKey,
+        turn: int,
+        kind: str,
+        subject: str,
+        decision: str,
+        *,
+        reason: str = "",
+        duration: float | None = None,
+        outcome: str = "",
+        arguments: str = "",
+    ) -> AuditRecord:
+        """Return a record of now, masked; the fields are those of ``AuditRecord``."""
+        principal, agent, session = key.principal, key.agent, key.session
+        rendered = self._rendered.get(subject)
+        if rendered is None:
+            rendered = self._subject(subject)
+        return AuditRecord(
+            datetime.now(UTC), kind, principal, agent, session, turn, rendered, decision,
+            self._masked(reason) if reason else "", duration, outcome, arguments,
+        )  # fmt: skip
+
+    def _subject(self, text: str) -> str:
+        if len(self._rendered) >= _SUBJECTS:
+            self._rendered.clear()
+        rendered = self._rendered[text] = self._masked(text)
+        return rendered
+
+    def _masked(self, text: str) -> str:
+        return self._masker.text(one_line(text, limit=_SUBJECT))
+
+    async def note(self, record: AuditRecord, event: str | None = None) -> None:
+        """Store a decision at once, then emit its event."""
+        await self._audit.record(record)
+        self.emit(event, record)
+
+    def note_later(self, record: AuditRecord, event: str | None = None) -> None:
+        """Store a call within 50 ms (S2), and emit its event."""
+        self._audit.record_later(record)
+        self.emit(event, record)
+
+    async def denied(self, key: SessionKey, turn: int, *, subject: str, reason: str, outcome: str) -> None:
+        """Store at once that a call was refused, then emit it."""
+        record = self.entry(key, turn, "deny", subject, "refused", reason=reason, outcome=outcome)
+        await self.note(record, "denied")
+
+    def emit(self, event: str | None, record: AuditRecord) -> None:
+        """Emit the event of a record that is stored; None is none."""
+        if event is not None and self._events.has_subscribers(event):
+            fields = ("principal", "agent", "session", "turn", "subject", "decision", "reason", "outcome")
+            self._events.emit(event, {name: getattr(record, name) for name in fields})

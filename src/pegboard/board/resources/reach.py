@@ -1,0 +1,62 @@
+"""The servers that a session reaches, and what may be asked of each (G9, P9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pegboard.board.services import Services
+from pegboard.board.snapshot import Snapshot
+from pegboard.core.access.listed_items import CAPABILITY, ListKind, plugins_with_lists
+from pegboard.core.access.pool_scope import pool_scope
+from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.tools import JsonObject, Plugin
+from pegboard.ports import CallContext, HasResources, ResourceSource, SessionKey
+
+ListKey = tuple[str, str, str, ListKind]
+"""A server, its fingerprint, the scope of a connection, and which list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachedServer:
+    """One server as a session reaches it; ``fingerprint`` changes with its specification."""
+
+    plugin: Plugin
+    spec: PluginSpec
+    source: ResourceSource
+    scope: str
+    fingerprint: str
+
+    def key(self, kind: ListKind) -> ListKey:
+        """Return the key of one of its lists."""
+        return self.plugin.name, self.fingerprint, self.scope, kind
+
+    @property
+    def is_up(self) -> bool:
+        """Return whether its connection stands."""
+        return self.source.is_up(self.spec, self.scope)
+
+    def may_have(self, kind: ListKind) -> bool:
+        """Return whether it is to be asked: no server is started that is known to have nothing."""
+        known = self.plugin.offers
+        return known is None or CAPABILITY[kind] in known or self.is_up
+
+    async def ask(self, key: SessionKey, method: str, params: JsonObject, context: CallContext) -> JsonObject:
+        """Return the result of a request, unchanged (G7); raises as ``ResourceSource.ask`` does."""
+        scoped = replace(context, principal=key.principal, agent=key.agent, session=key.session, scope=self.scope)
+        return await self.source.ask(self.spec, method, params, scoped)
+
+
+def reached_servers(services: Services, snapshot: Snapshot) -> dict[str, ReachedServer]:
+    """Return the servers that the agent sees and that can be asked, by name, in order."""
+    found = (_reached(services, snapshot, plugin) for plugin in plugins_with_lists(snapshot.access))
+    return {server.plugin.name: server for server in found if server is not None}
+
+
+def _reached(services: Services, snapshot: Snapshot, plugin: Plugin) -> ReachedServer | None:
+    spec = services.loader.specs.get(plugin.name)
+    source = services.loader.source_of(spec) if spec is not None else None
+    if spec is None or source is None or getattr(spec, "unavailable", "") or not isinstance(source, HasResources):
+        return None
+    scope = pool_scope(snapshot.access, spec, snapshot.info.key.principal)
+    fingerprint = source.fingerprint(spec)
+    return ReachedServer(plugin=plugin, spec=spec, source=source.offering, scope=scope, fingerprint=fingerprint)

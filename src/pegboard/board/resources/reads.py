@@ -1,0 +1,184 @@
+"""Read a resource, get a prompt, complete a reference, subscribe: of whichever server has it (G7, P9)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pegboard.board.calls.pipeline import failure_of
+from pegboard.board.catalog.loader import SERVER_WAIT
+from pegboard.board.resources.lists import ResourceLists
+from pegboard.board.resources.reach import ReachedServer, reached_servers
+from pegboard.board.services import Services
+from pegboard.board.snapshot import Snapshot
+from pegboard.core.access.listed_items import Target, completed, owners, unalias, why_not
+from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.errors import PegboardError
+from pegboard.ports import CallContext, SessionKey
+
+Servers = Mapping[str, ReachedServer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """Who has a resource to which somebody subscribed; ``release`` is None where it reports no updates."""
+
+    plugin: str
+    release: Callable[[], None] | None
+
+
+async def read_resource(
+    services: Services, lists: ResourceLists, snapshot: Snapshot, uri: str, context: CallContext
+) -> JsonObject | None:
+    """Return the result of a read as the server gave it; None is that there is no such resource (P9).
+
+    A listed URI goes to its owner, else to the owner of a template that gives it, else to whichever server that
+    runs has it. Raises ``ToolUnavailableError``, ``UpstreamError``.
+    """
+    started = time.perf_counter()
+    servers = reached_servers(services, snapshot)
+    targets = await _targets(lists, snapshot, servers, uri)
+    try:
+        result = await _read(snapshot.info.key, servers, uri, targets, context)
+    except PegboardError as error:
+        _note(services, snapshot, "read", uri, failure_of(error), started)
+        raise
+    if result is None:
+        aliased = unalias(uri)
+        await _note_refusal(services, snapshot, "read", uri, aliased[0] if aliased else None)
+    else:
+        _note(services, snapshot, "read", uri, "ok", started)
+    return result
+
+
+async def _targets(lists: ResourceLists, snapshot: Snapshot, servers: Servers, uri: str) -> list[Target]:
+    resources, templates = await asyncio.gather(
+        lists.merged(snapshot, "resources"), lists.merged(snapshot, "templates")
+    )
+    matches = next((server.source.matches for server in servers.values()), _never)
+    return [target for target in owners(uri, servers, resources, templates, matches) if target[0] in servers]
+
+
+async def _read(
+    key: SessionKey, servers: Servers, uri: str, targets: list[Target], context: CallContext
+) -> JsonObject | None:
+    first: PegboardError | None = None
+    for plugin, own in targets:
+        try:
+            return await servers[plugin].ask(key, "resources/read", {"uri": own}, context)
+        except PegboardError as error:
+            first = first or error
+    if first is not None:
+        raise first
+    running = [server for server in servers.values() if server.may_have("resources") and server.is_up]
+    return await _read_anywhere(key, running, uri, context)
+
+
+async def _read_anywhere(
+    key: SessionKey, servers: Sequence[ReachedServer], uri: str, context: CallContext
+) -> JsonObject | None:
+    """Return what the first server in order has, of those that answer in time."""
+    silent = replace(context, progress=None)
+    tasks = [asyncio.create_task(server.ask(key, "resources/read", {"uri": uri}, silent)) for server in servers]
+    try:
+        if tasks:
+            await asyncio.wait(tasks, timeout=SERVER_WAIT)
+        found = [task.result() for task in tasks if task.done() and task.exception() is None]
+    finally:
+        for task in tasks:
+            task.cancel()
+    return found[0] if found else None
+
+
+async def get_prompt(
+    services: Services,
+    lists: ResourceLists,
+    snapshot: Snapshot,
+    name: str,
+    arguments: JsonObject | None,
+    context: CallContext,
+) -> JsonObject | None:
+    """Return the result of a prompt as the server gave it; None is that there is no such prompt (P9)."""
+    started = time.perf_counter()
+    item = (await lists.merged(snapshot, "prompts")).offers.get(name)
+    server = reached_servers(services, snapshot).get(item.plugin) if item is not None else None
+    if item is None or server is None:
+        await _note_refusal(services, snapshot, "prompt", name, name.partition("__")[0])
+        return None
+    params = {"name": item.name} if arguments is None else {"name": item.name, "arguments": arguments}
+    digest = await services.recorder.digest(arguments or EMPTY)
+    try:
+        result = await server.ask(snapshot.info.key, "prompts/get", params, context)
+    except PegboardError as error:
+        _note(services, snapshot, "prompt", name, failure_of(error), started, digest)
+        raise
+    _note(services, snapshot, "prompt", name, "ok", started, digest)
+    return result
+
+
+async def complete(
+    services: Services, lists: ResourceLists, snapshot: Snapshot, params: JsonObject, context: CallContext
+) -> JsonObject | None:
+    """Return the completion as the server gave it; None is that there is no such prompt or resource."""
+    servers = reached_servers(services, snapshot)
+    prompts, resources, templates = await asyncio.gather(
+        lists.merged(snapshot, "prompts"), lists.merged(snapshot, "resources"), lists.merged(snapshot, "templates")
+    )
+    found = completed(params.get("ref", EMPTY), servers, prompts, resources, templates)
+    if found is None or found[0] not in servers:
+        return None
+    asked = {key: value for key, value in params.items() if key in ("argument", "context")}
+    own = {"ref": found[1], **asked}
+    return await servers[found[0]].ask(snapshot.info.key, "completion/complete", own, context)
+
+
+async def subscribe(
+    services: Services, lists: ResourceLists, snapshot: Snapshot, uri: str, updated: Callable[[str], None]
+) -> Subscription | None:
+    """Call back when a resource is updated, with its URI as the client knows it.
+
+    None is that there is no such resource (P9).
+    """
+    servers = reached_servers(services, snapshot)
+    targets = await _targets(lists, snapshot, servers, uri)
+    if not targets:
+        return None
+    plugin, own = targets[0]
+    server, known_as = servers[plugin], _alias_of(uri, own)
+    release = await server.source.subscribe(server.spec, own, server.scope, lambda changed: updated(known_as(changed)))
+    return Subscription(plugin=plugin, release=release)
+
+
+def _note(
+    services: Services, snapshot: Snapshot, kind: str, subject: str, outcome: str, started: float, digest: str = ""
+) -> None:
+    duration = round((time.perf_counter() - started) * 1000, 3)
+    recorder, key, turn = services.recorder, snapshot.info.key, snapshot.stored.turn
+    entry = recorder.entry(key, turn, kind, subject, "allowed", duration=duration, outcome=outcome, arguments=digest)
+    recorder.note_later(entry)
+
+
+async def _note_refusal(services: Services, snapshot: Snapshot, kind: str, subject: str, owner: str | None) -> None:
+    """Audit a request for what there is not for this agent, with the true reason where it is known (P9)."""
+    access = snapshot.access
+    plugin = access.world.catalog.plugins.get(owner or "")
+    denied = plugin is not None and plugin.kind == "server" and not access.may_have_tools_of(plugin)
+    reason = why_not(access, plugin) if plugin is not None and denied else None
+    text, code = (reason.text, reason.code) if reason is not None else ("There is no such thing.", "not_found")
+    recorder = services.recorder
+    entry = recorder.entry(snapshot.info.key, snapshot.stored.turn, kind, subject, "refused", reason=text, outcome=code)
+    await recorder.note(entry)
+
+
+def _alias_of(uri: str, own: str) -> Callable[[str], str]:
+    """Return what makes of a URI of the server the one for a client that knows ``own`` as ``uri``."""
+    if not uri.endswith(own):
+        return lambda _: uri
+    head = uri.removesuffix(own)
+    return lambda changed: head + changed
+
+
+def _never(template: str, uri: str) -> bool:  # noqa: ARG001 - there is no server whose template it could be
+    return False

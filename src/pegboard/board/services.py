@@ -1,0 +1,47 @@
+"""The services that the rooms of a board are handed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pegboard.board.catalog.loader import CatalogLoader
+from pegboard.board.catalog.permission_compiler import PermissionCompiler
+from pegboard.board.catalog.prices import Prices
+from pegboard.board.catalog.read_only import ReadOnlyTrust
+from pegboard.board.observability.audit import Recorder
+from pegboard.board.observability.events import Events
+from pegboard.board.observability.metrics import SessionMetrics
+from pegboard.core.model.agents import World
+from pegboard.core.model.masking import Masker
+from pegboard.dialects.names import Dialect
+from pegboard.ports import ArgumentValidator, FocusRules, Ranker, Store, TokenCounter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What helpers need of a board; one value for its whole life."""
+
+    store: Store
+    ranker: Ranker
+    counter: TokenCounter
+    validator: ArgumentValidator
+    dialects: Mapping[str, Dialect]
+    focus: FocusRules | None
+    compiler: PermissionCompiler
+    loader: CatalogLoader
+    trust: ReadOnlyTrust
+    events: Events
+    recorder: Recorder
+    metrics: SessionMetrics
+    prices: Prices
+
+    @property
+    def masker(self) -> Masker:
+        """Return what hides secrets under the configuration in force."""
+        return self.recorder.masker
+
+    @property
+    def world(self) -> World:
+        """Return everything configured and known now; replaced whole, never edited."""
+        return self.compiler.world

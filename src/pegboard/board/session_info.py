@@ -1,0 +1,105 @@
+"""Which session a request is for: whose, under which id, child of which other (S1, P8, L8)."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pegboard.core.access.permissions import SessionConstraints
+from pegboard.core.model.agents import Agent, WorkerScope, World
+from pegboard.core.model.delivery import Host
+from pegboard.core.model.loadout_registry import loadout_of_kind
+from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.core.state.sessions import DEFAULT, State
+from pegboard.errors import UnknownAgentError, UsageError
+from pegboard.ports import Client, Progress, SessionKey
+
+DEPTH: Final = 3
+"""How many sessions may stand above one."""
+_SCOPES: Final[tuple[WorkerScope, ...]] = ("shared", "user", "user_agent")
+_KIND_LENGTH: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """Which session it is, who holds it, and what it adds to its agent's profile.
+
+    ``stable`` is whether it has an id; without one nothing is stored (S4). ``start`` is the state of which nothing
+    is stored, ``parent`` the session that it is a child of (P8).
+    """
+
+    key: SessionKey
+    stable: bool
+    host: Host
+    constraints: SessionConstraints
+    start: State = DEFAULT
+    parent: SessionInfo | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerChannel:
+    """The way back to whoever calls: who takes progress, who can be asked, and the request's ``_meta``."""
+
+    progress: Progress | None = None
+    client: Client | None = None
+    meta: JsonObject = EMPTY
+
+
+def agent_of(world: World, name: str) -> Agent:
+    """Return an agent's profile; raises ``UnknownAgentError``."""
+    agent = world.agents.get(name)
+    if agent is None:
+        raise UnknownAgentError(f"There is no agent '{name[:100]}'.", hint=did_you_mean(name, world.agents))
+    return agent
+
+
+def sessions_above(info: SessionInfo) -> Iterator[SessionInfo]:
+    """Yield the sessions above one, the nearest first."""
+    parent = info.parent
+    while parent is not None:
+        yield parent
+        parent = parent.parent
+
+
+def child_of(parent: SessionInfo, world: World, kind: str, agent: str | None) -> SessionInfo:
+    """Return a new session for a subagent of this kind, with its kind's loadout as active (L8).
+
+    It has an id of its own, of which nothing is stored before something changes. ``agent`` None is the parent's.
+
+    Raises:
+        UsageError: the parent is too deep.
+        UnknownAgentError: there is no such agent.
+    """
+    if sum(1 for _ in sessions_above(parent)) >= DEPTH:
+        raise UsageError(
+            f"A child of this session would be more than {DEPTH} levels deep.",
+            code="child_depth",
+            hint="Let the session do the work itself.",
+        )
+    profile = agent_of(world, agent if agent is not None else parent.key.agent)
+    name = re.sub(r"[^\w-]+", "-", kind.strip())[:_KIND_LENGTH] or "child"
+    parts = (parent.key.session, name, uuid.uuid4().hex)
+    key = SessionKey(
+        principal=parent.key.principal, agent=profile.name, session="/".join(part for part in parts if part)
+    )
+    scope = _narrowest_scope(parent.constraints, agent_of(world, parent.key.agent), profile)
+    return SessionInfo(
+        key=key,
+        stable=True,
+        host=parent.host,
+        constraints=replace(parent.constraints, worker_scope=scope),
+        start=State(loadout=loadout_of_kind(kind)),
+        parent=parent,
+    )
+
+
+def _narrowest_scope(parent: SessionConstraints, parent_agent: Agent, profile: Agent) -> WorkerScope | None:
+    """Return the narrowest scope of the parent and the child's own agent, None where both share (P5, G9)."""
+    private = "user" if parent_agent.private_per is not None else "shared"
+    scopes = (parent.worker_scope or parent_agent.worker_scope, private, profile.worker_scope)
+    narrowest = max(scopes, key=_SCOPES.index)
+    return None if narrowest == "shared" else narrowest

@@ -1,0 +1,202 @@
+"""One session as it was read at the beginning of a request, and the one way to change it (S2, S3, P4).
+
+A request reads once, works on values and stores once: :func:`read`, then helpers that take the snapshot and return
+what comes of it, then :func:`change`. Whoever waited for something outside reads again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from pegboard.board.meta_tools import command_context, view
+from pegboard.board.services import Services
+from pegboard.board.session_info import SessionInfo, sessions_above
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.tools import JsonObject
+from pegboard.core.state.sessions import State, from_text, heal, to_text
+from pegboard.core.state.shrinking import fit_to_budget
+from pegboard.core.state.surfaces import LoadedTool
+from pegboard.dialects.names import View
+from pegboard.errors import StoreError
+from pegboard.ports import AuditRecord, Source
+
+T = TypeVar("T")
+Note = tuple[AuditRecord, str | None]
+"""A record of the audit trail, and the event that goes with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedCall:
+    """A call that may run: the tool, whose it is, and who runs it.
+
+    It counts for the permissions and the stored state that it was decided on. ``renews``: the call is the first use
+    of a lease in this turn (S7).
+    """
+
+    access: CompiledPermissions
+    stored: State
+    tool: LoadedTool
+    spec: PluginSpec
+    source: Source
+    scope: str
+    guards: JsonObject
+    renews: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Snapshot:
+    """A session at one moment: who it is, what it may, its state.
+
+    ``stored`` is the state as it was read, of which ``version`` is the version (0: nothing is stored); ``state`` is
+    the same healed and within its budget (S3, S9). ``as_of`` is the moment, see ``PermissionCompiler.refresh``.
+    ``narrowed_above`` are the active loadouts of the sessions above it, the nearest first (L7, P8).
+    ``unloaded`` are the wire names of what this request unloaded by name. ``decided`` keeps the newest calls that
+    were decided for this session object, so that an equal one is not decided anew: see :meth:`decided_call`.
+    """
+
+    info: SessionInfo
+    access: CompiledPermissions
+    stored: State
+    state: State
+    version: int
+    as_of: object
+    narrowed_above: tuple[str | None, ...] = ()
+    unloaded: frozenset[str] = frozenset()
+    decided: dict[str, DecidedCall] = field(default_factory=dict[str, DecidedCall])
+
+    def decided_call(self, name: str) -> DecidedCall | None:
+        """Return how a call of this name runs, if it was decided for these permissions and this state (P4)."""
+        call = self.decided.get(name)
+        if call is None or call.access is not self.access:
+            return None
+        return call if call.stored is self.stored or call.stored == self.stored else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(Generic[T]):
+    """What was decided on a snapshot: the state after it, the answer, and what is noted of it."""
+
+    state: State
+    result: T
+    notes: Sequence[Note] = ()
+
+
+async def read(
+    services: Services, info: SessionInfo, since: float | None = None, *, known: Snapshot | None = None
+) -> Snapshot:
+    """Return the session as of ``since``, a time of ``time.monotonic()``, or as of now.
+
+    Args:
+        services: the services of the board.
+        info: the session.
+        since: what was stored by then is enough (P4).
+        known: an earlier snapshot of the session, returned where nothing has changed since.
+
+    Raises:
+        StoreError: the stored state cannot be read.
+        UnknownAgentError: the session's agent is not configured any more.
+    """
+    as_of = await services.compiler.refresh(since)
+    if known is not None and known.as_of is as_of and known.info is info:
+        return known
+    narrowed = await _narrowed_above(services, info)
+    snapshot = _snapshot(services, info, narrowed, as_of, *await _stored(services, info))
+    if known is not None and known.info is info:
+        return replace(snapshot, decided=known.decided)
+    return snapshot
+
+
+async def read_start(services: Services, info: SessionInfo) -> Snapshot:
+    """Return the session as if nothing had been stored of it: what no load changes (G4)."""
+    as_of = await services.compiler.refresh()
+    return _snapshot(services, info, await _narrowed_above(services, info), as_of, info.start, 0)
+
+
+async def _narrowed_above(services: Services, info: SessionInfo) -> tuple[str | None, ...]:
+    return tuple([(await _stored(services, above))[0].loadout for above in sessions_above(info)])
+
+
+def _snapshot(
+    services: Services,
+    info: SessionInfo,
+    narrowed_above: tuple[str | None, ...],
+    as_of: object,
+    stored: State,
+    version: int,
+) -> Snapshot:
+    access = services.compiler.permissions(info, narrowed_above)
+    return Snapshot(
+        info=info,
+        access=access,
+        stored=stored,
+        state=_settled(services, info, access, stored),
+        version=version,
+        as_of=as_of,
+        narrowed_above=narrowed_above,
+    )
+
+
+def _settled(services: Services, info: SessionInfo, access: CompiledPermissions, stored: State) -> State:
+    """Return a state healed, and within its budget where that can be (S3, S9)."""
+    state = heal(access, stored)
+    return (
+        fit_to_budget(access, state, command_context(services, info, access)) if access.agent.budget.shrink else state
+    )
+
+
+async def _stored(services: Services, info: SessionInfo) -> tuple[State, int]:
+    """Return the state as it is stored, and its version; that of a new session where nothing is."""
+    row = await services.store.load(info.key) if info.stable else None
+    if row is None:
+        return info.start, 0
+    try:
+        return from_text(row.text), row.version
+    except ValueError as error:
+        raise StoreError(
+            f"The stored state of session '{info.key.session[:60]}' cannot be read: {error}",
+            code="state_damaged",
+            hint="Delete it with `pegboard session delete`.",
+        ) from error
+
+
+async def change(services: Services, snapshot: Snapshot, decide: Callable[[Snapshot], Change[T]]) -> tuple[Snapshot, T]:
+    """Return the session after what is decided on it, and the answer; state and audit are stored in one transaction.
+
+    Where another writer was first, everything is read anew and decided anew (S2).
+    """
+    while True:
+        decided = decide(snapshot)
+        after = await _stored_change(services, snapshot, decided)
+        if after is not None:
+            for record, event in decided.notes:
+                services.recorder.emit(event, record)
+            return after, decided.result
+        snapshot = await read(services, snapshot.info)
+
+
+async def _stored_change(services: Services, snapshot: Snapshot, decided: Change[T]) -> Snapshot | None:
+    """Return the session as it is stored, or None where another writer was first."""
+    info, state = snapshot.info, decided.state
+    records = [record for record, _ in decided.notes]
+    version: int | None = snapshot.version
+    if state != snapshot.stored and info.stable:
+        text = to_text(state, start=info.start)
+        version = await services.store.save(info.key, text, expected=snapshot.version, audit=records)
+    elif records:
+        await services.store.record(*records)
+    return _after(services, snapshot, state, version) if version is not None else None
+
+
+def _after(services: Services, snapshot: Snapshot, stored: State, version: int) -> Snapshot:
+    if stored == snapshot.stored and version == snapshot.version:
+        return snapshot
+    state = _settled(services, snapshot.info, snapshot.access, stored)
+    return replace(snapshot, stored=stored, state=state, version=version, as_of=object())
+
+
+def view_of(services: Services, snapshot: Snapshot) -> View:
+    """Return what the dialect sees of the session."""
+    return view(services, snapshot.info, snapshot.access, snapshot.state)
