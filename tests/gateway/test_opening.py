@@ -92,7 +92,7 @@ LIST_WITHOUT_THE_SDK = """
 import asyncio, json, sys
 from pegboard import Pegboard
 from pegboard.gateway.http.auth import Authenticator
-from pegboard.gateway.fast.lazy_app import Early
+from pegboard.gateway.fast.lazy_app import LazyApp
 
 async def main(path, body, headers):
     sent = []
@@ -104,7 +104,7 @@ async def main(path, body, headers):
     pairs += [(b"host", b"localhost"), (b"content-length", b"%d" % len(body))]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": pairs}
     async with Pegboard.open(path) as board:
-        await Early(Authenticator(board=board, host="127.0.0.1"), lambda: None)(scope, receive, send)
+        await LazyApp(Authenticator(board=board, host="127.0.0.1"), lambda: None)(scope, receive, send)
     print(sent[0]["status"], [name for name in sys.modules if name in ("mcp", "mcp_types")])
 
 asyncio.run(main(sys.argv[1], sys.argv[2].encode(), json.loads(sys.argv[3])))
