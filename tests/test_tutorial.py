@@ -64,7 +64,7 @@ class Reader:
         return done.stdout
 
     def serve(self, arguments: list[str], shown: str) -> str:
-        """Leave the gateway running on a port that the system chooses; returns as many lines as are shown, and one more."""
+        """Leave the gateway running on a port that the system chooses; returns what it prints."""
         self.gateway = subprocess.Popen(
             [*arguments, "--port", "0"],
             cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
