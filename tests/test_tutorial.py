@@ -104,6 +104,7 @@ def examples(block: str) -> Iterator[tuple[str, str]]:
         yield command, shown
 
 
+@pytest.mark.timeout(300)
 def test_a_reader_of_the_tutorial_sees_what_it_shows(reader: Reader) -> None:
     """G1, P2, P9, S2, T10, X4: from an empty folder to a gateway, each command as it stands."""
     for language, text in BLOCK.findall(DOCUMENT.read_text("utf-8")):
