@@ -16,7 +16,7 @@ BLOCKS = re.findall(r"```json\n(.+?)```", TEXT, re.DOTALL)
 
 
 def test_every_refusal_over_http_is_in_the_document() -> None:
-    source = "".join((ROOT / "src/pegboard/gateway" / name).read_text("utf-8") for name in ("access.py", "app.py"))
+    source = "".join(path.read_text("utf-8") for path in sorted((ROOT / "src/pegboard/gateway").rglob("*.py")))
     refused = set(re.findall(r'Refusal\((\d+), f?"([^"]+)"', source))
     rows = re.findall(r"^\| (\d+) \| (.+?) \|", TEXT, re.MULTILINE)
     told = {(status, text) for status, cell in rows for text in re.findall(r"`([^`]+)`", cell)}

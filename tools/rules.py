@@ -1,4 +1,4 @@
-"""Fill in the columns `status` and `tests` of docs/rules.md from the tests that cite the rules.
+"""Fill in the status and the tests of every rule of docs/rules.md from the tests that cite the rules.
 
 A test cites a rule at the start of its docstring, before the first colon (`"S2, MR51: two loads both survive."`),
 or at the start of its name (`test_s2_two_loads_both_survive`).
@@ -8,34 +8,40 @@ import ast
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "rules.md"
-LAST = {"P": 9, "L": 8, "T": 10, "S": 10, "D": 3, "F": 5, "X": 5, "G": 10}
+LAST = {"P": 9, "L": 9, "T": 13, "S": 10, "D": 3, "F": 5, "X": 5, "A": 4, "G": 10}
 RULES = tuple(f"{letter}{number}" for letter, last in LAST.items() for number in range(1, last + 1))
-# Rules that have tests and yet are not built in full.
-UNFINISHED: frozenset[str] = frozenset()
 
 CITED_IN_DOCSTRING = re.compile(r"((?:[A-Z]{1,2}\d+(?:, |,| and )?)+):")
-CITED_IN_NAME = re.compile(r"test_((?:[pltsdfxg]\d+_)+)")
+CITED_IN_NAME = re.compile(r"test_((?:[pltsdfxag]\d+_)+)")
 RULE = re.compile(r"[A-Z]{1,2}\d+")
+
+ITEM = re.compile(
+    r"^- \*\*(?P<rule>[A-Z]{1,2}\d+)\*\* (?P<says>.+?) \*(?P<status>built|next)(?:: (?P<missing>[^*]+))?\*$"
+)
+TESTS = "## Tests\n"
+LISTED = re.compile(r"^(?:### (?P<rule>\w+)|- `(?P<file>[^`]+)`|  - `(?P<test>[^`]+)`)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Hold one line of the table."""
+    """A rule on the page: its sentence, its status, what of it is still to be built, and the tests that hold it."""
 
     rule: str
     says: str
     status: str
-    tests: tuple[str, ...]
+    missing: str = ""
+    tests: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return the line as Markdown."""
-        return f"| {self.rule} | {self.says} | {self.status} | {', '.join(f'`{test}`' for test in self.tests)} |"
+        """Return its line in the list of rules."""
+        status = f"{self.status}: {self.missing}" if self.missing else self.status
+        return f"- **{self.rule}** {self.says} *{status}*"
 
 
 def cited(test: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
@@ -71,29 +77,54 @@ def citations(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
 
 
 def read(text: str) -> list[Row]:
-    """Return the rows of the table in the order of the document."""
-    rows: list[Row] = []
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if line.startswith("|") and RULE.fullmatch(cells[0]):
-            rule, says, status, tests = cells
-            rows.append(Row(rule=rule, says=says, status=status, tests=tuple(re.findall(r"`([^`]+)`", tests))))
-    return rows
+    """Return the rules of the page in its order."""
+    rules, _, listed = text.partition(TESTS)
+    tests: defaultdict[str, list[str]] = defaultdict(list)
+    rule = file = ""
+    for match in LISTED.finditer(listed):
+        rule, file = match["rule"] or rule, match["file"] or file
+        if match["test"]:
+            tests[rule].append(f"{file}::{match['test']}")
+    return [replace(row, tests=tuple(tests[row.rule])) for line in rules.splitlines() if (row := _row(line))]
 
 
-def filled(text: str, tests: dict[str, tuple[str, ...]]) -> str:
-    """Return the document with the status and tests of every row as the tests have it."""
-    lines = text.splitlines()
-    for number, line in enumerate(lines):
-        for row in read(line):
-            names = tests.get(row.rule, ())
-            status = "built" if names and row.rule not in UNFINISHED else "next"
-            lines[number] = str(Row(rule=row.rule, says=row.says, status=status, tests=names))
-    return "\n".join(lines) + "\n"
+def filled(text: str, tests: Mapping[str, tuple[str, ...]]) -> str:
+    """Return the page with the status of every rule, and the list of tests, as the tests have it."""
+    rules = [_filled(line, tests) for line in text.partition(TESTS)[0].splitlines()]
+    listed = [line for row in read("\n".join(rules)) for line in _listed(row.rule, tests.get(row.rule, ()))]
+    return "\n".join([*rules, TESTS, *listed]).rstrip("\n") + "\n"
+
+
+def _row(line: str) -> Row | None:
+    match = ITEM.match(line)
+    if match is None:
+        return None
+    return Row(rule=match["rule"], says=match["says"], status=match["status"], missing=match["missing"] or "")
+
+
+def _filled(line: str, tests: Mapping[str, tuple[str, ...]]) -> str:
+    row = _row(line)
+    if row is None:
+        return line
+    return str(replace(row, status="built" if tests.get(row.rule) and not row.missing else "next"))
+
+
+def _listed(rule: str, names: tuple[str, ...]) -> Iterator[str]:
+    """Yield the lines that list the tests of a rule, by file."""
+    if not names:
+        return
+    files: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        file, _, test = name.partition("::")
+        files[file].append(test)
+    yield from (f"### {rule}", "")
+    for file, tests in files.items():
+        yield from (f"- `{file}`", *(f"  - `{test}`" for test in tests))
+    yield ""
 
 
 def main() -> int:
-    """Rewrite the table and say what is still to come."""
+    """Rewrite the page and print what is still to come."""
     text = filled(TABLE.read_text("utf-8"), citations())
     TABLE.write_text(text, "utf-8")
     rows = read(text)
