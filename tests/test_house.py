@@ -61,8 +61,8 @@ def test_importing_pegboard_imports_no_adapter_and_nothing_heavy() -> None:
     assert [name for name in loaded if under(name, HEAVY | ADAPTERS)] == []
 
 
-def test_pegboard_has_at_most_25_public_names_and_each_resolves() -> None:
-    assert len(pegboard.__all__) <= 25
+def test_pegboard_has_at_most_30_public_names_and_each_resolves() -> None:
+    assert len(pegboard.__all__) <= 30
     assert [name for name in pegboard.__all__ if not hasattr(pegboard, name)] == []
 
 
@@ -162,3 +162,103 @@ def test_no_function_is_longer_than_60_lines() -> None:
         and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > 60
     ]
     assert long == []
+
+
+# -- the shape of the sources ----------------------------------------------------------------------
+
+FOLDERS = sorted(path for path in (SOURCE, *SOURCE.rglob("*")) if path.is_dir() and (path / "__init__.py").is_file())
+ROOMY = {"", "cli", "frameworks"}
+"""Folders that may have 24 entries beside ``__init__.py``; all others have at most 14."""
+
+SAME_MEANING = {
+    "catalog": "the catalog; the room that keeps it up",
+    "commands": "what a session may be asked to do; carrying it out",
+    "convert": "wire objects of the protocol and core values, at either end",
+    "focus": "the rules; what they make of a message",
+    "loadouts": "loadouts; the command that shows them",
+    "metrics": "numbers of sessions",
+    "permissions": "compiled permissions; switches at run time; the command for them",
+    "read_only": "which tools count as read-only; keeping up with it",
+    "resources": "what servers list besides tools, on its way from server to client",
+    "schema": "the schema of a configuration; the command that prints it",
+    "search": "finding tools; the command and the adapters for it",
+    "session": "one session; the command for it",
+    "sessions": "the state of sessions",
+    "surface": "what a model sees; the command that shows it",
+    "tools": "tools; the command that lists them",
+}
+"""Names that several modules or folders have, and the one thing that each name means in all of them."""
+
+
+def lines_without_docstring(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    length = (node.end_lineno or node.lineno) - node.lineno + 1
+    first = node.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        length -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return length
+
+
+def nodes_of(kind: type[ast.AST] | tuple[type[ast.AST], ...]) -> Iterator[tuple[Path, ast.AST]]:
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, kind):
+                yield path, node
+
+
+def test_nine_functions_of_ten_have_at_most_20_lines() -> None:
+    found = nodes_of((ast.FunctionDef, ast.AsyncFunctionDef))
+    lengths = sorted(
+        lines_without_docstring(node) for _, node in found if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    assert lengths[len(lengths) * 9 // 10] <= 20
+
+
+def test_no_class_has_more_than_25_methods() -> None:
+    found = {
+        f"{path.relative_to(SOURCE)}: {node.name}": sum(
+            isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) for member in node.body
+        )
+        for path, node in nodes_of(ast.ClassDef)
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {name: count for name, count in found.items() if count > 25} == {}
+
+
+def entries_of(folder: Path) -> list[str]:
+    ignored = {"__init__.py", "__pycache__", "py.typed"}
+    return [path.name for path in folder.iterdir() if path.name not in ignored]
+
+
+def test_a_folder_can_be_read_at_a_glance() -> None:
+    counts = {folder.relative_to(SOURCE).as_posix().removeprefix("."): len(entries_of(folder)) for folder in FOLDERS}
+    assert {name: count for name, count in counts.items() if count > (24 if name in ROOMY else 14)} == {}
+
+
+def test_two_modules_of_one_name_mean_the_same_thing() -> None:
+    names: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*"):
+        if (path.suffix == ".py" and not path.name.startswith("__")) or path in FOLDERS:
+            names.setdefault(path.stem, []).append(path.relative_to(SOURCE).as_posix())
+    shared = {name: sorted(places) for name, places in names.items() if len(places) > 1}
+    assert {name: places for name, places in shared.items() if name not in SAME_MEANING} == {}
+    assert sorted(SAME_MEANING.keys() - shared.keys()) == [], "named here, and no longer shared"
+
+
+def test_every_folder_says_what_it_is_for() -> None:
+    silent = [
+        str(folder.relative_to(SOURCE))
+        for folder in FOLDERS
+        if len(ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or "") < 30
+    ]
+    assert silent == []
+
+
+def test_nothing_writes_into_the_dict_of_another_object() -> None:
+    writing = re.compile(r"__dict__(\[[^]]*\] *=[^=]|\.(setdefault|update|pop)\()|\bvars\([^)]*\)\[[^]]*\] *=[^=]")
+    found = [
+        f"{path.relative_to(SOURCE)}:{number}"
+        for path in MODULES
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
+        if writing.search(line) and "__signature__" not in line
+    ]
+    assert found == []

@@ -137,7 +137,7 @@ class Session:
 
     async def _carry_out(self, command: Command) -> Outcome:
         snapshot, outcome = await carry_out(self._services, await self._prepared(), command)
-        self._note_unloaded(snapshot)
+        self._shown = self._shown.without(snapshot.unloaded)
         return outcome
 
     async def use_loadout(self, name: str | None) -> Outcome:
@@ -160,13 +160,13 @@ class Session:
 
     async def end_turn(self) -> Outcome:
         """End the turn: the counter grows, leases that lapse go (S6, S7)."""
-        return await self._end(EndTurn())
+        return await self._end_turn(EndTurn())
 
     async def mark_turn(self, label: str) -> Outcome:
         """Note a client's turn label; another one than before ends the turn (G3)."""
-        return await self._end(MarkTurn(label=label))
+        return await self._end_turn(MarkTurn(label=label))
 
-    async def _end(self, command: EndTurn | MarkTurn) -> Outcome:
+    async def _end_turn(self, command: EndTurn | MarkTurn) -> Outcome:
         before = await self._read()
         after, outcome = await apply_command(self._services, before, command)
         if after.state.turn > before.state.turn:
@@ -217,7 +217,7 @@ class Session:
             return (await pipeline.run(services, snapshot, self._shown, name, given, channel))[1]
         snapshot = await self._planned_for(snapshot)
         snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, given, channel)
-        self._note_unloaded(snapshot)
+        self._shown = self._shown.without(snapshot.unloaded)
         return answered
 
     def known_tool(self, name: str) -> Tool | None:
@@ -233,17 +233,22 @@ class Session:
 
     # -- one request -----------------------------------------------------------------------------
 
-    async def _read(self, since: float | None = None) -> Snapshot:
-        """Return the session as of ``since``, or of now; the one that is known where nothing has changed."""
+    async def _read(self, since: float | None = None, *, start: bool = False) -> Snapshot:
+        """Return the session as of ``since``, or of now; the one that is known where nothing has changed.
+
+        With ``start`` it is as if nothing had been stored of it.
+        """
+        if start:
+            return await read_start(self._services, self._info)
         self._known = snapshot = await read(self._services, self._info, since, known=self._known)
         return snapshot
 
     async def _prepared(self, *, start: bool = False) -> Snapshot:
         """Return the session once what is loaded has been seen; with ``start`` as if nothing had been stored."""
-        snapshot = await self._read_either(start=start)
+        snapshot = await self._read(start=start)
         seen = await bring_in_loaded(self._services, snapshot)
         if seen is not snapshot:
-            seen = await self._read_either(start=start)
+            seen = await self._read(start=start)
         return await self._planned_for(seen, start=start)
 
     async def _planned_for(self, snapshot: Snapshot, *, start: bool = False) -> Snapshot:
@@ -254,11 +259,4 @@ class Session:
         if not everything_pays(self._services, await bring_in_loaded(self._services, snapshot)):
             return snapshot
         self._info = replace(self._info, constraints=replace(self._info.constraints, everything=True))
-        return await self._read_either(start=start)
-
-    async def _read_either(self, *, start: bool) -> Snapshot:
-        return await read_start(self._services, self._info) if start else await self._read()
-
-    def _note_unloaded(self, snapshot: Snapshot) -> None:
-        if snapshot.unloaded:
-            self._shown = self._shown.without(snapshot.unloaded)
+        return await self._read(start=start)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pegboard.core.model.tools import Tool
@@ -20,9 +19,9 @@ class Shown:
     wire_list: tuple[Tool, ...] = ()
     unloaded: frozenset[str] = frozenset()
 
-    def without(self, unloaded: Iterable[str]) -> Shown:
+    def without(self, unloaded: frozenset[str]) -> Shown:
         """Return the same once tools were unloaded by name: no wire list keeps them (D3)."""
-        return replace(self, unloaded=self.unloaded.union(unloaded))
+        return replace(self, unloaded=self.unloaded | unloaded) if unloaded else self
 
     def still_lists(self, tool: Tool) -> bool:
         """Return whether the model still has the schema of a tool whose lease lapsed: a call renews it and runs."""

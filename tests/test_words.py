@@ -1,0 +1,78 @@
+"""One word, one meaning: the words that DESIGN and the glossary replaced are gone."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "pegboard"
+MODULES = sorted(SOURCE.rglob("*.py"))
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.*")])
+
+# What is loaded was "out", what was unloaded "hung back", what is excluded "left out".
+OLD_WORDS = {
+    "unloaded": re.compile(r"\b(hang|hangs|hung|hanging)\s+(it\s+|them\s+)?back\b", re.IGNORECASE),
+    "loaded": re.compile(r"\b(is|are|be|already|tools|take|takes|taken|taking)\s+out\b(?!\s+of\b)", re.IGNORECASE),
+    "loaded from the start": re.compile(r"\bout\s+from\s+the\s+start\b", re.IGNORECASE),
+    "excluded": re.compile(r"\b(leave|leaves|left|leaving)\s+(\w+\s+){0,2}out\b", re.IGNORECASE),
+}
+
+OLD_NAMES = {
+    "Access", "Because", "Calling", "Channel", "Circumstances", "DetourError", "Direct", "Door", "Draft", "Early",
+    "Exchange", "FINE", "Flight", "Held", "Keeper", "Lane", "Link", "Offer", "Offering", "Offers", "Opening", "Out",
+    "Outs", "Routes", "Served", "Sheet", "Shelf", "Suspended", "Talk", "Tap", "Terms", "Until", "Want", "Wires", "Word",
+    "_Exchange", "_Pump", "_fold", "_likeness", "_singular", "_stays", "held", "minus", "outs_of", "pulse", "settle",
+    "shelve", "shown", "sift",
+}  # fmt: skip
+OLD_MODULES = {
+    "announcing", "asking", "attempts", "broken", "calling", "child", "claims", "direct", "early", "economics",
+    "economy", "exchange", "explaining", "focusing", "heads", "joined", "keeper", "lane", "limits", "link", "meta",
+    "offerchanges", "offering", "offers", "opening", "pipes", "pump", "resolving", "rounds", "routes", "running",
+    "searching", "served", "stopping", "suspended", "talk", "telling", "through", "toolbelts", "updates",
+}  # fmt: skip
+
+
+def texts_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield every string of a module with its line; the words of a document with theirs."""
+    if path.suffix != ".py":
+        yield 1, path.read_text("utf-8")
+        return
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize("word", OLD_WORDS)
+def test_old_words_are_gone_from_strings_docstrings_and_documents(word: str) -> None:
+    pattern = OLD_WORDS[word]
+    found = [
+        f"{path.relative_to(ROOT)}:{line + text.count(chr(10), 0, match.start())}: {match[0]!r}: write {word!r}"
+        for path in (*MODULES, *DOCUMENTS)
+        for line, text in texts_of(path)
+        for match in pattern.finditer(text)
+    ]
+    assert found == []
+
+
+def test_the_docstring_of_a_class_says_what_it_is() -> None:
+    opening = re.compile(r"(Hold|Say|Be|Name|Keep|Tell|Know) ")
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef) and opening.match(ast.get_docstring(node) or "")
+    ]
+    assert found == []
+
+
+def test_old_names_are_gone() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name in OLD_NAMES
+    ]
+    assert found + [str(path.relative_to(ROOT)) for path in MODULES if path.stem in OLD_MODULES] == []
