@@ -6,7 +6,8 @@ nothing is waited for and nothing is read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from pegboard.board.catalog.loader import IN_PROCESS, SERVER_WAIT, PluginRequest
 from pegboard.board.services import Services
@@ -16,10 +17,18 @@ from pegboard.core.access.lookup import lookup
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
-from pegboard.core.model.tools import Plugin
 from pegboard.core.state.commands import Load
 from pegboard.core.state.narrowing import may_bring
 from pegboard.core.state.sessions import State, tools_of_subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unseen:
+    """The plugins that are not known yet: those loaded from the start, and those that could be searched."""
+
+    at_start: tuple[PluginRequest, ...]
+    in_process: tuple[PluginRequest, ...]
+    servers: tuple[PluginRequest, ...]
 
 
 async def bring_in_loaded(services: Services, snapshot: Snapshot) -> Snapshot:
@@ -27,42 +36,55 @@ async def bring_in_loaded(services: Services, snapshot: Snapshot) -> Snapshot:
 
     Servers that could be searched are asked in the background.
     """
-    waited = await services.loader.ready(_loaded(snapshot.access, snapshot.state), wait=SERVER_WAIT, patient=True)
-    waited = await services.loader.ready(_unseen(snapshot.access, in_process=True), wait=SERVER_WAIT) or waited
-    for request in _unseen(snapshot.access, in_process=False):
+    unseen = _unseen(snapshot.access)
+    for request in unseen.servers:
         services.loader.fetch(request)
-    return await read(services, snapshot.info) if waited else snapshot
+    needed = _loaded(snapshot.access, snapshot.state, unseen)
+    return await _asked(services, snapshot, needed, unseen.in_process)
 
 
 async def bring_in_searchable(services: Services, snapshot: Snapshot) -> Snapshot:
     """Return the session once the plugins that could be searched have been seen, as far as they answer in time."""
-    servers, near = _unseen(snapshot.access, in_process=False), _unseen(snapshot.access, in_process=True)
-    waited = await services.loader.ready(servers, wait=SERVER_WAIT, patient=True)
-    waited = await services.loader.ready(near, wait=SERVER_WAIT) or waited
-    return await read(services, snapshot.info) if waited else snapshot
+    unseen = _unseen(snapshot.access)
+    return await _asked(services, snapshot, unseen.servers, unseen.in_process)
+
+
+async def _asked(
+    services: Services, snapshot: Snapshot, needed: Sequence[PluginRequest], in_process: Sequence[PluginRequest]
+) -> Snapshot:
+    """Return the session once plugins were asked for, with patience for those that are needed."""
+    if not needed and not in_process:
+        return snapshot
+    waited = await services.loader.ready(needed, wait=SERVER_WAIT, patient=True)
+    waited = await services.loader.ready(in_process, wait=SERVER_WAIT) or waited
+    return await read(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
+
+
+def _is_older(services: Services, snapshot: Snapshot) -> bool:
+    """Return whether plugins came in since the snapshot was read."""
+    return services.world is not snapshot.access.world
 
 
 async def bring_in_named(services: Services, snapshot: Snapshot, command: Load) -> Snapshot:
     """Return the session once the plugins that a load names have been seen, also those that failed before."""
     if snapshot.access.unresolved:
         snapshot = await bring_in_searchable(services, snapshot)
-    if await services.loader.ready(_named(snapshot.access, command), retry=True):
+    for retry in (True, False):
+        named = _named(snapshot.access, command)
+        if not named or not (await services.loader.ready(named, retry=retry) or _is_older(services, snapshot)):
+            break
         snapshot = await read(services, snapshot.info)
-        if await services.loader.ready(_named(snapshot.access, command)):
-            snapshot = await read(services, snapshot.info)
     return snapshot
 
 
 async def bring_in_called(services: Services, snapshot: Snapshot, name: str) -> Snapshot:
     """Return the session once the plugin that the called name belongs to has been seen (X1)."""
     owner = owner_of(snapshot.access, name)
-    if owner is not None:
-        waited = await services.loader.ready([PluginRequest(plugin=owner)], retry=True)
-    else:
-        requests = _loaded(snapshot.access, snapshot.state)
-        waited = await services.loader.ready(requests, wait=SERVER_WAIT, patient=True)
-        waited = await services.loader.ready(_unseen(snapshot.access, in_process=True), wait=SERVER_WAIT) or waited
-    return await read(services, snapshot.info) if waited else snapshot
+    if owner is None:
+        unseen = _unseen(snapshot.access)
+        return await _asked(services, snapshot, _loaded(snapshot.access, snapshot.state, unseen), unseen.in_process)
+    waited = await services.loader.ready([PluginRequest(plugin=owner)], retry=True)
+    return await read(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
 
 
 async def bring_in_everything(services: Services) -> None:
@@ -82,9 +104,9 @@ def owner_of(access: CompiledPermissions, name: str) -> str | None:
     return None
 
 
-def _loaded(access: CompiledPermissions, state: State) -> list[PluginRequest]:
+def _loaded(access: CompiledPermissions, state: State, unseen: _Unseen) -> list[PluginRequest]:
     """Return what is loaded and not known yet, under the overrides with which it is loaded."""
-    requests = [*_at_start(access)]
+    requests = list(unseen.at_start)
     for lease in state.leases:
         requests += _of_subject(access, lease.subject)
     plugins = access.world.catalog.plugins
@@ -92,17 +114,24 @@ def _loaded(access: CompiledPermissions, state: State) -> list[PluginRequest]:
 
 
 @once_per_permissions
-def _at_start(access: CompiledPermissions) -> tuple[PluginRequest, ...]:
+def _unseen(access: CompiledPermissions) -> _Unseen:
+    return _Unseen(
+        at_start=tuple(_at_start(access)),
+        in_process=tuple(_worth_asking(access, IN_PROCESS)),
+        servers=tuple(_worth_asking(access, frozenset({"server"}))),
+    )
+
+
+def _at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
     initial = (access.toolkits.get(name, ()) for name in access.agent.initial_toolkits)
     entries = (entry for group in (access.essential, access.static, *initial) for entry in group)
-    found = [*_of_entries(access, entries)]
+    yield from _of_entries(access, entries)
     for plugin in access.world.catalog.plugins.values():
         loadout, switch = access.loadout, access.switches.plugins.get(plugin.name)
         switched = switch is not None and switch.on
         active = loadout is not None and loadout.includes(plugin.name, plugin.category) is not None
         if not plugin.tools and (switched or active) and access.grants_unseen(plugin):
-            found.append(PluginRequest(plugin=plugin.name))
-    return tuple(found)
+            yield PluginRequest(plugin=plugin.name)
 
 
 @once_per_permissions
@@ -120,40 +149,31 @@ def _of_entries(access: CompiledPermissions, entries: Iterable[Entry]) -> Iterat
             yield PluginRequest(plugin=entry.plugin, overrides=entry.overrides)
 
 
-def _named(access: CompiledPermissions, command: Load) -> Iterator[PluginRequest]:
-    """Yield what the names stand for; a server may have a tool whose bare name is written."""
-    for name in command.names:
-        ref = lookup(access, name)
-        if ref is None:
-            owner = owner_of(access, name)
-            if owner is not None:
-                yield PluginRequest(plugin=owner)
-            continue
-        for entry in tools_of_subject(access, ref).entries:
-            if not access.scope_only(access.world.catalog.plugins[entry.plugin]):
-                yield PluginRequest(plugin=entry.plugin, overrides=entry.overrides)
+def _named(access: CompiledPermissions, command: Load) -> tuple[PluginRequest, ...]:
+    return tuple(request for name in command.names for request in _of_name(access, name))
 
 
-def _unseen(access: CompiledPermissions, *, in_process: bool) -> tuple[PluginRequest, ...]:
-    return _unseen_in_process(access) if in_process else _unseen_servers(access)
+def _of_name(access: CompiledPermissions, name: str) -> tuple[PluginRequest, ...]:
+    """Return what a name stands for and is not known or failed; a server may have a tool whose bare name is written."""
+    ref = lookup(access, name)
+    if ref is not None:
+        return _not_known(access, ref)
+    owner = owner_of(access, name)
+    return (PluginRequest(plugin=owner),) if owner is not None else ()
 
 
 @once_per_permissions
-def _unseen_in_process(access: CompiledPermissions) -> tuple[PluginRequest, ...]:
-    return tuple(_worth_asking(access, IN_PROCESS))
-
-
-@once_per_permissions
-def _unseen_servers(access: CompiledPermissions) -> tuple[PluginRequest, ...]:
-    return tuple(_worth_asking(access, frozenset({"server"})))
+def _not_known(access: CompiledPermissions, subject: Ref) -> tuple[PluginRequest, ...]:
+    plugins = access.world.catalog.plugins
+    return tuple(
+        PluginRequest(plugin=entry.plugin, overrides=entry.overrides)
+        for entry in tools_of_subject(access, subject).entries
+        if not plugins[entry.plugin].variant(entry.key).known and not access.scope_only(plugins[entry.plugin])
+    )
 
 
 def _worth_asking(access: CompiledPermissions, kinds: frozenset[str]) -> Iterator[PluginRequest]:
     """Yield the plugins without known tools that may have something for the agent."""
-
-    def may_have(plugin: Plugin) -> bool:
-        return access.unresolved or access.grants_unseen(plugin)
-
     for plugin in access.world.catalog.plugins.values():
-        if plugin.kind in kinds and not plugin.tools and may_have(plugin):
+        if plugin.kind in kinds and not plugin.tools and (access.unresolved or access.grants_unseen(plugin)):
             yield PluginRequest(plugin=plugin.name)

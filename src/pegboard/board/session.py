@@ -136,7 +136,8 @@ class Session:
         return await self._carry_out(Fallback())
 
     async def _carry_out(self, command: Command) -> Outcome:
-        snapshot, outcome = await carry_out(self._services, await self._prepared(), command)
+        snapshot = await self._planned_for(await self._read())
+        snapshot, outcome = await carry_out(self._services, snapshot, command)
         self._shown = self._shown.without(snapshot.unloaded)
         return outcome
 

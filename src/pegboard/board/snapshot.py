@@ -116,6 +116,8 @@ async def read_start(services: Services, info: SessionInfo) -> Snapshot:
 
 
 async def _narrowed_above(services: Services, info: SessionInfo) -> tuple[str | None, ...]:
+    if info.parent is None:
+        return ()
     return tuple([(await _stored(services, above))[0].loadout for above in sessions_above(info)])
 
 
