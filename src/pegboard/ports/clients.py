@@ -1,17 +1,14 @@
-"""The way back to whoever calls a tool: progress, questions, and what is said meanwhile."""
+"""The way back to whoever calls a tool: requests and notifications of an upstream."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Final, Protocol
 
-from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.core.model.tools import JsonObject
 
 LOG_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """The levels of log messages of the protocol, the lowest first."""
-
-Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
 class AskRefusedError(Exception):
@@ -66,22 +63,3 @@ class Client(Protocol):
     async def tell(self, method: str, params: JsonObject) -> None:
         """Pass a notification on; a log message below the level is dropped."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallContext:
-    """Say on whose behalf a tool is called.
-
-    ``scope`` names the pool from which a connection is taken (G9). ``progress`` takes what the tool
-    reports (progress, total, message). ``meta`` is the request's ``_meta`` for the upstream.
-    ``client`` takes what an upstream asks and says meanwhile; None where nobody can be asked.
-    """
-
-    principal: str = "local"
-    agent: str = ""
-    session: str = ""
-    scope: str = "shared"
-    progress: Progress | None = None
-    client: Client | None = None
-    meta: JsonObject = field(default=EMPTY)
-    extra: Mapping[str, Any] = field(default=EMPTY)

@@ -1,0 +1,182 @@
+"""What outlives a process: sessions, switches, manifests, read-only tools, the audit trail."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from pegboard.core.model.tools import Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKey:
+    """Name one session's state (S1)."""
+
+    principal: str
+    agent: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredState:
+    """Hold a stored state: JSON text, a version that is never used twice, seconds since the epoch."""
+
+    text: str
+    version: int
+    updated_at: float = 0.0
+
+
+class SessionStore(Protocol):
+    """Keep the state of sessions; writers compare and swap (S2)."""
+
+    async def load(self, key: SessionKey) -> StoredState | None:
+        """Return the stored state, or None where there is none."""
+        ...
+
+    async def save(
+        self, key: SessionKey, text: str | None, *, expected: int, audit: Sequence[AuditRecord] = ()
+    ) -> int | None:
+        """Store the text, and what the audit trail says of it, if the stored version is still ``expected``.
+
+        Args:
+            key: whose state it is.
+            text: the state; None removes it.
+            expected: the version that was read; 0 where none was stored.
+            audit: records of this change, stored in the same transaction or not at all.
+
+        Returns:
+            The new version (0 after a removal), or None if another writer was first: then nothing is stored.
+            The change survives kill -9 once this returns (S2).
+        """
+        ...
+
+    async def sessions(
+        self, *, principal: str | None = None, agent: str | None = None
+    ) -> Sequence[tuple[SessionKey, StoredState]]:
+        """Return what is stored, newest change first."""
+        ...
+
+
+class PermissionStore(Protocol):
+    """Keep the switches that were set at run time (P2)."""
+
+    async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
+        """Store a boolean, or remove it (None)."""
+        ...
+
+    async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
+        """Return the stored booleans of every agent."""
+        ...
+
+
+class ManifestStore(Protocol):
+    """Keep what servers and plugins said of themselves, so that lists need nothing started (G8)."""
+
+    async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
+        """Return the stored manifest of a plugin whose specification has this fingerprint."""
+        ...
+
+    async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
+        """Store a manifest in place of an older one."""
+        ...
+
+
+class ReadOnlyTrustStore(Protocol):
+    """Keep which tools of a server count as read-only, under the server's name alone (G6).
+
+    A changed command line, token or address is still the same name: it brings no trust of its own.
+    Every change counts in ``ChangeToken.permissions``.
+    """
+
+    async def claims(self) -> Mapping[str, frozenset[str]]:
+        """Return the tools that count, of every server that has been seen."""
+        ...
+
+    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> None:
+        """Store what counts for a server of which nothing is stored; change nothing where something is."""
+        ...
+
+    async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
+        """Add tools to those that count, and take others away."""
+        ...
+
+
+class AuditRecord(NamedTuple):
+    """Hold one line of the audit trail (X4); ``arguments`` is a keyed digest, never the arguments.
+
+    ``kind`` is load, unload, evict, deny, call, read, prompt, permission …; ``duration`` is in milliseconds.
+    """
+
+    at: datetime
+    kind: str
+    principal: str
+    agent: str
+    session: str
+    turn: int
+    subject: str
+    decision: str
+    reason: str = ""
+    duration: float | None = None
+    outcome: str = ""
+    arguments: str = ""
+
+
+class AuditLog(Protocol):
+    """Keep the audit trail: decisions at once, calls within 50 ms (S2)."""
+
+    async def record(self, *entries: AuditRecord) -> None:
+        """Store decisions, in order, before returning."""
+        ...
+
+    def record_later(self, entry: AuditRecord) -> None:
+        """Store a call within 50 ms, in a batch."""
+        ...
+
+    async def entries(
+        self,
+        *,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[AuditRecord]:
+        """Return the newest entries first."""
+        ...
+
+    async def digest_key(self) -> bytes:
+        """Return the secret with which arguments are digested; made once, kept in the store."""
+        ...
+
+
+class ChangeToken(NamedTuple):
+    """What a store stood at: equal tokens mean that nothing was changed between them.
+
+    ``states`` differs after every change of a state, switch or read-only claim by any process, ``permissions``
+    only after one of a switch or claim.
+    """
+
+    states: Hashable
+    permissions: Hashable
+
+
+class Store(SessionStore, PermissionStore, ManifestStore, ReadOnlyTrustStore, AuditLog, Protocol):
+    """Keep everything that outlives a process in one place."""
+
+    async def change_token(self, since: float | None = None) -> ChangeToken:
+        """Return what the store stands at; cheap enough for every call.
+
+        Args:
+            since: what other processes had stored by then (``time.monotonic()``) is enough; None is now.
+        """
+        ...
+
+    async def open(self) -> None:
+        """Make the store ready; raises ``StoreError`` where it cannot be."""
+        ...
+
+    async def aclose(self) -> None:
+        """Write what is still to be written and let go."""
+        ...

@@ -1,0 +1,13 @@
+"""What a text costs (F4)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class TokenCounter(Protocol):
+    """Count tokens with a real tokenizer (F4)."""
+
+    def count(self, text: str) -> int:
+        """Return how many tokens the text takes."""
+        ...
