@@ -1,8 +1,8 @@
 """Python functions as tools: schemas from signatures, construction from overrides, calls and results."""
 
+from pegboard.sources.signatures.constructed import ConstructedPlugins
 from pegboard.sources.signatures.docs import summary
 from pegboard.sources.signatures.functions import Described, described
-from pegboard.sources.signatures.held import ConstructedPlugins
 from pegboard.sources.signatures.instances import Instances
 from pegboard.sources.signatures.parameters import (
     Parameters,
@@ -10,8 +10,8 @@ from pegboard.sources.signatures.parameters import (
     parameters_of,
 )
 from pegboard.sources.signatures.plugins import Built, as_tools, built
-from pegboard.sources.signatures.quiet import in_thread, stdout_to_stderr
 from pegboard.sources.signatures.results import as_result, failure, given_up, image_type, run
+from pegboard.sources.signatures.threads import in_thread, stdout_to_stderr
 
 __all__ = [
     "Built",

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pegboard.core.model.tools import CallResult, JsonObject, text_result
 from pegboard.sources.signatures.functions import Described
-from pegboard.sources.signatures.quiet import in_thread, stdout_to_stderr
+from pegboard.sources.signatures.threads import in_thread, stdout_to_stderr
 
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),

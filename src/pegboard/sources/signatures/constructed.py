@@ -9,8 +9,8 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.sources.signatures.instances import Instances
 from pegboard.sources.signatures.plugins import Built
-from pegboard.sources.signatures.quiet import in_thread, stdout_to_stderr
 from pegboard.sources.signatures.results import run
+from pegboard.sources.signatures.threads import in_thread, stdout_to_stderr
 
 
 class ConstructedPlugins:
