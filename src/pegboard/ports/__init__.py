@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pegboard.ports.adapters import Adapters
 from pegboard.ports.arguments import ArgumentValidator
 from pegboard.ports.calls import CallContext, Progress
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
@@ -25,6 +26,7 @@ from pegboard.ports.tokens import TokenCounter
 
 __all__ = [
     "LOG_LEVELS",
+    "Adapters",
     "ArgumentValidator",
     "AskRefusedError",
     "AuditLog",

@@ -11,7 +11,8 @@ from typing import Any, cast
 
 from pegboard.core.model.tools import CallResult, JsonObject, text_result
 from pegboard.sources.signatures.functions import Described
-from pegboard.sources.signatures.threads import in_thread, stdout_to_stderr
+from pegboard.sources.signatures.threads import in_thread
+from pegboard.sources.stdout import plugin_output
 
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -27,7 +28,7 @@ async def run(tool: Described, arguments: JsonObject, *, principal: str) -> Call
     Functions that are not coroutines run in a thread. A refusal of the guard has
     ``{"pegboard/refused_by": "guard"}`` in its ``meta`` (T10).
     """
-    with stdout_to_stderr():
+    with plugin_output():
         try:
             positional, named = tool.bound(arguments)
             if tool.mark.guard is not None:
