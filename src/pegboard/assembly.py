@@ -198,7 +198,7 @@ def _parts(
         counter=own.counter or counter,
         validator=own.validator or SchemaValidator(),
         dialects=dialects(),
-        focus=focus,
+        focus=own.focus or focus,
     )
 
 

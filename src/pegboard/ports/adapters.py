@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pegboard.ports.arguments import ArgumentValidator
+from pegboard.ports.focus import FocusRules
 from pegboard.ports.ranking import Ranker
 from pegboard.ports.sources import Source
 from pegboard.ports.stores import Store
@@ -25,3 +26,4 @@ class Adapters:
     ranker: Ranker | None = None
     counter: TokenCounter | None = None
     validator: ArgumentValidator | None = None
+    focus: FocusRules | None = None
