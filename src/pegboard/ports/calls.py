@@ -9,15 +9,16 @@ from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.ports.clients import Client
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Takes how far a call is: progress, total and message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
-    """Say on whose behalf a tool is called.
+    """A call's circumstances: on whose behalf it is made, and the ways back.
 
     ``scope`` names the pool from which a connection is taken (G9). ``progress`` takes what the tool
     reports (progress, total, message). ``meta`` is the request's ``_meta`` for the upstream.
-    ``client`` takes what an upstream asks and says meanwhile; None where nobody can be asked.
+    ``client`` takes what an upstream asks and reports meanwhile; None where nobody can be asked.
     """
 
     principal: str = "local"

@@ -11,7 +11,7 @@ from pegboard.core.model.tools import Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """Hold one answer of a search; ``score`` grows with relevance, between 0 and 1."""
+    """One answer of a search; ``score`` grows with relevance, between 0 and 1."""
 
     tool: Tool
     score: float
@@ -19,14 +19,14 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankContext:
-    """Hold what the host knows of the conversation (P3)."""
+    """What the host knows of the conversation: messages, and the tools that were used (P3)."""
 
     messages: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
 
 
 class Ranker(Protocol):
-    """Order tools by how well they answer what is needed."""
+    """An order of tools by how well they answer what is needed."""
 
     def rank(
         self,
@@ -38,7 +38,14 @@ class Ranker(Protocol):
     ) -> list[Ranked]:
         """Return the best tools, best first, with statistics of only the permitted ones (P3).
 
-        An exact name comes first. ``permitted`` is the same object as long as nothing changed, so
-        that an index over it can be kept.
+        Args:
+            queries: What is needed, in words or names; an exact name comes first.
+            permitted: The tools that may be found: the same object as long as nothing changed, so
+                that an index over it can be kept.
+            context: What the host knows of the conversation.
+            limit: How many at most.
+
+        Returns:
+            The tools with their scores; those without any relevance are not among them.
         """
         ...

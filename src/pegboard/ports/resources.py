@@ -12,47 +12,107 @@ from pegboard.ports.calls import CallContext
 
 
 class ResourceSource(Protocol):
-    """Ask servers for what they offer besides tools; ``scope`` names the pool of the connection (G9)."""
+    """What servers offer besides tools; ``scope`` names the pool of the connection (G9)."""
 
     def cached(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject] | None:
-        """Return a list that was read already and cannot have changed since, or None."""
+        """Return a list without asking for it.
+
+        Args:
+            spec: The server.
+            scope: The pool of the connection.
+            kind: Which list.
+
+        Returns:
+            The list, where it was read already and cannot have changed since, or None.
+        """
         ...
 
     async def offers(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject]:
-        """Return a list as it stands on the wire; items that are not valid are left out and reported.
+        """Return a list as it stands on the wire.
 
-        A server that declares none has an empty one. Raises ``ToolUnavailableError``, ``UpstreamError``.
+        Args:
+            spec: The server.
+            scope: The pool of the connection.
+            kind: Which list.
+
+        Returns:
+            Its items; those that are not valid are excluded and reported, and a server that declares
+            no such list has an empty one.
+
+        Raises:
+            ToolUnavailableError: The server cannot be started or reached.
+            UpstreamError: It failed.
         """
         ...
 
     async def ask(self, spec: PluginSpec, method: str, params: JsonObject, context: CallContext) -> JsonObject:
-        """Return the result of ``resources/read``, ``prompts/get`` or ``completion/complete``, unchanged (G7).
+        """Return the result of a request, unchanged (G7).
 
-        Raises ``ToolUnavailableError``, ``UpstreamError``; where the server refused, with its ``answer``.
+        Args:
+            spec: The server.
+            method: ``resources/read``, ``prompts/get`` or ``completion/complete``.
+            params: Its parameters, with names as the server knows them.
+            context: On whose behalf, and the ways back.
+
+        Returns:
+            The result as it stood on the wire.
+
+        Raises:
+            ToolUnavailableError: The server cannot be started or reached.
+            UpstreamError: It failed; where it refused, with its ``answer``.
         """
         ...
 
     async def subscribe(
         self, spec: PluginSpec, uri: str, scope: str, updated: Callable[[str], None]
     ) -> Callable[[], None] | None:
-        """Call back with the URI when a resource, or one beneath it, is updated; returns what ends that.
+        """Call back when a resource, or one beneath it, is updated; a restart of the server counts too.
 
-        A restart of the server counts as an update.
+        Args:
+            spec: The server.
+            uri: The resource, as the server knows it.
+            scope: The pool of the connection.
+            updated: Takes the URI of what was updated.
 
-        None where the server takes no subscriptions. Raises as :meth:`ask` does.
+        Returns:
+            What ends it, or None where the server takes no subscriptions.
+
+        Raises:
+            ToolUnavailableError: The server cannot be started or reached.
+            UpstreamError: It failed or refused.
         """
         ...
 
     def is_up(self, spec: PluginSpec, scope: str) -> bool:
-        """Return whether the connection of a scope stands."""
+        """Return whether the connection of a scope stands.
+
+        Args:
+            spec: The server.
+            scope: The pool of the connection.
+
+        Returns:
+            Whether it can be asked without being started.
+        """
         ...
 
     def matches(self, template: str, uri: str) -> bool:
-        """Return whether a template (RFC 6570) gives a URI."""
+        """Return whether a template gives a URI.
+
+        Args:
+            template: As RFC 6570 has it.
+            uri: The URI.
+
+        Returns:
+            Whether it does for some values of its variables.
+        """
         ...
 
     def on_changed(self, callback: Callable[[str, ListKind], None]) -> None:
-        """Call back with the name of a server, and which of its lists has changed."""
+        """Call back when a list of a server has changed.
+
+        Args:
+            callback: Takes the server's name and which list.
+        """
         ...
 
 

@@ -12,7 +12,7 @@ from pegboard.core.model.tools import Manifest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionKey:
-    """Name one session's state (S1)."""
+    """The name of one session's state (S1)."""
 
     principal: str
     agent: str
@@ -21,7 +21,7 @@ class SessionKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredState:
-    """Hold a stored state: JSON text, a version that is never used twice, seconds since the epoch."""
+    """A stored state: JSON text, a version that is never used twice, seconds since the epoch."""
 
     text: str
     version: int
@@ -29,7 +29,7 @@ class StoredState:
 
 
 class SessionStore(Protocol):
-    """Keep the state of sessions; writers compare and swap (S2)."""
+    """The states of sessions; writers compare and swap (S2)."""
 
     async def load(self, key: SessionKey) -> StoredState | None:
         """Return the stored state, or None where there is none."""
@@ -60,7 +60,7 @@ class SessionStore(Protocol):
 
 
 class PermissionStore(Protocol):
-    """Keep the switches that were set at run time (P2)."""
+    """The switches that were set at run time (P2)."""
 
     async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
         """Store a boolean, or remove it (None)."""
@@ -72,19 +72,39 @@ class PermissionStore(Protocol):
 
 
 class ManifestStore(Protocol):
-    """Keep what servers and plugins said of themselves, so that lists need nothing started (G8)."""
+    """The manifests of servers and plugins, so that lists need nothing started (G8)."""
 
     async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
-        """Return the stored manifest of a plugin whose specification has this fingerprint."""
+        """Return the stored manifest of a plugin.
+
+        Args:
+            plugin: Its name.
+            fingerprint: That of its specification, from ``Source.fingerprint``.
+
+        Returns:
+            The manifest that was stored under both, or None.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
         ...
 
     async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
-        """Store a manifest in place of an older one."""
+        """Store a manifest in place of an older one.
+
+        Args:
+            plugin: Its name.
+            fingerprint: That of its specification.
+            manifest: What the source described.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
         ...
 
 
 class ReadOnlyTrustStore(Protocol):
-    """Keep which tools of a server count as read-only, under the server's name alone (G6).
+    """Which tools of a server count as read-only, under the server's name alone (G6).
 
     A changed command line, token or address is still the same name: it brings no trust of its own.
     Every change counts in ``ChangeToken.permissions``.
@@ -104,7 +124,7 @@ class ReadOnlyTrustStore(Protocol):
 
 
 class AuditRecord(NamedTuple):
-    """Hold one line of the audit trail (X4); ``arguments`` is a keyed digest, never the arguments.
+    """One line of the audit trail (X4); ``arguments`` is a keyed digest, never the arguments.
 
     ``kind`` is load, unload, evict, deny, call, read, prompt, permission …; ``duration`` is in milliseconds.
     """
@@ -124,7 +144,7 @@ class AuditRecord(NamedTuple):
 
 
 class AuditLog(Protocol):
-    """Keep the audit trail: decisions at once, calls within 50 ms (S2)."""
+    """The audit trail: decisions at once, calls within 50 ms (S2)."""
 
     async def record(self, *entries: AuditRecord) -> None:
         """Store decisions, in order, before returning."""
@@ -163,7 +183,7 @@ class ChangeToken(NamedTuple):
 
 
 class Store(SessionStore, PermissionStore, ManifestStore, ReadOnlyTrustStore, AuditLog, Protocol):
-    """Keep everything that outlives a process in one place."""
+    """Everything that outlives a process, in one place."""
 
     async def change_token(self, since: float | None = None) -> ChangeToken:
         """Return what the store stands at; cheap enough for every call.
@@ -174,9 +194,13 @@ class Store(SessionStore, PermissionStore, ManifestStore, ReadOnlyTrustStore, Au
         ...
 
     async def open(self) -> None:
-        """Make the store ready; raises ``StoreError`` where it cannot be."""
+        """Make the store ready.
+
+        Raises:
+            StoreError: It cannot be opened; ``StoreSchemaError`` where it is damaged or newer.
+        """
         ...
 
     async def aclose(self) -> None:
-        """Write what is still to be written and let go."""
+        """Write what is still to be written, and close the store."""
         ...

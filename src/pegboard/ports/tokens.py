@@ -6,8 +6,15 @@ from typing import Protocol
 
 
 class TokenCounter(Protocol):
-    """Count tokens with a real tokenizer (F4)."""
+    """A counter of tokens, with a real tokenizer (F4)."""
 
     def count(self, text: str) -> int:
-        """Return how many tokens the text takes."""
+        """Return what a text costs.
+
+        Args:
+            text: Any text.
+
+        Returns:
+            How many tokens it takes.
+        """
         ...
