@@ -228,7 +228,7 @@ class _FocusRules:
         return await self._hooks.ask(hook, message, list(tools))
 
     def close(self) -> None:
-        """Take the modules of the hooks out of sight."""
+        """Remove the modules that were imported for the hooks."""
         self._hooks.close()
 
 

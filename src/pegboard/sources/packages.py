@@ -38,7 +38,7 @@ def installed() -> Mapping[str, RegisteredSpec]:
 
 
 class PackageSource:
-    """Bring in plugins of installed packages; and say of known names without one what would bring them."""
+    """The source of plugins of installed packages; for known names without one, of what would bring them."""
 
     def __init__(self) -> None:
         self._plugins = ConstructedPlugins()

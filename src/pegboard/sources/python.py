@@ -35,7 +35,7 @@ HOOK_SECONDS: Final = 2.0
 
 
 class PythonSource:
-    """Bring in plugins that the configuration names with ``python:``."""
+    """The source of plugins that the configuration names with ``python:``."""
 
     def __init__(self) -> None:
         self._plugins = ConstructedPlugins()
@@ -76,7 +76,7 @@ class PythonSource:
         """Take no callback: what was imported does not change by itself."""
 
     async def aclose(self) -> None:
-        """Close what was constructed, and take the modules that were imported for it out of sight."""
+        """Close what was constructed, and remove the modules that were imported for it."""
         await self._plugins.aclose()
         self._modules.close()
 
@@ -86,7 +86,7 @@ class PythonSource:
 
 
 class Hooks:
-    """Ask functions that the configuration names as ``module:function`` (F3)."""
+    """The functions that the configuration names as ``module:function`` (F3)."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -104,7 +104,7 @@ class Hooks:
                 return await answer if inspect.isawaitable(answer) else answer
 
     def close(self) -> None:
-        """Take the modules that were imported for the hooks out of sight."""
+        """Remove the modules that were imported for the hooks."""
         self._modules.close()
 
     def _found(self, hook: str) -> Callable[..., Any]:
@@ -173,7 +173,7 @@ def _check_names(spec: PythonSpec, key: str, table: Mapping[str, object], names:
 
 
 def _configured(tool: Tool, spec: PythonSpec, names: list[str]) -> Tool:
-    """Return the tool with what the configuration adds to what the code says."""
+    """Return the tool with what the configuration adds to what the code has."""
     requires = (f"{spec.name}/{name}" if name in names else name for name in spec.requires.get(tool.name, ()))
     return replace(
         tool,

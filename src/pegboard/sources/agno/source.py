@@ -20,7 +20,7 @@ from pegboard.sources.stdout import plugin_output
 
 
 class AgnoSource:
-    """Bring in Agno's toolkits under their registered names."""
+    """The source of Agno's toolkits under their registered names."""
 
     def __init__(self) -> None:
         self._instances: Instances[Constructed] = Instances()

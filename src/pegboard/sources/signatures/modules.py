@@ -43,7 +43,7 @@ class ModulesBeside:
 
     @contextmanager
     def visible(self, folder: str | None, module_name: str) -> Generator[None]:
-        """Put the modules of a folder in sight, if the wanted one is there.
+        """Make the modules of a folder importable, if the wanted one is there.
 
         One import after the other; raises ``ToolUnavailableError`` where one before it hangs.
         """
@@ -62,7 +62,7 @@ class ModulesBeside:
         return known.modules
 
     def close(self) -> None:
-        """Take the modules that nobody else uses out of ``sys.modules``."""
+        """Remove the modules that nobody else uses from ``sys.modules``."""
         for folder in self._used:
             known = _folders[folder]
             known.users -= 1
@@ -76,7 +76,9 @@ class ModulesBeside:
 def _turn() -> Generator[None]:
     """Import one plugin after the other; one that hangs does not keep the others waiting for ever."""
     if not _importing.acquire(timeout=IMPORT_WAIT):
-        raise ToolUnavailableError("another plugin still hangs while it is imported.", hint="Take that one out.")
+        raise ToolUnavailableError(
+            "another plugin still hangs while it is imported.", hint="Remove that one from the configuration."
+        )
     try:
         yield
     finally:

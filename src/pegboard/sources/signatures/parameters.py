@@ -23,7 +23,7 @@ _JSON_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "obj
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """Hold what may be given from YAML: adapters by name, and what cannot be.
+    """The parameters that may be given from YAML, as adapters by name, and those that cannot be.
 
     ``required`` must be given; ``unfit`` names required parameters that only Python code can give.
     """

@@ -1,4 +1,4 @@
-"""Run a function as a tool, and put what it returned into MCP's shapes."""
+"""Calls of functions as tools, and their results in MCP's shapes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def failure(error: BaseException) -> CallResult:
     name = type(error).__name__
     try:
         text = str(error).strip()
-    except Exception:  # an exception that cannot even say what it is
+    except Exception:  # an exception without a text of its own
         text = ""
     return text_result(f"{name}: {text}" if text else name, is_error=True)
 
