@@ -70,6 +70,8 @@ def main(folder: Path) -> None:
     before = state(str(folder / "beside"))
     for _ in range(2):
         asyncio.run(use(folder / "beside", seen))
+    with Pegboard.open_sync(folder / "beside" / "pegboard.yaml") as board:
+        seen["blocking"] = board.session(agent="ada", session_id="s").call("shop_price", {"item": "tea"}).status
     after = state(str(folder / "beside"))
     colour: Any = import_module("colour")  # the host's own, which a module beside the configuration has the name of
 

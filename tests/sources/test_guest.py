@@ -65,4 +65,5 @@ def test_a_closed_board_leaves_nothing_behind_in_its_hosts_process(tmp_path: Pat
     assert "web" in found["seen"]["docker_ps"]
     assert found["seen"]["far__pid"].isdigit()
     assert (found["changed"], found["host"], found["muted"]) == ({}, "the host", [])
-    assert printed == ["imported", "called"] * 2
+    assert found["seen"]["blocking"] == "ok"
+    assert printed == [*["imported", "called"] * 2, "imported"]
