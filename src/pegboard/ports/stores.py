@@ -32,30 +32,54 @@ class SessionStore(Protocol):
     """The states of sessions; writers compare and swap (S2)."""
 
     async def load(self, key: SessionKey) -> StoredState | None:
-        """Return the stored state, or None where there is none."""
+        """Return the state of a session.
+
+        Args:
+            key: Whose state it is.
+
+        Returns:
+            The state with its version, or None where none is stored.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
         ...
 
     async def save(
         self, key: SessionKey, text: str | None, *, expected: int, audit: Sequence[AuditRecord] = ()
     ) -> int | None:
-        """Store the text, and what the audit trail says of it, if the stored version is still ``expected``.
+        """Store the text and its audit records, if the stored version is still ``expected``.
 
         Args:
-            key: whose state it is.
-            text: the state; None removes it.
-            expected: the version that was read; 0 where none was stored.
-            audit: records of this change, stored in the same transaction or not at all.
+            key: Whose state it is.
+            text: The state; None removes it.
+            expected: The version that was read; 0 where none was stored.
+            audit: Records of this change, stored in the same transaction or not at all.
 
         Returns:
             The new version (0 after a removal), or None if another writer was first: then nothing is stored.
             The change survives kill -9 once this returns (S2).
+
+        Raises:
+            StoreError: It cannot be written; ``StoreBusyError`` where others kept the store locked.
         """
         ...
 
     async def sessions(
         self, *, principal: str | None = None, agent: str | None = None
     ) -> Sequence[tuple[SessionKey, StoredState]]:
-        """Return what is stored, newest change first."""
+        """Return what is stored, newest change first.
+
+        Args:
+            principal: Only the sessions of this one.
+            agent: Only the sessions of this one.
+
+        Returns:
+            Keys and states.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
         ...
 
 
@@ -63,11 +87,27 @@ class PermissionStore(Protocol):
     """The switches that were set at run time (P2)."""
 
     async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
-        """Store a boolean, or remove it (None)."""
+        """Store a switch, or remove it.
+
+        Args:
+            agent: Whose switch it is.
+            name: A toolkit, plugin or tool, as the permissions have it.
+            value: The boolean; None removes the stored one.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
         ...
 
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
-        """Return the stored booleans of every agent."""
+        """Return the stored switches.
+
+        Returns:
+            Booleans by agent and name.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
         ...
 
 
@@ -111,15 +151,39 @@ class ReadOnlyTrustStore(Protocol):
     """
 
     async def claims(self) -> Mapping[str, frozenset[str]]:
-        """Return the tools that count, of every server that has been seen."""
+        """Return the tools that count.
+
+        Returns:
+            Their own names, of every server that has been seen.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
         ...
 
     async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> None:
-        """Store what counts for a server of which nothing is stored; change nothing where something is."""
+        """Store what counts for a server of which nothing is stored; change nothing where something is.
+
+        Args:
+            plugin: The server's name.
+            tools: The own names of its tools.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
         ...
 
     async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
-        """Add tools to those that count, and take others away."""
+        """Add tools to those that count, and remove others.
+
+        Args:
+            plugin: The server's name.
+            accept: Tools that count from now on.
+            retract: Tools that count no more.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
         ...
 
 
@@ -147,11 +211,22 @@ class AuditLog(Protocol):
     """The audit trail: decisions at once, calls within 50 ms (S2)."""
 
     async def record(self, *entries: AuditRecord) -> None:
-        """Store decisions, in order, before returning."""
+        """Store decisions, in order, before returning.
+
+        Args:
+            entries: What was decided.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
         ...
 
     def record_later(self, entry: AuditRecord) -> None:
-        """Store a call within 50 ms, in a batch."""
+        """Store a call within 50 ms, in a batch.
+
+        Args:
+            entry: What was called.
+        """
         ...
 
     async def entries(
@@ -163,11 +238,32 @@ class AuditLog(Protocol):
         kind: str | None = None,
         limit: int = 100,
     ) -> Sequence[AuditRecord]:
-        """Return the newest entries first."""
+        """Return a part of the trail, newest first.
+
+        Args:
+            principal: Only what was done for this one.
+            agent: Only what was done for this one.
+            session: Only what was done in this one.
+            kind: Only records of this kind.
+            limit: How many at most.
+
+        Returns:
+            The records.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
         ...
 
     async def digest_key(self) -> bytes:
-        """Return the secret with which arguments are digested; made once, kept in the store."""
+        """Return the secret with which arguments are digested.
+
+        Returns:
+            The key: made once, kept in the store.
+
+        Raises:
+            StoreError: It cannot be read or made.
+        """
         ...
 
 
@@ -189,7 +285,13 @@ class Store(SessionStore, PermissionStore, ManifestStore, ReadOnlyTrustStore, Au
         """Return what the store stands at; cheap enough for every call.
 
         Args:
-            since: what other processes had stored by then (``time.monotonic()``) is enough; None is now.
+            since: What other processes had stored by then (``time.monotonic()``) is enough; None is now.
+
+        Returns:
+            The token.
+
+        Raises:
+            StoreError: It cannot be read.
         """
         ...
 
