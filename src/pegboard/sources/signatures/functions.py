@@ -12,7 +12,7 @@ from pegboard.core.model.tools import Frozen, JsonObject, Tool
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import Mark, mark_of
 from pegboard.sources.signatures import docs
-from pegboard.sources.signatures.adapters import accepted, adapter_for
+from pegboard.sources.signatures.annotations import accepted, adapter_for
 
 _GUESSED = (bool, int, float, str, list, dict)
 _NESTED = ("properties", "$defs", "patternProperties", "dependentSchemas")
