@@ -24,7 +24,7 @@ from pegboard.dialects.names import Dialect
 from pegboard.dialects.pegboard import PegboardDialect
 from pegboard.dialects.toolkits import ToolkitsDialect
 from pegboard.errors import ConfigError
-from pegboard.ports import Source, Store
+from pegboard.ports import Adapters, FocusRules, Source, Store, TokenCounter
 from pegboard.problems import Problem
 from pegboard.search.lexical import LexicalRanker
 from pegboard.tokens import OfflineTokenCounter, default_memory
@@ -85,10 +85,12 @@ class Pegboard(Board):
         *,
         watch: bool = False,
         env: Mapping[str, str] | None = None,
+        adapters: Adapters | None = None,
     ) -> AsyncGenerator[Pegboard]:
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
-        With ``watch`` edits are taken up while it is open. Raises ``ConfigError``, ``StoreError``.
+        With ``watch`` edits are taken up while it is open. ``adapters`` are the host's own, or a
+        test's doubles. Raises ``ConfigError``, ``StoreError``.
         """
         from pegboard.config.loading import load
 
@@ -96,11 +98,14 @@ class Pegboard(Board):
         chosen, quickstart = choose(path)
         configuration = load(chosen, registered=registered(), env=variables)
         masker = Masker(configuration.secrets)
-        store = _store(configuration, quickstart=quickstart)
+        own = adapters or Adapters()
+        store = own.store or _store(configuration, quickstart=quickstart)
         sources, upstreams = _sources(masker)
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
-        board = cls(_parts(store, sources, counter, chosen.absolute().parent), masker=masker, env=variables)
+        focus = _FocusRules(chosen.absolute().parent)
+        parts = _parts(store, (*own.sources, *sources), counter, own, focus)
+        board = cls(parts, masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env = quickstart, upstreams, variables
         watcher: asyncio.Task[None] | None = None
         try:
@@ -114,6 +119,7 @@ class Pegboard(Board):
                 with suppress(asyncio.CancelledError):
                     await watcher
             await board.aclose()
+            focus.close()
             counter.rest()
 
     @classmethod
@@ -179,16 +185,20 @@ class Pegboard(Board):
 
 
 def _parts(
-    store: Store, sources: tuple[Source, ...], counter: OfflineTokenCounter, folder: Path | None = None
+    store: Store,
+    sources: tuple[Source, ...],
+    counter: TokenCounter,
+    own: Adapters,
+    focus: FocusRules | None = None,
 ) -> Parts:
     return Parts(
         store=store,
         sources=sources,
-        ranker=LexicalRanker(),
-        counter=counter,
-        validator=SchemaValidator(),
+        ranker=own.ranker or LexicalRanker(),
+        counter=own.counter or counter,
+        validator=own.validator or SchemaValidator(),
         dialects=dialects(),
-        focus=_FocusRules(folder) if folder is not None else None,
+        focus=own.focus or focus,
     )
 
 
@@ -196,7 +206,7 @@ def trial(upstreams: McpSource, masker: Masker) -> Board:
     """Return a board over servers alone that keeps everything in memory and writes nothing."""
     from pegboard.stores.memory import MemoryStore
 
-    return Board(_parts(MemoryStore(), (upstreams,), OfflineTokenCounter()), masker=masker, env={})
+    return Board(_parts(MemoryStore(), (upstreams,), OfflineTokenCounter(), Adapters()), masker=masker, env={})
 
 
 class _FocusRules:
@@ -216,6 +226,10 @@ class _FocusRules:
     async def ask(self, hook: str, message: str, tools: Sequence[str]) -> object:
         """Return what the hook answers."""
         return await self._hooks.ask(hook, message, list(tools))
+
+    def close(self) -> None:
+        """Remove the modules that were imported for the hooks."""
+        self._hooks.close()
 
 
 def _stamps(configuration: Configuration) -> tuple[tuple[str, int, int], ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.gateway.fast.first_responses import FirstResponses
@@ -31,12 +32,15 @@ _METHODS: Final = frozenset({b"tools/list", b"server/discover"})
 class LazyApp:
     """Be the app that serves everything, brought in as late as it can be; ``failed`` is set where it cannot.
 
-    ``settled`` is called once it is in.
+    ``settled`` is called once it is in; turns end by ``clock``.
     """
 
-    def __init__(self, door: Authenticator, settled: Callable[[], None]) -> None:
+    def __init__(
+        self, door: Authenticator, settled: Callable[[], None], clock: Callable[[], float] = monotonic
+    ) -> None:
         self._door = door
         self._settled = settled
+        self._clock = clock
         self._guard = OriginCheck(_nowhere, host=door.host)
         self._app: App | None = None
         self.failed = asyncio.Event()
@@ -100,7 +104,7 @@ class LazyApp:
         try:
             from pegboard.gateway.http.app import App
 
-            app = App(self._door)
+            app = App(self._door, self._clock)
             await self._stack.enter_async_context(app.running())
         except Exception:
             self.failed.set()

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.caching import CacheableMethod, CacheHint
@@ -106,9 +107,9 @@ class CallMade:
 class Gateway:
     """Answer the requests of every client of one board."""
 
-    def __init__(self, board: BoardPort) -> None:
+    def __init__(self, board: BoardPort, clock: Callable[[], float] = monotonic) -> None:
         self.board = board
-        self.turns = Turns()
+        self.turns = Turns(clock)
         self.closing = asyncio.Event()
         self.connections = Connections()
         self.metrics = PrometheusMetrics(board)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -36,8 +37,8 @@ BODY_LIMIT: Final = 4 * 1024 * 1024
 class App:
     """Serve every request over HTTP while it is running."""
 
-    def __init__(self, door: Authenticator) -> None:
-        gateway = self.gateway = Gateway(door.board)
+    def __init__(self, door: Authenticator, clock: Callable[[], float] = monotonic) -> None:
+        gateway = self.gateway = Gateway(door.board, clock)
         self._manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=BODY_LIMIT)
         mcp = _Mcp(gateway, door, self._manager)
         routed = Starlette(

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
+from time import monotonic
 
 import uvicorn
 
@@ -38,14 +39,22 @@ class _Uvicorn(uvicorn.Server):
 
 @contextlib.asynccontextmanager
 async def serving(
-    board: BoardPort, *, host: str = HOST, port: int = PORT, agent: str | None = None, session: str | None = None
+    board: BoardPort,
+    *,
+    host: str = HOST,
+    port: int = PORT,
+    agent: str | None = None,
+    session: str | None = None,
+    clock: Callable[[], float] = monotonic,
 ) -> AsyncGenerator[str]:
     """Serve while the context lasts; yields the URL of the default agent. ``port`` 0 takes a free one.
+
+    Turns end after ``turn_gap`` seconds of ``clock``.
 
     Raises ``UsageError`` where other machines would come in without a token, ``UnknownAgentError``,
     and ``PegboardError`` (``port_in_use``, ``address_unavailable``).
     """
-    async with _serving(board, _nothing, host=host, port=port, agent=agent, session=session) as (url, _):
+    async with _serving(board, _nothing, host=host, port=port, agent=agent, session=session, clock=clock) as (url, _):
         yield url
 
 
@@ -55,12 +64,20 @@ def _nothing() -> None:
 
 @contextlib.asynccontextmanager
 async def _serving(
-    board: BoardPort, settled: Callable[[], None], *, host: str, port: int, agent: str | None, session: str | None
+    board: BoardPort,
+    settled: Callable[[], None],
+    *,
+    host: str,
+    port: int,
+    agent: str | None,
+    session: str | None,
+    clock: Callable[[], float] = monotonic,
 ) -> AsyncGenerator[tuple[str, LazyApp]]:
     require_tokens(board, host)
     chosen_agent(board, agent)
     listening = bind(host, port)
-    app = LazyApp(Authenticator(board=board, host=host, default_agent=agent, default_session=session), settled)
+    door = Authenticator(board=board, host=host, default_agent=agent, default_session=session)
+    app = LazyApp(door, settled, clock)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
         server_header=False, http=CoalescingProtocol,
