@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pegboard.core.state.calls import CallAnswer as CallAnswer
     from pegboard.core.state.commands import Item as Item
     from pegboard.core.state.commands import Outcome as Outcome
-    from pegboard.core.state.surfaces import Costs as Costs
-    from pegboard.core.state.surfaces import Explanation as Explanation
-    from pegboard.core.state.surfaces import Surface as Surface
+    from pegboard.core.surface.explanations import Explanation as Explanation
+    from pegboard.core.surface.surfaces import Costs as Costs
+    from pegboard.core.surface.surfaces import Surface as Surface
     from pegboard.errors import ConfigError as ConfigError
     from pegboard.errors import PegboardError as PegboardError
     from pegboard.errors import StoreError as StoreError
@@ -42,8 +42,8 @@ _HOMES = {
     "CallAnswer": "core.state.calls",
     "CallResult": "core.model.tools",
     "ConfigError": "errors",
-    "Costs": "core.state.surfaces",
-    "Explanation": "core.state.surfaces",
+    "Costs": "core.surface.surfaces",
+    "Explanation": "core.surface.explanations",
     "Host": "core.model.delivery",
     "Item": "core.state.commands",
     "Loadout": "core.model.loadouts",
@@ -55,7 +55,7 @@ _HOMES = {
     "Plugin": "core.model.tools",
     "Session": "board.session",
     "StoreError": "errors",
-    "Surface": "core.state.surfaces",
+    "Surface": "core.surface.surfaces",
     "SyncPegboard": "assembly",
     "Tool": "core.model.tools",
     "ToolUnavailableError": "errors",

@@ -24,7 +24,7 @@ def test_a_tool_that_is_out_runs_under_the_overrides_of_its_entry() -> None:
     for name in ("read", "file/read", "READ"):
         plan = plan_call(desk.access, desk.state, name)
         assert isinstance(plan, Run)
-        assert (plan.out.tool.id, plan.out.overrides) == ("file/read", {"root": "x"})
+        assert (plan.loaded.tool.id, plan.loaded.overrides) == ("file/read", {"root": "x"})
 
 
 @pytest.mark.parametrize("then", ["schema", "run"])

@@ -22,7 +22,8 @@ from pegboard.core.model.delivery import Host
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.calls import CallAnswer, find_called
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
-from pegboard.core.state.surfaces import Explanation, Surface
+from pegboard.core.surface.explanations import Explanation
+from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found, Search
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import UsageError
