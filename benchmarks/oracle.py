@@ -22,9 +22,9 @@ from pegboard.core.surface.cache_cost import wire_list
 from pegboard.core.surface.hints import hints
 from pegboard.core.surface.outcomes import apply
 from pegboard.core.surface.surfaces import resolve
+from pegboard.dialects.call_tool import CALL, call_through_tools
 from pegboard.dialects.names import Done, Found, FoundTool, Payload, Search, View
 from pegboard.dialects.pegboard import PegboardDialect
-from pegboard.dialects.through import CALL, call_through_tools
 from pegboard.ports import RankContext, Ranked
 from pegboard.search.lexical import LexicalRanker
 from pegboard.tokens import OfflineTokenCounter

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pegboard.core.model.tools import CallResult as CallResult
     from pegboard.core.model.tools import Plugin as Plugin
     from pegboard.core.model.tools import Tool as Tool
-    from pegboard.core.state.calls import CallAnswer as CallAnswer
+    from pegboard.core.state.call_plans import CallAnswer as CallAnswer
     from pegboard.core.state.commands import Item as Item
     from pegboard.core.state.commands import Outcome as Outcome
     from pegboard.core.surface.explanations import Explanation as Explanation
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Cache": "core.model.delivery",
-    "CallAnswer": "core.state.calls",
+    "CallAnswer": "core.state.call_plans",
     "CallResult": "core.model.tools",
     "ConfigError": "errors",
     "Costs": "core.surface.surfaces",

@@ -9,7 +9,7 @@ from states import Desk, access_of, flat, plugin, statuses, tool, toolkit
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import Budget
 from pegboard.core.model.loadouts import Loadout
-from pegboard.core.state.calls import LoadFirst, Refuse, Run, plan_call
+from pegboard.core.state.call_plans import LoadFirst, Refuse, Run, plan_call
 from pegboard.core.state.commands import CommandContext, Outcome, SetLoadout
 from pegboard.core.state.narrowing import reachable
 from pegboard.core.state.session_text import from_text, to_text

@@ -19,7 +19,7 @@ from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
 from pegboard.core.state.active_tools import starting_tools
-from pegboard.core.state.calls import CallAnswer, LoadFirst, Refuse, Run, answer, find_called, plan_call
+from pegboard.core.state.call_plans import CallAnswer, LoadFirst, Refuse, Run, answer, find_called, plan_call
 from pegboard.core.state.commands import Load, Use
 from pegboard.core.state.transitions import used
 from pegboard.dialects.names import schema_of
