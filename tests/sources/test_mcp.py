@@ -330,17 +330,17 @@ async def test_repeated_failures_are_spaced_out(log: Path) -> None:
 
 
 async def test_a_server_that_nobody_uses_is_stopped_and_started_when_needed() -> None:
-    source = McpSource(idle_after=0.1)
-    pid = int(text(await call(source, plain(), "pid")))
+    source, spec = McpSource(), plain(idle=0.1)
+    pid = int(text(await call(source, spec, "pid")))
     await until(lambda: not runs(pid))
     assert state(source, "plain")["state"] == "idle"
-    assert int(text(await call(source, plain(), "pid"))) != pid
+    assert int(text(await call(source, spec, "pid"))) != pid
     await source.aclose()
 
 
 async def test_a_call_that_takes_longer_than_idle_is_not_stopped() -> None:
-    source = McpSource(idle_after=0.05)
-    task = asyncio.create_task(call(source, plain(timeout=0.4), "slow"))
+    source = McpSource()
+    task = asyncio.create_task(call(source, plain(timeout=0.4, idle=0.05), "slow"))
     with pytest.raises(UpstreamTimeoutError):
         await task
     await source.aclose()

@@ -1,4 +1,4 @@
-"""A server's process: what it printed, whether it takes more, how it ended. Imports the SDK: import late."""
+"""A server's process: its output, its input, its end. Imports the SDK: import late."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ import socket
 import stat
 import struct
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import cast
 
 import anyio
 from mcp.client.stdio import get_default_environment
 
+from pegboard.concurrency.backoff import wait_until
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.fast.stdio_calls import StdioFastPath
-from pegboard.sources.mcp.wire.observed import ConnectionRecord, InFlight
+from pegboard.sources.mcp.transports.lines import LineSplitter
+from pegboard.sources.mcp.wire.outcomes import InFlight
+from pegboard.sources.mcp.wire.record import ConnectionRecord
 
 # Inherited beside what the SDK inherits: where and how to work, never a credential.
 _INHERITED = (
@@ -27,7 +30,7 @@ _INHERITED = (
 )  # fmt: skip
 _LAST_WORDS = 0.5  # seconds that an exited process's output is still read
 _DYING = 0.05  # seconds that a process may take to end once its output has
-_LONGEST = 128 * 1024 * 1024  # bytes of one message
+_MOST_SKIPPED = 8  # how many times the limit a line may be long before its server is stopped
 _PAUSE, _RESUME = 8 * 1024 * 1024, 1024 * 1024  # bytes read ahead
 
 
@@ -38,10 +41,15 @@ def environment(spec: ServerSpec) -> dict[str, str]:
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
-    """Hold a server's process: what it printed, whether it takes more, how it ended."""
+    """A server's process: its output line by line, its input, its end.
 
-    def __init__(self, link: ConnectionRecord) -> None:
-        self.link = link
+    ``route`` takes a line before the session reads it, and returns whether it did; ``oversized`` takes
+    the start of a line over the limit.
+    """
+
+    def __init__(self, record: ConnectionRecord, oversized: Callable[[bytes], None]) -> None:
+        self.record = record
+        self.route: Callable[[bytes], bool] | None = None
         self.eof = False
         self.stopping = False
         self.written: InFlight | None = None
@@ -50,10 +58,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self.writable = asyncio.Event()
         self.writable.set()
         self.exited = asyncio.Event()
-        self.lane = StdioFastPath(link, self)
         self._lines: deque[bytes] = deque()
-        self._held = 0
-        self._rest = bytearray()
+        self._waiting = 0  # bytes of lines that the session has not read yet
+        self._splitter = LineSplitter(record.message_limit, oversized)
         self._errors = b""
         self._paused = False
         self._transport: asyncio.SubprocessTransport | None = None
@@ -78,7 +85,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         if self._stdout is None:
             self._stdout = cast("asyncio.ReadTransport | None", self._transport.get_pipe_transport(1))
-        self.link.pid = self._transport.get_pid()
+        self.record.pid = self._transport.get_pid()
         with suppress(OSError, AttributeError):  # the loop closes its own before it tells of the end
             self._probe = os.dup(self.stdin.get_extra_info("pipe").fileno())
 
@@ -123,33 +130,31 @@ class ServerProcess(asyncio.SubprocessProtocol):
         *lines, self._errors = (self._errors + data).split(b"\n")
         self._errors = self._errors[-4096:]
         for line in lines:
-            self.link.complain(line.decode("utf-8", errors="replace"))
+            self.record.diagnostics.add_stderr(line.decode("utf-8", errors="replace"))
 
     def take(self, data: bytes) -> None:
         """Take what the server printed on its standard output."""
-        if b"\n" not in data:
-            self._rest += data
-            if self.too_long():
-                self.fresh.set()
-            return
-        *lines, rest = data.split(b"\n")
-        if self._rest:
-            lines[0] = bytes(self._rest) + lines[0]
-        self._rest = bytearray(rest)
-        for line in lines:
-            if not self.lane.route(line):
-                self._lines.append(line)
-                self._held += len(line)
-                self.fresh.set()
-        if self._held > _PAUSE:
+        for line in self._splitter.feed(data):
+            if self.route is None or not self.route(line):
+                self.add_line(line)
+        if self._splitter.skipped > _MOST_SKIPPED * self.record.message_limit:
+            self.record.close_oversized()
+            self.fresh.set()
+        if self._waiting > _PAUSE:
             self._pause(paused=True)
+
+    def add_line(self, line: bytes) -> None:
+        """Give the session a line to read."""
+        self._lines.append(line)
+        self._waiting += len(line)
+        self.fresh.set()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - a callback
         """Note the end of an output, or that the server reads no more."""
         if fd == 1:
             self.end()
         elif fd == 2:
-            self.link.complain(self._errors.decode("utf-8", errors="replace"))
+            self.record.diagnostics.add_stderr(self._errors.decode("utf-8", errors="replace"))
             self._errors = b""
         else:
             self.settle(final=True)
@@ -168,7 +173,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """Note the end of the process; a child of its own may keep the output open."""
         code = self.transport.get_returncode()
         if not self.stopping:
-            self.link.exit = _ending(code)
+            self.record.diagnostics.exit = _ending(code)
         self.exited.set()
         self.writable.set()
         asyncio.get_running_loop().call_later(_LAST_WORDS, self.end)
@@ -193,13 +198,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     async def dies(self) -> bool:
         """Return whether the process ends now that its output has: that is closed before its input is."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _DYING
-        while self.alive():
-            if loop.time() >= deadline:
-                return False
-            await asyncio.sleep(0.001)
-        return True
+        return await wait_until(lambda: not self.alive(), _DYING)
 
     def end(self) -> None:
         """Note the end of the output."""
@@ -220,35 +219,31 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if not self._lines:
             return None
         line = self._lines.popleft()
-        self._held -= len(line)
-        if self._held < _RESUME:
+        self._waiting -= len(line)
+        if self._waiting < _RESUME:
             self._pause(paused=False)
         return line
 
-    def write(self, data: bytes, flight: InFlight | None) -> None:
+    def write(self, data: bytes, in_flight: InFlight | None) -> None:
         """Write a message; raises ``ClosedResourceError`` only where nothing of it can have been read."""
         if not self.alive() or self.stdin.is_closing():
             raise anyio.ClosedResourceError
         untouched = self.stdin.get_write_buffer_size() == 0
         self.stdin.write(data)
-        self.written = flight
+        self.written = in_flight
         if untouched and self.stdin.is_closing():
             raise anyio.ClosedResourceError
 
-    def too_long(self) -> bool:
-        """Return whether the unfinished line is longer than any message may be."""
-        return len(self._rest) > _LONGEST
-
 
 class _Output(asyncio.Protocol):
-    """Pass on what a server prints at once: asyncio's own way for child processes takes one more turn of the loop."""
+    """A server's output, taken at once: asyncio's own way for child processes takes one more turn of the loop."""
 
-    def __init__(self, child: ServerProcess) -> None:
-        self.data_received = child.take
-        self._child = child
+    def __init__(self, process: ServerProcess) -> None:
+        self.data_received = process.take
+        self._process = process
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a callback
-        self._child.end()
+        self._process.end()
 
 
 def _unread(number: int) -> bool:

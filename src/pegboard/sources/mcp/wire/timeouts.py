@@ -6,7 +6,7 @@ import asyncio
 
 
 class TimeLimits:
-    """Look after the limits that run."""
+    """The time limits that run over one connection, with one timer."""
 
     def __init__(self) -> None:
         self._ends: dict[TimeLimit, float] = {}
@@ -39,7 +39,7 @@ class TimeLimits:
 
 
 class TimeLimit:
-    """End what the current task does after a while: a context manager that turns that end into ``TimeoutError``.
+    """A time limit of the current task: a context manager that turns its end into ``TimeoutError``.
 
     As ``asyncio.timeout``, for less: a timer of its own for each request takes longer than all else here.
     """

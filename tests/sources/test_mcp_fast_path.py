@@ -21,7 +21,7 @@ from pegboard.core.model.tools import CallResult, Tool
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
-from pegboard.sources.mcp.fast.http_connection import Events
+from pegboard.sources.mcp.fast.events import Events
 
 OURS = 1_000_000_000  # ids from here on are those of calls around the SDK
 RESULT = '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [{"type": "text", "text": "ok"}]}}'
@@ -60,7 +60,7 @@ def spec(request: pytest.FixtureRequest, era: tuple[str, ...]) -> Iterator[Serve
 
 @dataclass
 class Both:
-    """Hold a source whose calls go around the SDK, and one whose calls go through it."""
+    """A source whose calls go around the SDK, and one whose calls go through it."""
 
     around: McpSource
     through: McpSource
@@ -71,8 +71,7 @@ class Both:
 
 @pytest.fixture
 async def both() -> AsyncIterator[Both]:
-    both = Both(McpSource(), McpSource())
-    both.through._settings.lanes = False
+    both = Both(McpSource(), McpSource(fast_path=False))
     yield both
     for source in both:
         await source.aclose()
@@ -388,6 +387,6 @@ def test_events_do_not_depend_on_how_the_bytes_arrive(lines: list[str], end: str
         size = draw.draw(st.integers(1, len(rest)))
         pieces.append(rest[:size])
         rest = rest[size:]
-    one, many = Events(), Events()
+    one, many = Events(10_000), Events(10_000)
     assert [*one.feed(whole), *one.feed(b"\n\n")] == [d for piece in [*pieces, b"\n\n"] for d in many.feed(piece)]
     assert one.last_id == many.last_id
