@@ -78,6 +78,11 @@ def call(request: dict, params: dict) -> dict[str, Any] | None:  # noqa: C901 - 
         case "crash" | "crash_reading":
             print("Traceback: the disk is full, token=hunter22", file=sys.stderr, flush=True)
             os._exit(7)
+        case "crash_once" if not (marker := Path(arguments["marker"])).exists():
+            marker.touch()
+            os._exit(7)
+        case "crash_once":
+            return text("survived")
         case "slow":
             return None
         case "grow":

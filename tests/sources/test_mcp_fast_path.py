@@ -369,13 +369,6 @@ async def test_a_process_that_was_killed_is_started_again_by_the_next_call(sourc
     assert int(text(await call(source, plain(), "pid"))) != before
 
 
-async def test_a_call_right_after_the_kill_is_made_once_more_whatever_it_does(source: McpSource) -> None:
-    "G8: a process that dies has not read it, although its output ends before its input."
-    for _ in range(15):
-        os.kill(int(text(await call(source, plain(), "pid"))), signal.SIGKILL)
-        assert text(await call(source, plain(), "echo", text="back")) == "back"
-
-
 EVENTS = st.lists(st.sampled_from(["data: a", "data:b", "id: 7", "event: x", ": c", "", "", "data"]), max_size=12)
 
 

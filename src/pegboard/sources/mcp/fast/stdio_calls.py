@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from itertools import accumulate
 from typing import Protocol
 
 import anyio
@@ -21,8 +22,11 @@ class ProcessInput(Protocol):
 
     writable: asyncio.Event
 
-    def write(self, data: bytes, in_flight: InFlight | None) -> None:
-        """Write a message; raises ``ClosedResourceError`` only where nothing of it can have been read."""
+    def write(self, data: bytes, *in_flight: tuple[int, InFlight]) -> None:
+        """Write messages; raises ``ClosedResourceError`` only where nothing of them can have been read.
+
+        Each request among them comes with where it ends in ``data``.
+        """
         ...
 
 
@@ -85,7 +89,7 @@ class StdioFastPath(FastPath):
         except asyncio.CancelledError:
             if self._unsent.pop(pending, None) is None and pending.outcome is None:
                 with suppress(anyio.ClosedResourceError):
-                    process.write(cancellation(pending.number) + b"\n", None)
+                    process.write(cancellation(pending.number) + b"\n")
             raise
 
     def _flush(self) -> None:
@@ -93,9 +97,10 @@ class StdioFastPath(FastPath):
         if not self._unsent:
             return
         waiting, self._unsent = self._unsent, {}
-        *_, last = waiting
+        ends = accumulate(map(len, waiting.values()))
+        requests = [(end, pending.in_flight) for end, pending in zip(ends, waiting, strict=True)]
         try:
-            self._process.write(b"".join(waiting.values()), last.in_flight)
+            self._process.write(b"".join(waiting.values()), *requests)
         except anyio.ClosedResourceError:
             for pending in waiting:
                 pending.settle(GoneError("Connection closed", pending.in_flight, dead=True))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
+import select
 import signal
-import socket
-import stat
 import struct
 from collections import deque
 from collections.abc import Callable
@@ -30,6 +28,7 @@ _INHERITED = (
 )  # fmt: skip
 _LAST_WORDS = 0.5  # seconds that an exited process's output is still read
 _DYING = 0.05  # seconds that a process may take to end once its output has
+_MOST_REQUESTS = 256  # that are told apart when a process ends without reading them
 _MOST_SKIPPED = 8  # how many times the limit a line may be long before its server is stopped
 _PAUSE, _RESUME = 8 * 1024 * 1024, 1024 * 1024  # bytes read ahead
 
@@ -52,8 +51,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self.route: Callable[[bytes], bool] | None = None
         self.eof = False
         self.stopping = False
-        self.written: InFlight | None = None
         self._probe: int | None = None
+        self._written = 0
+        self._requests: deque[tuple[int, InFlight]] = deque(maxlen=_MOST_REQUESTS)  # each with where it ends
         self.fresh = asyncio.Event()
         self.writable = asyncio.Event()
         self.writable.set()
@@ -82,27 +82,24 @@ class ServerProcess(asyncio.SubprocessProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
-        self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+        if self._stdin is None:
+            self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         if self._stdout is None:
             self._stdout = cast("asyncio.ReadTransport | None", self._transport.get_pipe_transport(1))
         self.record.pid = self._transport.get_pid()
-        with suppress(OSError, AttributeError):  # the loop closes its own before it tells of the end
-            self._probe = os.dup(self.stdin.get_extra_info("pipe").fileno())
 
     async def start(self, spec: ServerSpec) -> None:
         """Start the process; raises ``OSError`` or ``ValueError`` where it cannot be started."""
-        loop = asyncio.get_running_loop()
-        end: int | None = None
-        if os.name == "posix":  # elsewhere the loop cannot wait for a pipe of ours
-            own, end = os.pipe()
-            pipe = os.fdopen(own, "rb", 0)
-            self._stdout, _ = await loop.connect_read_pipe(lambda: _Output(self), pipe)
+        ends: dict[str, int] = {}
         try:
-            await loop.subprocess_exec(
+            if os.name == "posix":  # elsewhere the loop cannot wait for pipes of ours
+                await self._open_pipes(ends)
+            await asyncio.get_running_loop().subprocess_exec(
                 lambda: self,
                 spec.command or "",
                 *spec.args,
-                stdout=asyncio.subprocess.PIPE if end is None else end,
+                stdin=ends.get("stdin", asyncio.subprocess.PIPE),
+                stdout=ends.get("stdout", asyncio.subprocess.PIPE),
                 env=environment(spec),
                 cwd=spec.cwd,
                 start_new_session=True,
@@ -111,13 +108,24 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self.close()
             raise
         finally:
-            if end is not None:
+            for end in ends.values():
                 os.close(end)
 
+    async def _open_pipes(self, ends: dict[str, int]) -> None:
+        """Open the pipes to and from the process; its ends of them are put where the caller closes them."""
+        loop = asyncio.get_running_loop()
+        own, ends["stdout"] = os.pipe()
+        self._stdout, _ = await loop.connect_read_pipe(lambda: _Output(self), os.fdopen(own, "rb", 0))
+        ends["stdin"], own = os.pipe()
+        self._probe = os.dup(own)  # the loop closes its own before it tells of the end
+        self._stdin, _ = await loop.connect_write_pipe(lambda: _Input(self), os.fdopen(own, "wb", 0))
+
     def close(self) -> None:
-        """Let go of the process and its output."""
-        if self._stdout is not None:
-            self._stdout.close()
+        """Let go of the process and its pipes."""
+        self.settle(final=False)
+        for pipe in (self._stdin, self._stdout):
+            if pipe is not None:
+                pipe.close()
         if self._transport is not None:
             with suppress(PermissionError):
                 self._transport.close()
@@ -157,15 +165,23 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self.record.diagnostics.add_stderr(self._errors.decode("utf-8", errors="replace"))
             self._errors = b""
         else:
-            self.settle(final=True)
-            self.writable.set()
+            self.input_lost()
+
+    def input_lost(self) -> None:
+        """Note that the server reads no more."""
+        self.settle(final=True)
+        self.writable.set()
 
     def settle(self, *, final: bool) -> None:
-        """Note whether the last request was read, if no more can be (``final``); let go of the input."""
+        """Note which requests were read, if no more can be (``final``); let go of the input."""
         if self._probe is None:
             return
-        if final and self.written is not None and _unread(self._probe):
-            self.written.unread = True
+        read = self._written - (_unread(self._probe) if final else 0)
+        for end, in_flight in reversed(self._requests):
+            if end <= read:
+                break
+            in_flight.unread = True
+        self._requests.clear()
         os.close(self._probe)
         self._probe = None
 
@@ -224,13 +240,18 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._pause(paused=False)
         return line
 
-    def write(self, data: bytes, in_flight: InFlight | None) -> None:
-        """Write a message; raises ``ClosedResourceError`` only where nothing of it can have been read."""
+    def write(self, data: bytes, *in_flight: tuple[int, InFlight]) -> None:
+        """Write messages; raises ``ClosedResourceError`` only where nothing of them can have been read.
+
+        Each request among them comes with where it ends in ``data``.
+        """
         if not self.alive() or self.stdin.is_closing():
             raise anyio.ClosedResourceError
         untouched = self.stdin.get_write_buffer_size() == 0
         self.stdin.write(data)
-        self.written = in_flight
+        for end, request in in_flight:
+            self._requests.append((self._written + end, request))
+        self._written += len(data)
         if untouched and self.stdin.is_closing():
             raise anyio.ClosedResourceError
 
@@ -246,21 +267,34 @@ class _Output(asyncio.Protocol):
         self._process.end()
 
 
-def _unread(number: int) -> bool:
-    """Return whether the process ended before it read the last of what was written to it.
+class _Input(asyncio.BaseProtocol):
+    """A server's input, and whether it takes more."""
+
+    def __init__(self, process: ServerProcess) -> None:
+        self.pause_writing = process.pause_writing
+        self.resume_writing = process.resume_writing
+        self._process = process
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a callback
+        self._process.input_lost()
+
+
+def _unread(number: int) -> int:
+    """Return how many bytes of what was written to a pipe nobody has read, nor ever will.
 
     A server that was killed a moment ago still takes what is written: without this nobody could tell
-    that its call never ran. Where the system cannot say, the answer is no.
+    that its call never ran. Where somebody may still read, or the system cannot say, the answer is 0.
     """
     with suppress(OSError, ImportError):
         import fcntl
         import termios
 
-        if stat.S_ISSOCK(os.fstat(number).st_mode):  # Python before 3.12
-            with socket.socket(fileno=os.dup(number)) as end:
-                return end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNRESET
-        return struct.unpack("i", fcntl.ioctl(number, termios.FIONREAD, b"\0" * 4))[0] > 0
-    return False
+        poll = select.poll()
+        poll.register(number, 0)
+        if not poll.poll(0):  # it has readers: an error is always reported
+            return 0
+        return struct.unpack("i", fcntl.ioctl(number, termios.FIONREAD, b"\0" * 4))[0]
+    return 0
 
 
 def _ending(code: int | None) -> str:

@@ -1,6 +1,7 @@
 """The older SSE transport: one stream of events for all messages, a POST for each request.
 
-Imports the SDK: import late. The SDK's own ``sse_client`` takes events of at most 1 MiB, which no option changes: an image is soon larger.
+The SDK's own ``sse_client`` takes events of at most 1 MiB, which no option changes: an image is soon
+larger. Imports the SDK: import late.
 """
 
 from __future__ import annotations

@@ -104,9 +104,12 @@ class _Input:
         """Write a message; raises ``ClosedResourceError`` only where nothing of it can have been read."""
         process = self._process
         data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-        process.write(data, IN_FLIGHT.get() if isinstance(item.message, JSONRPCRequest) else None)
-        if isinstance(item.message, JSONRPCRequest):  # what cancels a request must not wait behind it
-            await process.writable.wait()
+        in_flight = IN_FLIGHT.get()
+        if not isinstance(item.message, JSONRPCRequest):
+            process.write(data)
+            return
+        process.write(data, *() if in_flight is None else ((len(data), in_flight),))
+        await process.writable.wait()  # what cancels a request must not wait behind it: only requests do
 
     async def aclose(self) -> None:
         """Do nothing: the process is stopped by its transport."""
