@@ -146,10 +146,17 @@ class ServerProcess(asyncio.SubprocessProtocol):
             if self.route is None or not self.route(line):
                 self.add_line(line)
         if self._splitter.skipped > _MOST_SKIPPED * self.record.message_limit:
-            self.record.close_oversized()
-            self.fresh.set()
+            self._kill()
         if self._waiting > _PAUSE:
             self._pause(paused=True)
+
+    def _kill(self) -> None:
+        """End a process that prints without end; what it has not read yet can be asked again of the next one."""
+        if not self.stopping:
+            self.stopping = True
+            self.record.diagnostics.exit = "it printed a line without end, and was stopped"
+            with suppress(ProcessLookupError):
+                self.transport.kill()
 
     def add_line(self, line: bytes) -> None:
         """Give the session a line to read."""
