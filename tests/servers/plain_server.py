@@ -17,6 +17,7 @@ parser.add_argument("--strict", action="store_true", help="leave when anything c
 parser.add_argument("--mute", action="store_true", help="never answer")
 parser.add_argument("--garbage", action="store_true", help="print what is no message, without end")
 parser.add_argument("--banner", action="store_true", help="print a line that is no message first")
+parser.add_argument("--babble", help="print this before each answer")
 parser.add_argument("--wait-for", type=Path, help="answer `initialize` once this file exists")
 parser.add_argument("--stubborn", action="store_true", help="ignore SIGTERM and the end of the input")
 parser.add_argument("--family", action="store_true", help="start a stubborn child")
@@ -58,6 +59,8 @@ def note(text: str) -> None:
 
 
 def send(**message: object) -> None:
+    if options.babble:
+        print(options.babble)
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 

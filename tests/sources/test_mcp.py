@@ -307,6 +307,27 @@ async def test_a_server_that_nobody_uses_is_stopped_and_started_when_needed() ->
     await source.aclose()
 
 
+async def test_a_process_of_one_principal_stops_when_idle_and_a_shared_one_stays() -> None:
+    "G9: the next call starts it again; nothing is left running after the end."
+    source = McpSource(idle_after=0.1)
+    shared, ada = [int(text(await call(source, plain(), "pid", scope=scope))) for scope in ("shared", "ada")]
+    await until(lambda: not runs(ada))
+    assert int(text(await call(source, plain(), "pid", scope="shared"))) == shared
+    again = int(text(await call(source, plain(), "pid", scope="ada")))
+    assert again != ada
+    await source.aclose()
+    assert [pid for pid in (shared, again) if runs(pid)] == []
+
+
+async def test_a_server_decides_on_its_own_idle_time() -> None:
+    source, patient, hasty = McpSource(idle_after=0.05), plain(name="patient", idle=60.0), plain(name="hasty", idle=0.1)
+    stays, goes = [int(text(await call(source, spec, "pid", scope="ada"))) for spec in (patient, hasty)]
+    await until(lambda: not runs(goes))
+    assert runs(stays)
+    assert state(source, "patient")["state"] == "up"
+    await source.aclose()
+
+
 async def test_a_call_that_takes_longer_than_idle_is_not_stopped() -> None:
     source = McpSource()
     task = asyncio.create_task(call(source, plain(timeout=0.4, idle=0.05), "slow"))

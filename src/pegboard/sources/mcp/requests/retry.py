@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any
 
 from mcp import MCPError
+from pydantic_core import PydanticSerializationError
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
-from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError
+from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError, UsageError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.live import Live, Work
@@ -79,6 +80,8 @@ async def _once(connection: Connection, live: Live, spec: ServerSpec, what: str,
         raise UpstreamError(connection.mask(f"Server {spec.name!r} failed at {what!r}: {error}.")) from None
     except TooLargeError:
         raise _too_large(spec, what) from None
+    except (UnicodeEncodeError, PydanticSerializationError) as error:
+        raise UsageError(f"What was given to {what!r} cannot be written as JSON: {one_line(str(error))}.") from None
     except MCPError as error:
         if not status_of(error):
             connection.failures.clear()

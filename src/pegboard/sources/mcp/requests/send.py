@@ -180,6 +180,8 @@ async def _ask(
         raise GoneError(record.reason, in_flight, dead=True) from error
     finally:
         IN_FLIGHT.reset(token)
+        if in_flight.number is not None:
+            record.in_flight.pop(in_flight.number, None)
     if in_flight.raw is None:
         raise InvalidAnswerError("its answer has no result")
     return in_flight.raw, result

@@ -108,7 +108,8 @@ class Writer(_End):
         request = item.message if isinstance(item.message, JSONRPCRequest) else None
         in_flight = IN_FLIGHT.get() if request is not None else None
         if request is not None and in_flight is not None:
-            self._record.in_flight[coerce_request_id(request.id)] = in_flight
+            in_flight.number = coerce_request_id(request.id)
+            self._record.in_flight[in_flight.number] = in_flight
         if request is not None and request.method == "server/discover":
             meta: dict[str, Any] = (request.params or {}).get("_meta") or {}
             self._record.envelope = {key: meta[key] for key in _ENVELOPE if key in meta}

@@ -11,13 +11,15 @@ NO_MESSAGE: Final = "its answer is not a message of the protocol"
 class InFlight:
     """A request under way: whether it left, and the answer as it stood on the wire.
 
-    ``unread``: the server ended before it had read the whole of it. ``refused``: the answer was an error.
+    ``number`` is the id that the SDK has given it. ``unread``: the server ended before it had read the
+    whole of it. ``refused``: the answer was an error.
     """
 
-    __slots__ = ("listing", "raw", "refused", "sent", "unread")
+    __slots__ = ("listing", "number", "raw", "refused", "sent", "unread")
 
     def __init__(self, *, listing: bool = False) -> None:
         self.listing = listing
+        self.number: int | str | None = None
         self.sent = False
         self.unread = False
         self.refused = False
