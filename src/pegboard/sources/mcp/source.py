@@ -129,7 +129,7 @@ class McpSource:
 
         A call that a dead server never read is made again. One that may have run is made again only where
         the tool is read-only or idempotent; the error says which it was. Raises ``UpstreamTimeoutError`` after
-        ``spec.timeout`` seconds; the server is told that nobody waits any more.
+        ``spec.timeout`` seconds; the server is notified that nobody waits any more.
         """
         from pegboard.sources.mcp.requests import retry
 
@@ -173,7 +173,7 @@ class McpSource:
             found = self._pool.pop((spec.name, fingerprint, _SPARE), None) or self._connection(spec, fingerprint)
             self._pool[key] = found
             idle = None if scope == _SHARED else self._idle_after
-            found.stop_after(idle if spec.idle is None else spec.idle)
+            found.usage.stop_after(idle if spec.idle is None else spec.idle)
         return found
 
     def _claimed(self, spec: PluginSpec, scope: str) -> Connection:

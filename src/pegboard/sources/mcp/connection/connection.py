@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.connection.failures import Failures
-from pegboard.sources.mcp.connection.idle import IdleTimer
 from pegboard.sources.mcp.connection.live import Live, Settings
+from pegboard.sources.mcp.connection.usage import Usage
 from pegboard.sources.mcp.wire.faults import Fault, fault_of
 from pegboard.sources.mcp.wire.timeouts import TimeLimits
 
@@ -49,18 +49,15 @@ class Connection:
         self._owners: dict[asyncio.Task[None], ConnectionRecord] = {}
         self._last: ConnectionRecord | None = None
         self._started_at: float | None = None
-        self._in_flight = 0
-        self._pins = 0
-        self._used_at = settings.monotonic()
-        self._idle = IdleTimer(self._unused_for, self._stop_unused)
+        self.usage = Usage(settings.monotonic, self._stop_unused)
 
     # -- up and down -------------------------------------------------------------------------------
 
     @property
     def live(self) -> Live | None:
-        """Return the connection if a request that is sent now can be answered."""
+        """Return the connection if it stood when last heard of: an end unseen is found when it is written to."""
         live = self._live
-        return live if live is not None and live.record.alive() else None
+        return live if live is not None and not live.record.closed.is_set() else None
 
     async def up(self) -> Live:
         """Return the connection, started if it is not up; callers at the same time share one start.
@@ -103,7 +100,7 @@ class Connection:
                 return outcome
             # Some servers of the handshake era leave when anything comes before `initialize`.
             seen = record.diagnostics
-            if not (seen.exit and not seen.heard and not seen.invalid_count):
+            if not (seen.exit and not seen.any_message and not seen.invalid_count):
                 break
         known.discard(self.fingerprint)
         self.failures.fault = outcome
@@ -113,9 +110,8 @@ class Connection:
     def _take_up(self, live: Live) -> None:
         self._live = live
         self._started_at = time.time()
-        self._used_at = self._settings.monotonic()
         self.failures.fault = None
-        self._idle.start()
+        self.usage.is_up(True)
 
     async def _open(self, *, legacy: bool) -> tuple[Live | Fault, ConnectionRecord]:
         """Start an owner and return what came of it, as soon as it is known."""
@@ -166,7 +162,7 @@ class Connection:
         if not ready.done():
             ready.set_result(fault or Fault(reason="it was stopped"))
         elif record is self._last:
-            self._idle.cancel()
+            self.usage.is_up(False)
             self.failures.fault = fault
 
     async def _keep(self, live: Live) -> None:
@@ -201,7 +197,7 @@ class Connection:
     async def close(self) -> None:
         """Stop for good."""
         self.closing = True
-        self._idle.cancel()
+        self.usage.is_up(False)
         for owner, record in list(self._owners.items()):
             record.stop("it was stopped")
             if not record.up:
@@ -211,35 +207,6 @@ class Connection:
             await asyncio.wait(waiting, timeout=10.0)
 
     # -- use ---------------------------------------------------------------------------------------
-
-    def begin_request(self) -> None:
-        """Count a request under way."""
-        self._in_flight += 1
-
-    def end_request(self) -> None:
-        """Note the end of a request, which counts as use."""
-        self._in_flight -= 1
-        self._used_at = self._settings.monotonic()
-
-    @contextmanager
-    def pinned(self) -> Generator[None]:
-        """Let the connection stay up although nobody makes requests."""
-        self._pins += 1
-        try:
-            yield
-        finally:
-            self._pins -= 1
-            self._used_at = self._settings.monotonic()
-
-    def stop_after(self, seconds: float | None) -> None:
-        """Stop the connection whenever it has not been used for so long; None lets it stay."""
-        if self._idle.seconds != seconds:
-            self._idle.seconds = seconds
-            if self._live is not None:
-                self._idle.start()
-
-    def _unused_for(self) -> float:
-        return 0.0 if self._in_flight or self._pins else self._settings.monotonic() - self._used_at
 
     def _stop_unused(self) -> None:
         if self._live is not None:
@@ -289,7 +256,7 @@ class Connection:
             "state": self._state(live=live),
             "era": record.version if record and live else "",
             "pid": record.pid if record and live else None,
-            "in_flight": self._in_flight,
+            "in_flight": self.usage.in_flight,
             "one_at_a_time": self.one_at_a_time,
             "last_error": fault.text if fault else "",
             "started_at": self._started_at if live else None,

@@ -85,7 +85,7 @@ class HttpFastPath(FastPath):
         return self.head(b"POST", more) + b"\r\n" + body
 
     async def _send(self, pending: PendingCall, body: bytes) -> Message:
-        """Post a request and return the answer; the server is told when nobody waits any more."""
+        """Post a request and return the answer; the server is notified when nobody waits any more."""
         request = self._post(body, pending.call.name)
         connection = await self._connection()
         call = _Call(self, pending, connection)

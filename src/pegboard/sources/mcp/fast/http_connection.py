@@ -17,7 +17,7 @@ from pegboard.sources.mcp.fast.events import Events
 from pegboard.sources.mcp.fast.http_answer import HEAD_LIMIT, AnswerBody, HttpAnswer
 from pegboard.sources.mcp.wire.outcomes import TooLargeError
 
-# Servers hold idle connections for 5 s (uvicorn, Node): leave before them.
+# Servers keep idle connections for 5 s (uvicorn, Node): leave before them.
 _IDLE = 3.0
 _MOST_IDLE = 32
 # A server that has answered by an event gets this long to end the stream before it is aborted.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from itertools import accumulate
 from typing import Protocol
 
 import anyio
@@ -75,7 +74,7 @@ class StdioFastPath(FastPath):
         return pending is not None
 
     async def _send(self, pending: PendingCall, body: bytes) -> Message:
-        """Write a request and return the answer; the server is told when nobody waits any more."""
+        """Write a request and return the answer; the server is notified when nobody waits any more."""
         process = self._process
         self._unsent[pending] = body + b"\n"
         if len(self.pending) == 1:
@@ -97,8 +96,11 @@ class StdioFastPath(FastPath):
         if not self._unsent:
             return
         waiting, self._unsent = self._unsent, {}
-        ends = accumulate(map(len, waiting.values()))
-        requests = [(end, pending.in_flight) for end, pending in zip(ends, waiting, strict=True)]
+        requests: list[tuple[int, InFlight]] = []
+        end = 0
+        for pending, body in waiting.items():
+            end += len(body)
+            requests.append((end, pending.in_flight))
         try:
             self._process.write(b"".join(waiting.values()), *requests)
         except anyio.ClosedResourceError:

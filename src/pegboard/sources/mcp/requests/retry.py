@@ -68,7 +68,7 @@ async def _once(connection: Connection, live: Live, spec: ServerSpec, what: str,
     limit = TimeLimit(connection.limits, spec.timeout)
     if made is not None:
         made.limit = limit
-    connection.begin_request()
+    connection.usage.begin()
     try:
         with limit:
             answer = await work(live)
@@ -87,7 +87,7 @@ async def _once(connection: Connection, live: Live, spec: ServerSpec, what: str,
             connection.failures.clear()
         raise _refused(spec, connection.mask, what, error) from error
     finally:
-        connection.end_request()
+        connection.usage.end()
     connection.failures.clear()
     return answer
 

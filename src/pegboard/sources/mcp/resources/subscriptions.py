@@ -156,7 +156,7 @@ class Subscriptions:
     async def _watch(self) -> None:
         """Subscribe anew wherever the connection or the stream ended, as long as somebody wants updates."""
         backoff = Backoff(first=0.1, longest=30.0, factor=3.0)
-        with self._connection.pinned():
+        with self._connection.usage.pinned():
             while self._wanted:
                 await self._ended()
                 if not self._wanted or self._connection.closing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 _START = 200
 
@@ -19,8 +19,13 @@ class LineSplitter:
         self._oversized = oversized
         self._rest = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield the lines that are whole now, without their ends."""
+    def feed(self, data: bytes) -> Iterable[bytes]:
+        """Return the lines that are whole now, without their ends."""
+        if self.skipped or self._rest or not data.endswith(b"\n") or len(data) > self._limit:
+            return self._pieces(data)
+        return data[:-1].split(b"\n")
+
+    def _pieces(self, data: bytes) -> Iterator[bytes]:
         if self.skipped:
             end = data.find(b"\n")
             if end < 0:

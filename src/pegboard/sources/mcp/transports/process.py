@@ -210,7 +210,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self.writable.set()
 
     def alive(self) -> bool:
-        """Return whether the process runs, even where the loop has not been told of its end yet."""
+        """Return whether the process runs, even where the loop does not know of its end yet."""
         if self._transport is None or self.exited.is_set():
             return False
         if hasattr(os, "waitid"):

@@ -78,7 +78,7 @@ class _Lines:
         record = self._process.record
         seen = record.diagnostics
         seen.add_invalid_line(line[:400].decode("utf-8", errors="replace"))
-        if seen.invalid_count > _MOST_INVALID and not seen.heard:
+        if seen.invalid_count > _MOST_INVALID and not seen.any_message:
             record.close("it does not speak MCP")
         return None
 

@@ -59,13 +59,13 @@ class Call:
         limit = self.limit
         self._asking += 1
         if self._asking == 1 and limit is not None:
-            self._left = limit.hold()
+            self._left = limit.pause()
         try:
             yield
         finally:
             self._asking -= 1
             if not self._asking and self._left is not None and limit is not None:
-                limit.begin(self._left)
+                limit.resume(self._left)
                 self._left = None
 
     def pass_on(self, what: Thunk) -> None:

@@ -19,15 +19,15 @@ _INVALID_LINES = 3
 class Diagnostics:
     """What a server printed and what of it could not be used.
 
-    ``exit`` says how its process ended, ``heard`` whether anything valid ever came. ``dropped`` has the tools that
-    are not listed, ``excluded`` other lists and items, each with the reason. ``report_invalid`` is called with the
+    ``exit`` says how its process ended, ``any_message`` whether anything valid ever came. ``dropped`` has the tools
+    that are not listed, ``excluded`` other lists and items, each with the reason. ``report_invalid`` is called with the
     first line on standard output that is no message.
     """
 
     def __init__(self, name: str, report_invalid: Callable[[str], None] | None = None) -> None:
         self.name = name
         self.exit = ""
-        self.heard = False
+        self.any_message = False
         self.stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self.invalid_lines: deque[str] = deque(maxlen=_INVALID_LINES)
         self.invalid_count = 0

@@ -52,7 +52,7 @@ def fault_of(record: ConnectionRecord, reason: str, hint: str, mask: Callable[[s
     printed: list[str] = []
     if lines:
         printed.append("its last lines on standard error: " + " | ".join(lines))
-    if seen.invalid_lines and not seen.heard:
+    if seen.invalid_lines and not seen.any_message:
         printed.append(f"it printed what is not MCP: {seen.invalid_lines[0]!r}")
     return Fault(reason=mask(reason), hint=mask(hint), printed=mask("; ".join(printed)))
 

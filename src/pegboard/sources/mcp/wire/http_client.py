@@ -23,7 +23,7 @@ MARK = "pegboard/http"
 UNREACHED, BROKEN, SESSION, STATUS, TOO_LARGE = "unreached", "broken", "session", "status", "too_large"
 
 _SESSION_HEADER = "mcp-session-id"
-# Servers hold idle connections for 5 s (uvicorn, Node): leave before them.
+# Servers keep idle connections for 5 s (uvicorn, Node): leave before them.
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=3.0)
 # How long a request may take is the caller's affair: no limit on reading.
 _TIMEOUT = httpx2.Timeout(connect=10.0, read=None, write=30.0, pool=None)

@@ -84,7 +84,7 @@ class Reader(_End):
 
     def _see(self, message: Any) -> None:
         record = self._record
-        record.diagnostics.heard = True
+        record.diagnostics.any_message = True
         match message:
             case JSONRPCResponse():
                 if in_flight := record.in_flight.pop(coerce_request_id(message.id), None):

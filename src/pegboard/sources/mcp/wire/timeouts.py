@@ -55,12 +55,12 @@ class TimeLimit:
         self._limits = limits
         limits.add(self, seconds)
 
-    def begin(self, seconds: float) -> None:
+    def resume(self, seconds: float) -> None:
         """Let the clock run again, unless what it limits is over."""
         if not self._over:
             self._limits.add(self, seconds)
 
-    def hold(self) -> float | None:
+    def pause(self) -> float | None:
         """Stop the clock; return how many seconds are left, or None where it does not run."""
         ends = self._limits.remove(self)
         return None if ends is None else max(ends - asyncio.get_running_loop().time(), 0.0)
