@@ -5,22 +5,13 @@ Arguments: ``around`` or ``through`` the SDK, the server as JSON, the tools as J
 
 import asyncio
 import json
-import re
 import sys
-from pathlib import Path
 
-from mcp_helpers import call, plain, text
+from mcp_helpers import call, peak, plain, text
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import PegboardError
 from pegboard.sources.mcp import McpSource
-
-
-def peak() -> float:
-    """Return the most memory that this process has had, in MiB."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) / 1024
 
 
 async def main(way: str, server: str, tools: str) -> None:

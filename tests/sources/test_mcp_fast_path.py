@@ -5,6 +5,7 @@ import json
 import math
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
@@ -109,6 +110,24 @@ async def test_calls_go_around_the_sdk_and_all_else_through_it(both: Both, spec:
         assert "echo" in [tool.name for tool in (await source.describe(spec, {})).tools]
         assert text(await call(source, spec, "echo", text="hello")) == "hello"
         assert (await wire_id(source, spec) >= OURS) == (source is both.around)
+
+
+def test_nothing_of_the_fast_path_is_imported_where_it_is_off(web: ServerSpec) -> None:
+    code = f"""
+import asyncio, sys
+sys.path.insert(0, {str(SERVERS.parent / "sources")!r})
+from mcp_helpers import call, plain, ServerSpec, McpSource
+
+async def main():
+    source = McpSource(fast_path=False)
+    for spec in (plain(), ServerSpec(name="web", url={web.url!r}, transport="http")):
+        await call(source, spec, "echo", text="hello")
+    await source.aclose()
+    print([name for name in sys.modules if name.startswith("pegboard.sources.mcp.fast") or name == "httptools"])
+
+asyncio.run(main())
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 async def test_a_request_says_the_same_either_way(both: Both, spec: ServerSpec) -> None:

@@ -1,7 +1,6 @@
 """What servers send that is no message, or no strict JSON: reported once, and never passed on (G8)."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +8,9 @@ from subprocess import PIPE, Popen
 from typing import Any, NoReturn
 
 import pytest
-from mcp_helpers import SERVERS, call, plain, text
+from mcp_helpers import SERVERS, call, gateway, plain, requests_of, text
 
+from pegboard.core.model.tools import JsonObject
 from pegboard.errors import UsageError
 from pegboard.sources.mcp import McpSource
 
@@ -24,33 +24,12 @@ def refuse(constant: str) -> NoReturn:
 
 
 def serve(
-    tmp_path: Path, server: dict[str, Any], *calls: tuple[str, dict[str, Any]], fast: str = "1"
+    tmp_path: Path, server: JsonObject, *calls: tuple[str, JsonObject], fast_path: bool = True
 ) -> tuple[Answers, str]:
     """Return the answers of the gateway over stdio to these calls, and its log."""
-    config = {
-        "servers": {"up": server},
-        "agents": {"default": {"tools": ["up"]}},
-        "store": "memory:",
-    }
-    path = tmp_path / "pegboard.yaml"
-    path.write_text(json.dumps(config))
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    sent: list[dict[str, Any]] = [
-        {"id": 0, "method": "initialize", "params": hello},
-        {"method": "notifications/initialized"},
-        *(
-            {"id": n, "method": "tools/call", "params": {"name": name, "arguments": given}}
-            for n, (name, given) in enumerate(calls, 1)
-        ),
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "pegboard", "serve", "--config", str(path), "--stdio"],
-        input="".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in sent),
-        capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PEGBOARD_FAST_PATH": fast},
-    )  # fmt: skip
-    lines = [json.loads(line, parse_constant=refuse) for line in done.stdout.splitlines()]
-    return {line["id"]: line for line in lines if "id" in line}, done.stderr
+    out, log = gateway(tmp_path, {"up": server}, fast_path=fast_path).communicate(requests_of(*calls), timeout=60)
+    lines = [json.loads(line, parse_constant=refuse) for line in out.splitlines()]
+    return {line["id"]: line for line in lines if "id" in line}, log
 
 
 def test_a_server_that_prints_garbage_is_reported_once_in_the_log_of_the_gateway(tmp_path: Path) -> None:
@@ -81,26 +60,26 @@ def raw(answer: str) -> tuple[str, dict[str, Any]]:
     return "up__raw", {"lines": [answer], "body": answer}
 
 
-@pytest.mark.parametrize("fast", ["1", "0"], ids=["around", "through"])
+@pytest.mark.parametrize("fast", [True, False], ids=["around", "through"])
 def test_numbers_that_strict_json_does_not_have_reach_clients_as_null(
-    tmp_path: Path, fast_server: dict[str, Any], fast: str
+    tmp_path: Path, fast_server: dict[str, Any], *, fast: bool
 ) -> None:
     """G7: as JavaScript writes them: the rest of the result is worth more than a refusal of all of it."""
     template = (
         '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [], "structuredContent": {"n": %s, "m": [1, %s]}}}'
     )
-    answers, _ = serve(tmp_path, fast_server, *(raw(template % (each, each)) for each in NUMBERS), fast=fast)
+    answers, _ = serve(tmp_path, fast_server, *(raw(template % (each, each)) for each in NUMBERS), fast_path=fast)
     found = [answers[number]["result"]["structuredContent"] for number, _ in enumerate(NUMBERS, 1)]
     assert found == [{"n": None, "m": [1, None]}] * len(NUMBERS)
 
 
-@pytest.mark.parametrize("fast", ["1", "0"], ids=["around", "through"])
-def test_lone_surrogates_are_an_invalid_answer(tmp_path: Path, fast_server: dict[str, Any], fast: str) -> None:
+@pytest.mark.parametrize("fast", [True, False], ids=["around", "through"])
+def test_lone_surrogates_are_an_invalid_answer(tmp_path: Path, fast_server: dict[str, Any], *, fast: bool) -> None:
     """G8: no UTF-8 stands for them, so nothing could be passed on; the next call works."""
     template = '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [{"type": "text", "text": "%s"}]}}'
     error = '{"jsonrpc": "2.0", "id": "$ID", "error": {"code": 1, "message": "\\udc00"}}'
     sent = [template % "a\\ud800b", template % "\\udfff\\ud800", error, template % "\\ud83d\\ude00"]
-    answers, log = serve(tmp_path, fast_server, *map(raw, sent), fast=fast)
+    answers, log = serve(tmp_path, fast_server, *map(raw, sent), fast_path=fast)
     for number in (1, 2, 3):
         assert "its answer is not a message of the protocol" in json.dumps(answers[number])
     assert answers[4]["result"]["content"][0]["text"] == "\U0001f600"

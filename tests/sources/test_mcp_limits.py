@@ -12,7 +12,7 @@ from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
-from mcp_helpers import SERVERS, call, state, text
+from mcp_helpers import SERVERS, call, gateway, peak, plain, requests_of, state, text
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError, UpstreamError
@@ -95,6 +95,30 @@ def test_a_head_without_end_fails_its_call_and_costs_no_memory(way: str) -> None
     with web() as spec:
         [(message, _)] = outcomes(way, spec, "head").values()
     assert message.startswith("Server 'flood' went away during the call of 'head': ")
+
+
+def test_the_gateway_answers_others_meanwhile_and_stays_small(way: str, tmp_path: Path) -> None:
+    """G8: the error reaches the client of that call."""
+    with web() as spec:
+        servers = {"flood": {"url": spec.url}, "plain": {"command": sys.executable, "args": list(plain().args)}}
+        floods = [(f"flood__{tool}", {}) for tool in ("gzip", "chunked", "event")]
+        with gateway(tmp_path, servers, fast_path=way == "around") as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(requests_of(*floods, ("plain__echo", {"text": "meanwhile"})))
+            process.stdin.flush()
+            answers: dict[int, str] = {}
+            while len(answers) < 5:
+                line = json.loads(process.stdout.readline())
+                if "id" in line:
+                    answers[line["id"]] = json.dumps(line)
+            most = peak(process.pid)
+            process.stdin.close()
+    assert most < MOST
+    assert "meanwhile" in answers[4]
+    for number, (tool, _) in enumerate(floods, start=1):
+        assert f"failed at '{tool.removeprefix('flood__')}': it sent a message of more than 32MiB." in answers[number]
+        assert "limits: {message: ...}" in answers[number]
 
 
 LIMIT = 100_000

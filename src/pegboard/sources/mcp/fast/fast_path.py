@@ -16,21 +16,17 @@ from opentelemetry.trace import INVALID_SPAN, get_current_span
 from pydantic_core import to_json
 
 from pegboard.sources.mcp.fast.pending import PendingCall
-from pegboard.sources.mcp.wire.calls import Call
 from pegboard.sources.mcp.wire.log_messages import MESSAGE
 from pegboard.sources.mcp.wire.messages import Message
-from pegboard.sources.mcp.wire.outcomes import GoneError
+from pegboard.sources.mcp.wire.outcomes import GoneError, UseSdkError
 from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.upstream_call import Call
 
 # The SDK counts its ids from 1 and drops answers to others; every server takes integers of 31 bits.
 _FIRST_ID = 1_000_000_000
 
 Send = Callable[[PendingCall, bytes], Awaitable[Message]]
 """Send the request of a call, and return the answer."""
-
-
-class UseSdkError(Exception):
-    """A call of which nothing was sent, or which was surely not run: it goes by the SDK."""
 
 
 class FastPath:

@@ -13,14 +13,14 @@ from pydantic import ValidationError
 
 from pegboard.concurrency.tasks import BackgroundTasks
 from pegboard.sources.mcp.fast.events import Events
-from pegboard.sources.mcp.fast.fast_path import FastPath, UseSdkError, cancellation
+from pegboard.sources.mcp.fast.fast_path import FastPath, cancellation
 from pegboard.sources.mcp.fast.http_answer import HttpAnswer
 from pegboard.sources.mcp.fast.http_connection import ConnectionPool, HttpConnection
 from pegboard.sources.mcp.fast.pending import PendingCall
 from pegboard.sources.mcp.wire.http_client import MARK, SESSION, STATUS, UNREACHED, WatchedClient, refusal, tls
 from pegboard.sources.mcp.wire.malformed import STREAM_ENDED
 from pegboard.sources.mcp.wire.messages import Message, as_answer, by_model, is_plain_answer, parsed
-from pegboard.sources.mcp.wire.outcomes import NO_MESSAGE, GoneError, InvalidAnswerError, TooLargeError
+from pegboard.sources.mcp.wire.outcomes import NO_MESSAGE, GoneError, InvalidAnswerError, TooLargeError, UseSdkError
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 
 Inject = Callable[[SessionMessage], None]

@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections import deque
 
-from pegboard.sources.mcp.wire.calls import Call, Thunk
 from pegboard.sources.mcp.wire.messages import Message
 from pegboard.sources.mcp.wire.outcomes import InFlight
+from pegboard.sources.mcp.wire.upstream_call import Call, Thunk
 
 log = logging.getLogger("pegboard.sources.mcp")
 

@@ -18,11 +18,11 @@ from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.live import Live, Work
 from pegboard.sources.mcp.connection.open_client import limit_hint, reason_of, status_of
 from pegboard.sources.mcp.requests.send import call_tool, unreached
-from pegboard.sources.mcp.wire.calls import Call
 from pegboard.sources.mcp.wire.convert import meta_for_upstream, result_of
 from pegboard.sources.mcp.wire.faults import Fault
 from pegboard.sources.mcp.wire.outcomes import GoneError, InvalidAnswerError, TooLargeError, too_large
 from pegboard.sources.mcp.wire.timeouts import TimeLimit
+from pegboard.sources.mcp.wire.upstream_call import Call
 
 
 async def call(

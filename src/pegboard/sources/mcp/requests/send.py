@@ -17,9 +17,7 @@ from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.ports import Progress
 from pegboard.sources.mcp.connection.live import Live
 from pegboard.sources.mcp.connection.open_client import status_of
-from pegboard.sources.mcp.fast.fast_path import UseSdkError
 from pegboard.sources.mcp.requests.input_required import settled
-from pegboard.sources.mcp.wire.calls import Call
 from pegboard.sources.mcp.wire.http_client import BROKEN, SESSION, TOO_LARGE, UNREACHED
 from pegboard.sources.mcp.wire.malformed import EVENT_TOO_LARGE, STREAM_ENDED, UNPARSED, UNPARSED_EVENT
 from pegboard.sources.mcp.wire.outcomes import (
@@ -29,8 +27,10 @@ from pegboard.sources.mcp.wire.outcomes import (
     InFlight,
     InvalidAnswerError,
     TooLargeError,
+    UseSdkError,
 )
 from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.upstream_call import Call
 
 T = TypeVar("T")
 

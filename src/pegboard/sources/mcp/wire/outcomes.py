@@ -53,6 +53,10 @@ class TooLargeError(Exception):
     """A message that is larger than the server's ``message_limit``."""
 
 
+class UseSdkError(Exception):
+    """A call of which nothing was sent, or which was surely not run: it goes by the SDK."""
+
+
 def size(count: int) -> str:
     """Return a number of bytes as the configuration writes it.
 

@@ -18,8 +18,8 @@ from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, JSONRPCNotificat
 from pegboard.concurrency.tasks import BackgroundTasks
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import AskRefusedError
-from pegboard.sources.mcp.wire.calls import Call
 from pegboard.sources.mcp.wire.log_messages import PASSED_ON, LogMessages
+from pegboard.sources.mcp.wire.upstream_call import Call
 
 log = logging.getLogger("pegboard.sources.mcp")
 
