@@ -80,9 +80,8 @@ async def sdk(transport: Any) -> AsyncGenerator[Call]:
 
 
 @asynccontextmanager
-async def ours(spec: ServerSpec, *, lanes: bool) -> AsyncGenerator[Call]:
-    source = McpSource()
-    source._settings.lanes = lanes
+async def ours(spec: ServerSpec, *, fast_path: bool) -> AsyncGenerator[Call]:
+    source = McpSource(fast_path=fast_path)
     tool, context = Tool(plugin=spec.name, name="echo"), CallContext()
     yield lambda: source.call(spec, {}, tool, ARGUMENTS, context)
     await source.aclose()
@@ -96,8 +95,8 @@ def ways_stdio(script: str) -> dict[str, Any]:
     spec = ServerSpec(name="up", command=sys.executable, args=tuple(args))
     return {
         "floor: pipe and json": floor_stdio([sys.executable, *args]),
-        "pegboard": ours(spec, lanes=True),
-        "pegboard, by the SDK": ours(spec, lanes=False),
+        "pegboard": ours(spec, fast_path=True),
+        "pegboard, by the SDK": ours(spec, fast_path=False),
         "bare SDK client": sdk(stdio_client(StdioServerParameters(command=sys.executable, args=args))),
     }
 
@@ -107,8 +106,8 @@ def ways_http(port: int) -> dict[str, Any]:
     spec = ServerSpec(name="up", url=url, transport="http")
     return {
         "floor: socket and json": floor_http(port),
-        "pegboard": ours(spec, lanes=True),
-        "pegboard, by the SDK": ours(spec, lanes=False),
+        "pegboard": ours(spec, fast_path=True),
+        "pegboard, by the SDK": ours(spec, fast_path=False),
         "bare SDK client": sdk(url),
     }
 

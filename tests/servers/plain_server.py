@@ -17,6 +17,7 @@ parser.add_argument("--strict", action="store_true", help="leave when anything c
 parser.add_argument("--mute", action="store_true", help="never answer")
 parser.add_argument("--garbage", action="store_true", help="print what is no message, without end")
 parser.add_argument("--banner", action="store_true", help="print a line that is no message first")
+parser.add_argument("--babble", help="print this before each answer")
 parser.add_argument("--wait-for", type=Path, help="answer `initialize` once this file exists")
 parser.add_argument("--stubborn", action="store_true", help="ignore SIGTERM and the end of the input")
 parser.add_argument("--family", action="store_true", help="start a stubborn child")
@@ -58,6 +59,8 @@ def note(text: str) -> None:
 
 
 def send(**message: object) -> None:
+    if options.babble:
+        print(options.babble)
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 
@@ -78,6 +81,11 @@ def call(request: dict, params: dict) -> dict[str, Any] | None:  # noqa: C901 - 
         case "crash" | "crash_reading":
             print("Traceback: the disk is full, token=hunter22", file=sys.stderr, flush=True)
             os._exit(7)
+        case "crash_once" if not (marker := Path(arguments["marker"])).exists():
+            marker.touch()
+            os._exit(7)
+        case "crash_once":
+            return text("survived")
         case "slow":
             return None
         case "grow":

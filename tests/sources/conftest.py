@@ -1,15 +1,18 @@
-"""A folder of Python modules and the source that brings them in."""
+"""A folder of Python modules and the source that brings them in; sources of MCP servers."""
 
 import sys
 import textwrap
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PythonSpec
 from pegboard.core.model.tools import CallResult, Manifest
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
+from pegboard.sources.mcp import McpSource
 from pegboard.sources.python import PythonSource
 
 ALICE = CallContext(principal="alice")
@@ -58,3 +61,11 @@ async def workshop(tmp_path):
     await made.source.aclose()
     ours = [module for name, module in sys.modules.items() if name not in before]
     assert not any(str(tmp_path) in str(getattr(module, "__file__", "")) for module in ours)
+
+
+@pytest.fixture(params=["around", "through"])
+async def source(request: pytest.FixtureRequest) -> AsyncIterator[McpSource]:
+    """A source whose calls go around the SDK, or through it."""
+    source = McpSource(mask=Masker(["hunter22"]).text, fast_path=request.param == "around")
+    yield source
+    await source.aclose()

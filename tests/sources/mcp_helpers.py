@@ -1,7 +1,10 @@
 """What the tests of MCP servers share: specifications of the servers in tests/servers, and waiting."""
 
 import asyncio
+import json
 import os
+import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +70,37 @@ def condition_of(pid: int) -> str:
     """Return the letter that the system has for what a process does; "" where it does not say."""
     stat = Path(f"/proc/{pid}/stat")
     return stat.read_text().rpartition(")")[2].split()[0] if stat.exists() else ""
+
+
+def peak(pid: int | str = "self") -> float:
+    """Return the most memory that a process has had, in MiB."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+def gateway(folder: Path, servers: JsonObject, *, fast_path: bool) -> subprocess.Popen[str]:
+    """Return a gateway over stdio in front of these servers; it takes calls, by number, at once."""
+    config = {"servers": servers, "agents": {"default": {"tools": list(servers)}}, "store": "memory:"}
+    path = folder / "pegboard.yaml"
+    path.write_text(json.dumps(config))
+    return subprocess.Popen(
+        [sys.executable, "-m", "pegboard", "serve", "--config", str(path), "--stdio"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), "PEGBOARD_FAST_PATH": str(int(fast_path))},
+    )  # fmt: skip
+
+
+def requests_of(*calls: tuple[str, JsonObject]) -> str:
+    """Return the lines that a client of the handshake era writes to make these calls, numbered from 1."""
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    messages: list[dict[str, Any]] = [
+        {"id": 0, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+    ]
+    for number, (name, arguments) in enumerate(calls, start=1):
+        messages.append({"id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}})
+    return "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
 
 
 def happened(log: Path) -> list[str]:

@@ -40,12 +40,12 @@ async def test_the_clock_stands_while_it_is_held() -> None:
     async def asked() -> str:
         limit = TimeLimit(limits, 0.05)
         with limit:
-            left = limit.hold()
+            left = limit.pause()
             assert left is not None
             assert 0 < left <= 0.05
-            assert limit.hold() is None
+            assert limit.pause() is None
             await asyncio.sleep(0.1)
-            limit.begin(left)
+            limit.resume(left)
             await asyncio.sleep(0)
         return "done"
 
@@ -90,7 +90,7 @@ async def test_a_limit_that_is_over_never_begins_again() -> None:
     limits = TimeLimits()
     limit = TimeLimit(limits, 5)
     with limit:
-        left = limit.hold()
+        left = limit.pause()
     assert left is not None
-    limit.begin(0.01)
+    limit.resume(0.01)
     await asyncio.sleep(0.03)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any
@@ -84,15 +84,6 @@ def server(kind: str, *options: str) -> Iterator[ServerSpec]:
             yield spec
         finally:
             process.kill()
-
-
-@pytest.fixture(params=["around", "through"])
-async def source(request: pytest.FixtureRequest) -> AsyncIterator[McpSource]:
-    """A source whose calls go around the SDK, or through it."""
-    source = McpSource()
-    source._settings.lanes = request.param == "around"
-    yield source
-    await source.aclose()
 
 
 async def ask(

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from socket import socket
 from subprocess import PIPE, Popen
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from mcp_helpers import SERVERS, call, state, text, until
 
-from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import Tool
 from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError
@@ -42,13 +41,6 @@ class Upstream:
 
     def spec(self, path: str = "/mcp", **fields: Any) -> ServerSpec:
         return ServerSpec(name="web", url=f"http://127.0.0.1:{self.port}{path}", **{"transport": "http", **fields})
-
-
-@pytest.fixture
-async def source() -> AsyncIterator[McpSource]:
-    source = McpSource(mask=Masker(["hunter22"]).text)
-    yield source
-    await source.aclose()
 
 
 @pytest.fixture

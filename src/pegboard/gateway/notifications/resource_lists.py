@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged
 
+from pegboard.concurrency.tasks import BackgroundTasks
 from pegboard.core.access.listed_items import CAPABILITY, KEYS, ListKind
 from pegboard.errors import PegboardError
 from pegboard.gateway.notifications.tool_list import PATIENCE, ToolListNotifier
@@ -53,7 +54,7 @@ class ResourceListNotifier:
         self._session = session
         self._known: dict[object, _KnownLists] = {}
         self._stale: set[ListKind] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._off: Callable[[], None] | None = None
 
     def start(self) -> None:
@@ -65,8 +66,7 @@ class ResourceListNotifier:
         """Stop watching."""
         if self._off is not None:
             self._off()
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.cancel()
 
     def listed(self, caller: Caller, session: str, connection: Connection | None, kind: ListKind, digest: str) -> None:
         """Note what a client was listed; ``connection`` is that of the handshake era."""
@@ -86,7 +86,7 @@ class ResourceListNotifier:
         idle = not self._stale
         self._stale.update(kinds)
         if idle:
-            self.spawn(self._refresh_all())
+            self._tasks.start(self._refresh_all())
 
     async def _refresh_all(self) -> None:
         await asyncio.sleep(0)  # what happens at once is looked at once
@@ -94,7 +94,7 @@ class ResourceListNotifier:
         self._stale.clear()
         for known in list(self._known.values()):
             if known.connection is not None or self._changes.listens(known.caller):
-                self.spawn(self._refresh(known, kinds))
+                self._tasks.start(self._refresh(known, kinds))
 
     async def _refresh(self, known: _KnownLists, kinds: frozenset[ListKind]) -> None:
         changed: dict[str, None] = {}
@@ -126,6 +126,4 @@ class ResourceListNotifier:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Do work beside requests, until it is done or the gateway closes."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(work)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
+from pegboard.concurrency.tasks import BackgroundTasks
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import PegboardError
 from pegboard.gateway.protocol.board_port import CALLER, BoardPort, Caller
@@ -69,7 +70,7 @@ class ToolListNotifier:
     beside: Callable[[], None] = lambda: None
     _joined: dict[int, HandshakeListener] = field(default_factory=dict)
     _streams: dict[Caller, _Stream] = field(default_factory=dict)
-    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
     _offs: list[Callable[[], None]] = field(default_factory=list)
     _stale: bool = False
 
@@ -79,7 +80,7 @@ class ToolListNotifier:
             self._offs.append(self.board.on(event, self._everywhere))
         for event in IN_ONE_SESSION:
             self._offs.append(self.board.on(event, self._in_session))
-        self._spawn(self._look_at_switches())
+        self._tasks.start(self._look_at_switches())
 
     def close(self) -> None:
         """End every stream gracefully and stop watching."""
@@ -88,8 +89,7 @@ class ToolListNotifier:
         self._offs.clear()
         for stream in self._streams.values():
             stream.handler.close()
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.cancel()
 
     # -- the handshake era -------------------------------------------------------------------------
 
@@ -161,13 +161,13 @@ class ToolListNotifier:
             if joined is mine:
                 joined.touched = True
             else:
-                self._spawn(self._refresh(joined))
+                self._tasks.start(self._refresh(joined))
 
     def _everywhere(self, _: Mapping[str, Any] = EMPTY) -> None:
         self.beside()
         if not self._stale and (self._joined or self._streams):
             self._stale = True
-            self._spawn(self._refresh_all())
+            self._tasks.start(self._refresh_all())
 
     async def _look_at_switches(self) -> None:
         """Notice what other processes switch; they send no event."""
@@ -184,7 +184,7 @@ class ToolListNotifier:
         await asyncio.sleep(0)
         self._stale = False
         for joined in list(self._joined.values()):
-            self._spawn(self._refresh(joined))
+            self._tasks.start(self._refresh(joined))
         for viewer, stream in list(self._streams.items()):
             now = await self._digest_now(viewer)
             if now is not None and now != stream.digest:
@@ -204,11 +204,6 @@ class ToolListNotifier:
                     await joined.connection.send_tool_list_changed()
         except (PegboardError, TimeoutError):
             joined.digest = None
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 CALLING: ContextVar[HandshakeListener | None] = ContextVar("pegboard_calling", default=None)

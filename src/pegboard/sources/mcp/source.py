@@ -15,11 +15,13 @@ from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
 from pegboard.errors import ToolUnavailableError, UsageError
 from pegboard.ports import CallContext
-from pegboard.sources.mcp.connection.connection import Connection, Live, Settings, Work
+from pegboard.sources.mcp.connection.connection import Connection
+from pegboard.sources.mcp.connection.live import Live, Settings, Work
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
 from pegboard.sources.mcp.wire.convert import manifest_of
 
 _SPARE = ""  # the scope of a connection that has only been asked for its tools
+_SHARED = "shared"
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -27,12 +29,14 @@ Key = tuple[str, str, str]
 
 
 class McpSource:
-    """Bring MCP servers in over stdio and HTTP, in either era of the protocol.
+    """MCP servers over stdio and HTTP, in either era of the protocol.
 
-    ``mask`` takes secrets out of what is said of a server. At most ``spawns`` servers start at once,
-    each within ``start_timeout`` seconds; one that nobody used for ``idle_after`` seconds is stopped.
-    Without ``asks`` servers are told that they can ask nothing, as by a client that has no answers.
-    Sessions over HTTP on which updates are awaited are looked at every ``check_every`` seconds.
+    ``mask`` takes secrets out of what is reported of a server. At most ``spawns`` servers start at once,
+    each within ``start_timeout`` seconds. A connection that only one principal or agent uses is stopped
+    after ``idle_after`` seconds without a request, unless its server has an ``idle`` of its own; a shared
+    one stays. Without ``asks`` servers are told that they can ask nothing, as by a client that has no
+    answers. Without ``fast_path`` every call goes by the SDK. Sessions over HTTP on which updates are
+    awaited are checked every ``check_every`` seconds.
     """
 
     def __init__(
@@ -41,19 +45,21 @@ class McpSource:
         mask: Callable[[str], str] | None = None,
         spawns: int = 4,
         start_timeout: float = 30.0,
-        idle_after: float | None = None,
+        idle_after: float | None = 600.0,
         asks: bool = True,
+        fast_path: bool = True,
         check_every: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = Settings(
             mask=mask or Masker().text,
             start_timeout=start_timeout,
-            idle_after=idle_after,
             spawns=asyncio.Semaphore(spawns),
             monotonic=monotonic,
             asks=asks,
+            fast_path=fast_path,
         )
+        self._idle_after = idle_after
         self._pool: dict[Key, Connection] = {}
         self._called: dict[tuple[str, str], tuple[ServerSpec, Connection]] = {}  # by name and scope
         self._callbacks: list[Callable[[str], None]] = []
@@ -85,7 +91,7 @@ class McpSource:
         self._callbacks.append(callback)
 
     async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
-        """Return what the server offers; tools that are not valid are left out and logged by name."""
+        """Return what the server offers; tools that are not valid are excluded and logged by name."""
         server = _server(spec)
         self._check(server, overrides)
         connection = self._any(server)
@@ -99,7 +105,7 @@ class McpSource:
             from pegboard.sources.mcp.requests.send import list_tools
 
             try:
-                tools = await list_tools(live.client, live.link)
+                tools = await list_tools(live)
             except MCPError as error:
                 if error.code != METHOD_NOT_FOUND:
                     raise
@@ -121,9 +127,9 @@ class McpSource:
     ) -> CallResult:
         """Run one tool; what it returns passes through unchanged (G7).
 
-        A call that was under way when the server ended may have run: it is repeated only where the
-        tool says that repeating it changes nothing. Raises ``UpstreamTimeoutError`` after
-        ``spec.timeout`` seconds; the server is told that nobody waits any more.
+        A call that a dead server never read is made again. One that may have run is made again only where
+        the tool is read-only or idempotent; the error says which it was. Raises ``UpstreamTimeoutError`` after
+        ``spec.timeout`` seconds; the server is notified that nobody waits any more.
         """
         from pegboard.sources.mcp.requests import retry
 
@@ -166,6 +172,8 @@ class McpSource:
         if found is None:
             found = self._pool.pop((spec.name, fingerprint, _SPARE), None) or self._connection(spec, fingerprint)
             self._pool[key] = found
+            idle = None if scope == _SHARED else self._idle_after
+            found.usage.stop_after(idle if spec.idle is None else spec.idle)
         return found
 
     def _claimed(self, spec: PluginSpec, scope: str) -> Connection:
@@ -187,7 +195,7 @@ class McpSource:
         same = [c for (name, print_, _), c in self._pool.items() if name == spec.name and print_ == fingerprint]
         if not same:
             same = [self._pool.setdefault((spec.name, fingerprint, _SPARE), self._connection(spec, fingerprint))]
-        return next((c for c in same if c.is_up), same[0])
+        return next((c for c in same if c.live is not None), same[0])
 
     def _connection(self, spec: ServerSpec, fingerprint: str) -> Connection:
         if self._closed:
@@ -213,7 +221,7 @@ class McpSource:
 
         ``name, scope, state, era, pid, in_flight, one_at_a_time, tools, dropped, last_error, started_at``: ``state``
         is idle, starting, up, down or backing_off; ``tools`` is how many were listed last,
-        ``dropped`` which were left out and why; ``started_at`` is in seconds since the epoch.
+        ``dropped`` which were excluded and why; ``started_at`` is in seconds since the epoch.
         """
         return [
             {**connection.state(scope), "tools": self._tools.get((name, fingerprint))}

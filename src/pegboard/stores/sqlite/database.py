@@ -9,10 +9,8 @@ process (S2), not always that of the machine.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
-import random
 import sqlite3
 import time
 from collections.abc import Callable
@@ -20,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from pegboard.concurrency.backoff import Backoff
 from pegboard.errors import StoreBusyError, StoreError, StoreSchemaError
 from pegboard.stores.sqlite.schema import Step, migrate, version_of
 
@@ -110,7 +109,7 @@ class Database:
     async def _patiently(self, attempt: Callable[[], T]) -> T:
         """Make the attempt, again and again as long as other writers hold the file."""
         started: float | None = None
-        pause = FIRST_PAUSE
+        backoff: Backoff | None = None
         while True:
             try:
                 return attempt()
@@ -124,8 +123,8 @@ class Database:
                         f"{self._path} was kept locked by other writers for {self._patience:g} seconds.",
                         hint="Find the process that holds it open (a backup, a database shell) and end it.",
                     ) from error
-            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
-            pause = min(pause * 2, LONGEST_PAUSE)
+            backoff = backoff or Backoff(first=FIRST_PAUSE, longest=LONGEST_PAUSE, jitter=0.5)
+            await backoff.wait()
 
     def close(self) -> None:
         """Let go of the file."""

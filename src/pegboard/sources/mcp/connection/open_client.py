@@ -5,41 +5,52 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any, cast
 
 import httpx2
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client import Transport
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.transports.http import MARK, STATUS, describe, http_transport
+from pegboard.sources.mcp.connection.live import Live, Settings
+from pegboard.sources.mcp.transports.http import HttpTransport
+from pegboard.sources.mcp.transports.sse import SseTransport
 from pegboard.sources.mcp.transports.stdio import StdioTransport
-from pegboard.sources.mcp.wire.observed import ConnectionRecord, ObservedTransport
+from pegboard.sources.mcp.wire.http_client import MARK, STATUS, TOO_LARGE, describe
+from pegboard.sources.mcp.wire.malformed import EVENT_TOO_LARGE
+from pegboard.sources.mcp.wire.observed import ObservedTransport
+from pegboard.sources.mcp.wire.outcomes import too_large
+from pegboard.sources.mcp.wire.record import ConnectionRecord
 
 _SAMPLING = types.SamplingCapability(context=types.SamplingContextCapability(), tools=types.SamplingToolsCapability())
 _LEVEL_WITHIN = 5.0
 """How long a server may take to note which log messages are wanted, in seconds."""
 
 
-def open_client(
-    spec: ServerSpec, link: ConnectionRecord, *, legacy: bool, on_changed: Callable[[], None], asks: bool = True
-) -> Client:
-    """Return a client that is yet to be entered; with ``asks`` it says that the server may ask it (G9)."""
+async def open_client(
+    stack: AsyncExitStack,
+    spec: ServerSpec,
+    record: ConnectionRecord,
+    settings: Settings,
+    *,
+    legacy: bool,
+    on_changed: Callable[[], None],
+) -> Live:
+    """Return the connection, which ends with the stack; raises ``TimeoutError`` after ``start_timeout`` seconds."""
 
     async def notified(message: Any) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             on_changed()
         else:
-            link.notice(message)
+            record.notify(message)
 
-    callback: Any = _never if asks else None  # the SDK declares what there is a callback for
-    transport = http_transport(spec, link) if spec.url else cast("Transport", StdioTransport(spec, link))
-    return Client(
-        cast("Transport", ObservedTransport(transport, link)),
+    callback: Any = _refuse if settings.asks else None  # the SDK declares what there is a callback for
+    transport = _transport(spec, record, settings)
+    client = Client(
+        cast("Transport", ObservedTransport(cast("Transport", transport), record)),
         mode="legacy" if legacy else "auto",
         message_handler=cast("Callable[[Any], Awaitable[None]]", notified),  # type: ignore[arg-type]
         client_info=types.Implementation(name="pegboard", version=_version()),
@@ -49,19 +60,36 @@ def open_client(
         sampling_capabilities=_SAMPLING,
         list_roots_callback=callback,
     )
+    async with asyncio.timeout(settings.start_timeout):
+        await stack.enter_async_context(client)
+    record.version = client.protocol_version
+    record.up = True
+    _begin_logs(client, record)
+    if transport.fast_path is not None:
+        transport.fast_path.open()
+    return Live(client, record, transport.fast_path)
 
 
-async def _never(*_: Any) -> types.ErrorData:
-    """Refuse: what a server asks is taken before the SDK sees it (:mod:`.talk`)."""
+def _transport(
+    spec: ServerSpec, record: ConnectionRecord, settings: Settings
+) -> StdioTransport | HttpTransport | SseTransport:
+    if not spec.url:
+        return StdioTransport(spec, record, use_fast_path=settings.fast_path)
+    if spec.transport == "sse":
+        return SseTransport(spec, record)
+    return HttpTransport(spec, record, use_fast_path=settings.fast_path)
+
+
+async def _refuse(*_: Any) -> types.ErrorData:
+    """Refuse: what a server asks is taken before the SDK sees it (:mod:`..wire.server_requests`)."""
     return types.ErrorData(code=types.INVALID_REQUEST, message="There is nobody to ask.")
 
 
-def begin_talk(client: Client, link: ConnectionRecord, ambiguous: Callable[[], None]) -> None:
-    """Take what the server asks and says, now that its era and what it can do are known."""
-    talk = link.talk
-    talk.modern = link.version in MODERN_PROTOCOL_VERSIONS
-    talk.logs = client.server_capabilities.logging is not None
-    talk.ambiguous = ambiguous
+def _begin_logs(client: Client, record: ConnectionRecord) -> None:
+    """Take what the server logs, now that its era and what it can do are known."""
+    logs = record.server_requests.logs
+    logs.modern = record.modern
+    logs.supported = client.server_capabilities.logging is not None
 
     async def set_level(level: str) -> None:
         request = types.Request[dict[str, Any], str](method="logging/setLevel", params={"level": level})
@@ -69,7 +97,7 @@ def begin_talk(client: Client, link: ConnectionRecord, ambiguous: Callable[[], N
             async with asyncio.timeout(_LEVEL_WITHIN):
                 await client.session.send_request(request, types.EmptyResult)
 
-    talk.set_level = set_level
+    logs.set_level = set_level
 
 
 def _version() -> str:
@@ -90,7 +118,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def status_of(error: MCPError) -> tuple[str, int] | None:
-    """Return the kind and the status of an error that :mod:`.http` marked."""
+    """Return the kind and the status of an error that :mod:`..wire.http_client` marked."""
     data: Any = error.data
     if isinstance(data, dict) and MARK in data:
         marked = cast("dict[str, Any]", data)
@@ -109,7 +137,7 @@ def reason_of(error: BaseException, spec: ServerSpec) -> tuple[str, str]:
         case PermissionError():
             return f"the command {spec.command!r} may not be executed", "Make it executable, or correct `command`."
         case MCPError():
-            return _refusal(leaf)
+            return _refusal(leaf, spec)
         case httpx2.HTTPStatusError():
             return _status(leaf.response.status_code, leaf.response.reason_phrase)
         case httpx2.TransportError():
@@ -120,10 +148,14 @@ def reason_of(error: BaseException, spec: ServerSpec) -> tuple[str, str]:
             return one_line(f"{type(leaf).__name__}: {leaf}", limit=300), ""
 
 
-def _refusal(error: MCPError) -> tuple[str, str]:
+def _refusal(error: MCPError, spec: ServerSpec) -> tuple[str, str]:
     match status_of(error):
         case (kind, status) if kind == STATUS:
             return _status(status, error.message)
+        case (kind, _) if kind == TOO_LARGE:
+            return error.message, limit_hint(spec)
+        case None if error.message.startswith(EVENT_TOO_LARGE):
+            return too_large(spec.message_limit), limit_hint(spec)
         case None if error.code == types.CONNECTION_CLOSED:
             return "", ""
         case None:
@@ -132,14 +164,19 @@ def _refusal(error: MCPError) -> tuple[str, str]:
             return error.message, "Start the server, or correct `url`."
 
 
+def limit_hint(spec: ServerSpec) -> str:
+    """Return which key raises the limit of a message."""
+    return f"Raise `limits: {{message: ...}}` in `servers: {spec.name}` if its messages have to be larger."
+
+
 def _status(status: int, text: str) -> tuple[str, str]:
-    said = f"it answered HTTP {status} ({one_line(text, limit=200)})" if text else f"it answered HTTP {status}"
+    answer = f"it answered HTTP {status} ({one_line(text, limit=200)})" if text else f"it answered HTTP {status}"
     match status:
         case 401 | 403:
-            return f"{said}: the credentials are missing or refused", "Correct `headers`."
+            return f"{answer}: the credentials are missing or refused", "Correct `headers`."
         case 404:
-            return said, "Correct `url`: no MCP endpoint stands there."
+            return answer, "Correct `url`: no MCP endpoint stands there."
         case 405:
-            return said, "Correct `url`, or set `type: sse` if the server is of the older kind."
+            return answer, "Correct `url`, or set `type: sse` if the server is of the older kind."
         case _:
-            return said, "See the server's own log."
+            return answer, "See the server's own log."

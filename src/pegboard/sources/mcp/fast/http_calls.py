@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from mcp import MCPError
 from mcp.shared.inbound import encode_header_value
 from mcp.shared.message import SessionMessage
-from mcp_types import (
-    HEADER_MISMATCH,
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    JSONRPCError,
-)
+from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, JSONRPCError
 from pydantic import ValidationError
 
-from pegboard.sources.mcp.fast.fast_path import (
-    FastPath,
-    Message,
-    Pending,
-    UseSdkError,
-    as_answer,
-    by_model,
-    cancellation,
-    parsed,
-    plain,
-)
-from pegboard.sources.mcp.fast.http_connection import Answer, ConnectionPool, Events, HttpConnection
-from pegboard.sources.mcp.transports.http import MARK, SESSION, STATUS, UNREACHED, WatchedClient, refusal, tls
-from pegboard.sources.mcp.wire.observed import NO_MESSAGE, ConnectionRecord, GoneError, InvalidAnswerError
+from pegboard.concurrency.tasks import BackgroundTasks
+from pegboard.sources.mcp.fast.events import Events
+from pegboard.sources.mcp.fast.fast_path import FastPath, cancellation
+from pegboard.sources.mcp.fast.http_answer import HttpAnswer
+from pegboard.sources.mcp.fast.http_connection import ConnectionPool, HttpConnection
+from pegboard.sources.mcp.fast.pending import PendingCall
+from pegboard.sources.mcp.wire.http_client import MARK, SESSION, STATUS, UNREACHED, WatchedClient, refusal, tls
+from pegboard.sources.mcp.wire.malformed import STREAM_ENDED
+from pegboard.sources.mcp.wire.messages import Message, as_answer, by_model, is_plain_answer, parsed
+from pegboard.sources.mcp.wire.outcomes import NO_MESSAGE, GoneError, InvalidAnswerError, TooLargeError, UseSdkError
+from pegboard.sources.mcp.wire.record import ConnectionRecord
 
 Inject = Callable[[SessionMessage], None]
 
@@ -42,51 +32,51 @@ _OWN_HEADERS = {"accept": "application/json, text/event-stream", "content-type":
 
 
 class HttpFastPath(FastPath):
-    """Post calls over connections of its own.
+    """The calls over HTTP, posted over connections of their own.
 
     Left to the SDK are URLs with credentials in them or behind a proxy, servers that set cookies or
     redirect, and servers that cannot be reached.
     """
 
-    def __init__(self, link: ConnectionRecord, client: WatchedClient, url: str, inject: Inject) -> None:
-        super().__init__(link, self._send)
+    def __init__(self, record: ConnectionRecord, client: WatchedClient, url: str, inject: Inject) -> None:
+        super().__init__(record, self._send)
         self.inject = inject
         self._client = client
         request = client.build_request("POST", url, headers={**_OWN_HEADERS, "accept-encoding": "gzip, deflate"})
         target = request.url
         self._usable = client.reaches_directly(target) and not target.userinfo
         secure = target.scheme == "https"
-        self._pool = ConnectionPool(target.host, target.port or (443 if secure else 80), tls() if secure else None)
+        port = target.port or (443 if secure else 80)
+        self._pool = ConnectionPool(target.host, port, tls() if secure else None, record.message_limit)
         self._path = target.raw_path
         self._headers = [(name.lower(), value) for name, value in request.headers.raw]
         if any(b"\r" in value or b"\n" in value for _, value in self._headers):
             self._usable = False
         self._head = b""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.tasks = BackgroundTasks()
 
     def takes(self, name: str) -> bool:
         """Return whether a call may go here."""
         if not (self._usable and super().takes(name)) or self._client.cookies:
             return False
-        return self.modern or self.link.initialized
+        return self.modern or self.record.http.initialized
 
     def close(self) -> None:
         """End every call under way, and all connections."""
         super().close()
-        for task in self._tasks:
-            task.cancel()
+        self.tasks.cancel()
         self._pool.close()
 
     def head(self, verb: bytes, more: list[tuple[bytes, bytes]]) -> bytes:
         """Return the head of a request without the empty line at its end."""
         if not self._head:
-            own = [(b"mcp-protocol-version", self.link.version.encode())]
-            if self.link.session_id:
-                own.append((b"mcp-session-id", self.link.session_id.encode()))
+            own = [(b"mcp-protocol-version", self.record.version.encode())]
+            if self.record.http.id:
+                own.append((b"mcp-session-id", self.record.http.id.encode()))
             names = {name for name, _ in own} | {b"content-length", b"transfer-encoding"}
             kept = [(name, value) for name, value in self._headers if name not in names]
-            self._head = _lines([*kept, *own])
-        return b"%b %b HTTP/1.1\r\n%b%b" % (verb, self._path, self._head, _lines(more))
+            self._head = _header_lines([*kept, *own])
+        return b"%b %b HTTP/1.1\r\n%b%b" % (verb, self._path, self._head, _header_lines(more))
 
     def _post(self, body: bytes, name: str | None) -> bytes:
         more = [(b"content-length", b"%d" % len(body))]
@@ -94,25 +84,25 @@ class HttpFastPath(FastPath):
             more += [(b"mcp-method", b"tools/call"), (b"mcp-name", encode_header_value(name).encode())]
         return self.head(b"POST", more) + b"\r\n" + body
 
-    async def _send(self, pending: Pending, body: bytes) -> Message:
-        """Post a request and return the answer; the server is told when nobody waits any more."""
+    async def _send(self, pending: PendingCall, body: bytes) -> Message:
+        """Post a request and return the answer; the server is notified when nobody waits any more."""
         request = self._post(body, pending.call.name)
-        exchange = await self._exchange()
-        call = _Call(self, pending, exchange)
-        pending.flight.sent = True
-        exchange.ask(request, call)
+        connection = await self._connection()
+        call = _Call(self, pending, connection)
+        pending.in_flight.sent = True
+        connection.send(request, call)
         try:
             message = await pending.wait()
         except asyncio.CancelledError:
             self._abandon(call)
             raise
         except BaseException:
-            call.exchange.done(call)
+            call.connection.release(call)
             raise
-        call.exchange.done(call)
+        call.connection.release(call)
         return message
 
-    async def _exchange(self) -> HttpConnection:
+    async def _connection(self) -> HttpConnection:
         try:
             return await self._pool.take()
         except TimeoutError:
@@ -123,47 +113,41 @@ class HttpFastPath(FastPath):
     def _abandon(self, call: _Call) -> None:
         """Tell the server in the way of its era: the end of the connection, or a notification."""
         if self.modern or call.pending.outcome is not None:
-            call.exchange.cut(call)
+            call.connection.abort(call)
         else:
-            self.start(self._cancel(call))
+            self.tasks.start(self._cancel(call))
 
     async def _cancel(self, call: _Call) -> None:
         posted = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(_FAREWELL):
-                exchange = await self._pool.take()
-                exchange.ask(self._post(cancellation(call.pending.number), None), _Ignored(posted))
+                connection = await self._pool.take()
+                connection.send(self._post(cancellation(call.pending.number), None), _Ignored(posted))
                 await posted
         except (OSError, ValueError):
             pass
         finally:
-            call.exchange.cut(call)
-
-    def start(self, work: Any) -> None:
-        """Do something beside the calls, until the connection is closed."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            call.connection.abort(call)
 
     async def resume(self, call: _Call, events: Events) -> None:
         """Ask for the rest of a stream that ended too early."""
         await asyncio.sleep(_RETRY if events.retry is None else events.retry)
         more = [(b"last-event-id", events.last_id.encode())]
         try:
-            call.exchange = await self._pool.take()
+            call.connection = await self._pool.take()
         except (OSError, ValueError):
             call.retry(events)
         else:
-            call.exchange.ask(self.head(b"GET", more) + b"\r\n", call)
+            call.connection.send(self.head(b"GET", more) + b"\r\n", call)
 
 
 class _Call:
-    """Make of an HTTP answer what the SDK makes of it."""
+    """The receiver of one call's answer, which makes of it what the SDK makes of it."""
 
-    def __init__(self, lane: HttpFastPath, pending: Pending, exchange: HttpConnection) -> None:
+    def __init__(self, fast_path: HttpFastPath, pending: PendingCall, connection: HttpConnection) -> None:
         self.pending = pending
-        self.exchange = exchange
-        self._lane = lane
+        self.connection = connection
+        self._fast_path = fast_path
         self._resumed: Events | None = None
         self._attempts = 0
 
@@ -172,10 +156,10 @@ class _Call:
         if not data:
             return
         message = parsed(data)
-        if message is not None and plain(message):
+        if message is not None and is_plain_answer(message):
             self.pending.settle(message)
             return
-        if message is not None and "method" in message and self._lane.notified(message, self.pending.call):
+        if message is not None and "method" in message and self._fast_path.notified(message, self.pending.call):
             return
         try:
             read = by_model(data.decode("utf-8", errors="replace"))
@@ -185,13 +169,13 @@ class _Call:
         answer = as_answer(read)
         if answer is not None:
             self.pending.settle(answer)
-        elif not self._lane.link.talk.takes(read, self.pending.call):
-            self._lane.inject(SessionMessage(read))
+        elif not self._fast_path.record.server_requests.takes(read, self.pending.call):
+            self._fast_path.inject(SessionMessage(read))
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: HttpAnswer) -> None:
         """Take an answer that is no stream."""
         if 300 <= answer.status < 400 or "set-cookie" in answer.headers:  # the SDK follows and keeps them
-            self._lane.is_open = False
+            self._fast_path.is_open = False
         if self._resumed is not None:
             self.retry(self._resumed)
         elif answer.status >= 300:
@@ -205,32 +189,32 @@ class _Call:
 
     def _take_json(self, body: bytes) -> None:
         message = parsed(body)
-        if message is None or not plain(message):
+        if message is None or not is_plain_answer(message):
             try:
                 message = as_answer(by_model(body))
             except ValidationError:
                 self.pending.settle(InvalidAnswerError(NO_MESSAGE))
                 return
-        if message is None or self._lane.find(message["id"]) is not self.pending:
+        if message is None or self._fast_path.find(message["id"]) is not self.pending:
             self.pending.settle(InvalidAnswerError("it answered another request"))
         else:
             self.pending.settle(message)
 
-    def _refused(self, answer: Answer) -> Exception:
+    def _refused(self, answer: HttpAnswer) -> Exception:
         if answer.status < 400:
             return UseSdkError()
-        in_session = bool(self._lane.link.session_id)
+        in_session = bool(self._fast_path.record.http.id)
         refused = refusal(answer.status, answer.reason, answer.kind, answer.body, in_session=in_session)
         match refused:
             case (kind, text) if kind == SESSION:
-                self.pending.flight.unread = True
-                return GoneError(text, self.pending.flight, dead=True)
+                self.pending.in_flight.unread = True
+                return GoneError(text, self.pending.in_flight, dead=True)
             case (_, text):
                 return MCPError(INTERNAL_ERROR, text, {MARK: STATUS, "status": answer.status})
             case None:
                 return self._rpc_error(answer)
 
-    def _rpc_error(self, answer: Answer) -> Exception:
+    def _rpc_error(self, answer: HttpAnswer) -> Exception:
         try:
             message = by_model(answer.body)
         except ValidationError:
@@ -251,17 +235,17 @@ class _Call:
             events.last_id, events.retry = self._resumed.last_id, events.retry or self._resumed.retry
         self._resumed, self._attempts = events, 0
         if events.last_id:
-            self._lane.start(self._lane.resume(self, events))
+            self._fast_path.tasks.start(self._fast_path.resume(self, events))
         else:
-            self._lost("SSE stream ended without a response")
+            self._lost(f"{STREAM_ENDED} without a response")
 
     def retry(self, events: Events) -> None:
         """Try once more to get the rest of the stream."""
         self._attempts += 1
         if self._attempts < _ATTEMPTS:
-            self._lane.start(self._lane.resume(self, events))
+            self._fast_path.tasks.start(self._fast_path.resume(self, events))
         else:
-            self._lost("SSE stream ended and reconnection attempts were exhausted")
+            self._lost(f"{STREAM_ENDED} and reconnection attempts were exhausted")
 
     def broken(self, reason: str) -> None:
         """Take note that the connection broke."""
@@ -270,12 +254,16 @@ class _Call:
         else:
             self._lost(reason)
 
+    def oversized(self) -> None:
+        """End the call: its answer is over the limit."""
+        self.pending.settle(TooLargeError())
+
     def _lost(self, reason: str) -> None:
-        self.pending.settle(GoneError(reason, self.pending.flight))
+        self.pending.settle(GoneError(reason, self.pending.in_flight))
 
 
 class _Ignored:
-    """Wait for an answer that says nothing."""
+    """The receiver of an answer that matters to nobody."""
 
     def __init__(self, done: asyncio.Future[None]) -> None:
         self._done = done
@@ -283,19 +271,23 @@ class _Ignored:
     def event(self, data: bytes) -> None:
         """Let an event pass."""
 
-    def answered(self, answer: Answer) -> None:  # noqa: ARG002 - any will do
+    def answered(self, answer: HttpAnswer) -> None:  # noqa: ARG002 - any will do
         """Take note of the answer."""
         if not self._done.done():
             self._done.set_result(None)
 
     def ended(self, events: Events) -> None:  # noqa: ARG002 - any will do
         """Take note of the end."""
-        self.answered(Answer())
+        self.answered(HttpAnswer())
 
     def broken(self, reason: str) -> None:  # noqa: ARG002 - nobody asks why
         """Take note of the end."""
-        self.answered(Answer())
+        self.answered(HttpAnswer())
+
+    def oversized(self) -> None:
+        """Take note of the end."""
+        self.answered(HttpAnswer())
 
 
-def _lines(headers: list[tuple[bytes, bytes]]) -> bytes:
+def _header_lines(headers: list[tuple[bytes, bytes]]) -> bytes:
     return b"".join(b"%b: %b\r\n" % header for header in headers)

@@ -1,4 +1,4 @@
-"""One connection of HTTP/1.1, kept and used again, and the events of a stream.
+"""One connection of HTTP/1.1, kept and used again, and the pool of them.
 
 Parsing is httptools' (llhttp); what an answer means is the receiver's affair. Import this late.
 """
@@ -9,48 +9,30 @@ import asyncio
 import select
 import time
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import httptools
 
-# Servers hold idle connections for 5 s (uvicorn, Node): leave before them.
+from pegboard.sources.mcp.fast.events import Events
+from pegboard.sources.mcp.fast.http_answer import HEAD_LIMIT, AnswerBody, HttpAnswer
+from pegboard.sources.mcp.wire.outcomes import TooLargeError
+
+# Servers keep idle connections for 5 s (uvicorn, Node): leave before them.
 _IDLE = 3.0
 _MOST_IDLE = 32
-# A server that has answered by an event gets this long to end the stream before it is cut.
+# A server that has answered by an event gets this long to end the stream before it is aborted.
 _STREAM_END = 1.0
 _CONNECT = 10.0
 
 
-@dataclass(slots=True)
-class Answer:
-    """Hold an HTTP answer; header names are in lower case. ``body`` is empty for a stream of events."""
-
-    status: int = 0
-    reason: str = ""
-    headers: dict[str, str] = field(default_factory=dict[str, str])
-    body: bytes = b""
-
-    @property
-    def kind(self) -> str:
-        """Return the content type in lower case."""
-        return self.headers.get("content-type", "").lower()
-
-    @property
-    def streams(self) -> bool:
-        """Return whether the answer is a stream of events."""
-        return self.status < 300 and self.kind.startswith("text/event-stream")
-
-
 class Receiver(Protocol):
-    """Take what comes back for one request."""
+    """Whoever waits for the answer to one request."""
 
     def event(self, data: bytes) -> None:
         """Take an event of the stream."""
         ...
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: HttpAnswer) -> None:
         """Take a whole answer."""
         ...
 
@@ -62,18 +44,26 @@ class Receiver(Protocol):
         """Take note that no whole answer comes."""
         ...
 
+    def oversized(self) -> None:
+        """Take note that the answer is over the limit."""
+        ...
+
 
 class HttpConnection(asyncio.Protocol):
-    """Send one request at a time over a connection, and pass what comes back to its receiver."""
+    """A connection that takes one request at a time and passes its answer to a receiver.
 
-    def __init__(self, pool: ConnectionPool) -> None:
+    ``limit`` is how long a message may be, inflated: a body, or an event of a stream.
+    """
+
+    def __init__(self, pool: ConnectionPool, limit: int) -> None:
         self._pool = pool
+        self._limit = limit
         self._receiver: Receiver | None = None
         self._parser: httptools.HttpResponseParser | None = None
-        self._answer = Answer()
-        self._body: list[bytes] = []
-        self._events: Events | None = None
-        self._inflate: Any = None
+        self._answer = HttpAnswer()
+        self._body: AnswerBody | None = None
+        self._head_size = 0
+        self._oversized = False
         self._started = False
         self._whole = False
         self._keep = False
@@ -96,35 +86,53 @@ class HttpConnection(asyncio.Protocol):
             return not self._poll.poll(0)
         return not select.select([self._number], [], [], 0)[0]
 
-    def ask(self, request: bytes, receiver: Receiver) -> None:
+    def send(self, request: bytes, receiver: Receiver) -> None:
         """Send a request."""
         self._receiver = receiver
         self._begin()
         self._parser = httptools.HttpResponseParser(self)
         self._transport.write(request)
 
-    def cut(self, receiver: Receiver | None = None) -> None:
-        """Close the connection, unless somebody else than the receiver uses it; the receiver hears no more."""
+    def abort(self, receiver: Receiver | None = None) -> None:
+        """Close the connection, unless somebody else than the receiver uses it; the receiver gets nothing more."""
         if self._receiver is receiver:
             self._receiver = None
             self._transport.abort()
 
+    def release(self, receiver: Receiver) -> None:
+        """Take note that a receiver has what it waited for: the rest of its stream is not read."""
+        if self._receiver is receiver:
+            self._receiver = None
+            asyncio.get_running_loop().call_later(_STREAM_END, self._abort_stream, self._parser)
+
+    def _abort_stream(self, parser: object) -> None:
+        if self._parser is parser:
+            self._transport.abort()
+
     def _begin(self) -> None:
-        self._answer, self._body, self._events, self._inflate = Answer(), [], None, None
+        self._answer, self._body, self._head_size = HttpAnswer(), None, 0
         self._started = self._whole = self._keep = False
+
+    # -- what the parser finds ---------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         """Take what the server sent."""
         if self._parser is None:  # nobody asked
             self._transport.abort()
             return
+        self._head_size += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, zlib.error) as error:
-            self._break(f"its answer is not HTTP: {error}")
+            if self._oversized:
+                self._break_oversized()
+            else:
+                self._break(f"its answer is not HTTP: {error}")
             return
         if self._whole:
             self._finish()
+        elif self._head_size > HEAD_LIMIT:
+            self._break(f"its answer has a head of more than {HEAD_LIMIT // 1024} KiB")
 
     def on_status(self, status: bytes) -> None:
         """Take the reason phrase."""
@@ -137,26 +145,24 @@ class HttpConnection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Take note of what kind of answer comes."""
         assert self._parser is not None
+        self._head_size = 0
         self._answer.status = self._parser.get_status_code()
         self._started = self._answer.status >= 200
-        encoding = self._answer.headers.get("content-encoding", "identity").lower()
-        if encoding in {"gzip", "x-gzip", "deflate"}:
-            self._inflate = zlib.decompressobj(47)
-        elif encoding != "identity":
-            raise zlib.error(f"it is encoded as {encoding}")
-        if self._answer.streams:
-            self._events = Events()
+        if self._started:
+            self._body = AnswerBody(self._answer, self._limit)
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
-        if self._inflate is not None:
-            body = self._inflate.decompress(body)
-        if self._events is None:
-            self._body.append(body)
+        self._head_size = 0  # what is no part of a body belongs to a head, or to what stands after the body
+        if self._body is None:
             return
-        for data in self._events.feed(body):
-            if self._receiver is not None:
-                self._receiver.event(data)
+        try:
+            for data in self._body.feed(body):
+                if self._receiver is not None:
+                    self._receiver.event(data)
+        except TooLargeError:
+            self._oversized = True
+            raise
 
     def on_message_complete(self) -> None:
         """Take note of the end of an answer; one that only says "go on" is none."""
@@ -166,44 +172,42 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._begin()
 
-    def done(self, receiver: Receiver) -> None:
-        """Take note that a receiver has what it waited for: the rest of its stream is not heard."""
-        if self._receiver is receiver:
-            self._receiver = None
-            asyncio.get_running_loop().call_later(_STREAM_END, self._cut_stream, self._parser)
-
-    def _cut_stream(self, parser: object) -> None:
-        if self._parser is parser:
-            self._transport.abort()
+    # -- ends --------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
         keep = self._keep and not self.closed
-        receiver, answer, events = self._receiver, self._answer, self._events
+        receiver, answer, body = self._receiver, self._answer, self._body
         self._parser = self._receiver = None
         if keep:
             self._idle_since = time.monotonic()
             self._pool.put(self)
         else:
             self._transport.close()
-        if receiver is None:
+        if receiver is None or body is None:
             return
-        if events is None:
-            answer.body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        if body.events is None:
+            answer.body = body.whole()
             receiver.answered(answer)
             return
-        for data in events.feed(b"\n\n"):
+        for data in body.events.feed(b"\n\n"):
             receiver.event(data)
-        receiver.ended(events)
+        receiver.ended(body.events)
 
     def _break(self, reason: str) -> None:
         receiver, self._receiver, self._parser = self._receiver, None, None
         self._transport.abort()
         if receiver is None:
             return
-        if self._events is not None:
-            receiver.ended(self._events)
+        if self._body is not None and self._body.events is not None:
+            receiver.ended(self._body.events)
         else:
             receiver.broken(reason)
+
+    def _break_oversized(self) -> None:
+        receiver, self._receiver, self._parser, self._body = self._receiver, None, None, None
+        self._transport.abort()
+        if receiver is not None:
+            receiver.oversized()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Take note of the end, which is also the end of an answer of no stated length."""
@@ -211,88 +215,52 @@ class HttpConnection(asyncio.Protocol):
         self._pool.forget(self)
         if self._parser is None:
             return
-        headers = self._answer.headers
-        framed = "content-length" in headers or "transfer-encoding" in headers
-        if self._started and not framed and exc is None:
+        if self._started and not self._answer.framed and exc is None:
             self._finish()
         else:
             self._break(f"the connection broke ({exc or 'the server closed it'})")
 
 
 class ConnectionPool:
-    """Keep connections to one server."""
+    """The connections to one server; a message over one is at most ``limit`` bytes long."""
 
-    def __init__(self, host: str, port: int, tls: Any) -> None:
+    def __init__(self, host: str, port: int, tls: Any, limit: int) -> None:
         self._host, self._port, self._tls = host, port, tls
+        self._limit = limit
         self._idle: list[HttpConnection] = []
         self._closed = False
 
     async def take(self) -> HttpConnection:
         """Return a connection that is free; raises ``OSError``, and ``TimeoutError`` after 10 s."""
         while self._idle:
-            exchange = self._idle.pop()
-            if exchange.usable():
-                return exchange
-            exchange.cut()
+            connection = self._idle.pop()
+            if connection.usable():
+                return connection
+            connection.abort()
         async with asyncio.timeout(_CONNECT):
-            _, exchange = await asyncio.get_running_loop().create_connection(
-                lambda: HttpConnection(self), self._host, self._port, ssl=self._tls, happy_eyeballs_delay=0.25
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: HttpConnection(self, self._limit),
+                self._host,
+                self._port,
+                ssl=self._tls,
+                happy_eyeballs_delay=0.25,
             )
-        return exchange
+        return connection
 
-    def put(self, exchange: HttpConnection) -> None:
+    def put(self, connection: HttpConnection) -> None:
         """Take a connection back."""
         if self._closed or len(self._idle) >= _MOST_IDLE:
-            exchange.cut()
+            connection.abort()
         else:
-            self._idle.append(exchange)
+            self._idle.append(connection)
 
-    def forget(self, exchange: HttpConnection) -> None:
-        """Leave out a connection that has ended."""
-        if exchange in self._idle:
-            self._idle.remove(exchange)
+    def forget(self, connection: HttpConnection) -> None:
+        """Drop a connection that has ended."""
+        if connection in self._idle:
+            self._idle.remove(connection)
 
     def close(self) -> None:
         """Close the connections that are free."""
         self._closed = True
         while self._idle:
-            self._idle.pop().cut()
-
-
-class Events:
-    """Read a stream of server-sent events; ``last_id`` and ``retry`` (seconds) are those last seen."""
-
-    def __init__(self) -> None:
-        self.last_id = ""
-        self.retry: float | None = None
-        self._rest = bytearray()
-        self._data: list[bytes] = []
-        self._kind = b"message"
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the data of each message that is whole now."""
-        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r", 0, len(chunk) - 1))
-        if end < 0 and not self._rest.endswith(b"\r"):
-            self._rest += chunk
-            return
-        lines = bytes(self._rest) + chunk[: end + 1]
-        self._rest = bytearray(chunk[end + 1 :])
-        for line in lines.splitlines():
-            if line:
-                self._field(line)
-                continue
-            if self._data and self._kind == b"message":
-                yield b"\n".join(self._data)
-            self._data, self._kind = [], b"message"
-
-    def _field(self, line: bytes) -> None:
-        name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if name == b"data":
-            self._data.append(value)
-        elif name == b"event":
-            self._kind = value or b"message"
-        elif name == b"id":
-            self.last_id = value.decode("utf-8", errors="replace")
-        elif name == b"retry" and value.isdigit():
-            self.retry = int(value) / 1000
+            self._idle.pop().abort()

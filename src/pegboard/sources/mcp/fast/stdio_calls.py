@@ -4,80 +4,91 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import anyio
 
-from pegboard.sources.mcp.fast.fast_path import (
-    FastPath,
-    Message,
-    Pending,
-    as_answer,
-    by_model,
-    cancellation,
-    parsed,
-    plain,
-)
+from pegboard.sources.mcp.fast.fast_path import FastPath, cancellation
+from pegboard.sources.mcp.fast.pending import PendingCall
 from pegboard.sources.mcp.wire.malformed import answered
-from pegboard.sources.mcp.wire.observed import NO_MESSAGE, ConnectionRecord, GoneError, InvalidAnswerError
+from pegboard.sources.mcp.wire.messages import Message, as_answer, by_model, is_plain_answer, parsed
+from pegboard.sources.mcp.wire.outcomes import NO_MESSAGE, GoneError, InFlight, InvalidAnswerError, TooLargeError
+from pegboard.sources.mcp.wire.record import ConnectionRecord
 
-if TYPE_CHECKING:
-    from pegboard.sources.mcp.transports.process import ServerProcess
+
+class ProcessInput(Protocol):
+    """The standard input of a server's process."""
+
+    writable: asyncio.Event
+
+    def write(self, data: bytes, *in_flight: tuple[int, InFlight]) -> None:
+        """Write messages; raises ``ClosedResourceError`` only where nothing of them can have been read.
+
+        Each request among them comes with where it ends in ``data``.
+        """
+        ...
 
 
 class StdioFastPath(FastPath):
-    """Write calls to a process, and take their answers before the session sees them."""
+    """The calls over a process whose answers are taken before the session sees them."""
 
-    def __init__(self, link: ConnectionRecord, child: ServerProcess) -> None:
-        super().__init__(link, self._send)
-        self._child = child
-        self._unsent: dict[Pending, bytes] = {}
+    def __init__(self, record: ConnectionRecord, process: ProcessInput) -> None:
+        super().__init__(record, self._send)
+        self._process = process
+        self._unsent: dict[PendingCall, bytes] = {}
 
     def route(self, line: bytes) -> bool:
-        """Take a line if it belongs to a call of this lane; return whether it does."""
+        """Take a line if it belongs to a call made here; return whether it does."""
         if not self.pending:
             return False
         if (message := parsed(line)) is None:
-            return self._blame(line)
+            return self._fail_named(line)
         if "method" in message:
             return self.notified(message)
         pending = self.find(message.get("id"))
         if pending is None:
             return False
         answer: Message | None = message
-        if not plain(message):
+        if not is_plain_answer(message):
             try:
                 answer = as_answer(by_model(line))
             except ValueError:
-                return self._blame(line)
+                return self._fail_named(line)
         if answer is None:
             return False
         pending.settle(answer)
         return True
 
-    def _blame(self, line: bytes) -> bool:
+    def _fail_named(self, line: bytes) -> bool:
         """End the calls that a line answers which is no message; return whether there are any."""
         found = [pending for number in answered(line) if (pending := self.find(number)) is not None]
         for pending in found:
             pending.settle(InvalidAnswerError(NO_MESSAGE))
         return bool(found)
 
-    async def _send(self, pending: Pending, body: bytes) -> Message:
-        """Write a request and return the answer; the server is told when nobody waits any more."""
-        child = self._child
+    def fail_oversized(self, number: int | str) -> bool:
+        """End the call whose answer is over the limit; return whether it was made here."""
+        pending = self.find(number)
+        if pending is not None:
+            pending.settle(TooLargeError())
+        return pending is not None
+
+    async def _send(self, pending: PendingCall, body: bytes) -> Message:
+        """Write a request and return the answer; the server is notified when nobody waits any more."""
+        process = self._process
         self._unsent[pending] = body + b"\n"
         if len(self.pending) == 1:
             self._flush()
         elif len(self._unsent) == 1:  # with others under way, what comes in this turn of the loop goes out at once
             asyncio.get_running_loop().call_soon(self._flush)
         try:
-            if not child.writable.is_set():
-                await child.writable.wait()
+            if not process.writable.is_set():
+                await process.writable.wait()
             return await pending.wait()
         except asyncio.CancelledError:
             if self._unsent.pop(pending, None) is None and pending.outcome is None:
                 with suppress(anyio.ClosedResourceError):
-                    child.write(cancellation(pending.number) + b"\n", None)
+                    process.write(cancellation(pending.number) + b"\n")
             raise
 
     def _flush(self) -> None:
@@ -85,12 +96,16 @@ class StdioFastPath(FastPath):
         if not self._unsent:
             return
         waiting, self._unsent = self._unsent, {}
-        *_, last = waiting
+        requests: list[tuple[int, InFlight]] = []
+        end = 0
+        for pending, body in waiting.items():
+            end += len(body)
+            requests.append((end, pending.in_flight))
         try:
-            self._child.write(b"".join(waiting.values()), last.flight)
+            self._process.write(b"".join(waiting.values()), *requests)
         except anyio.ClosedResourceError:
             for pending in waiting:
-                pending.settle(GoneError("Connection closed", pending.flight, dead=True))
+                pending.settle(GoneError("Connection closed", pending.in_flight, dead=True))
         else:
             for pending in waiting:
-                pending.flight.sent = True
+                pending.in_flight.sent = True

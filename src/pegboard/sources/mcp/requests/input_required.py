@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
+from pegboard.concurrency.backoff import Backoff
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import AskRefusedError
-from pegboard.sources.mcp.wire.observed import InvalidAnswerError
-from pegboard.sources.mcp.wire.server_requests import ASKED, Call, ask
+from pegboard.sources.mcp.wire.outcomes import InvalidAnswerError
+from pegboard.sources.mcp.wire.server_requests import ASKED, ask
+from pegboard.sources.mcp.wire.upstream_call import Call
 
 MOST_ROUNDS: Final = 10
 """How often one call may be asked back."""
-_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 0.25
 
 Result = dict[str, Any]
 Again = Callable[[dict[str, Any]], Awaitable[Result]]
@@ -26,17 +26,17 @@ async def settled(first: Result, call: Call, again: Again) -> Result:
 
     Raises ``InvalidAnswerError`` where the client does not answer, or the server asks without end.
     """
-    result, pause = first, _PAUSE
+    result, backoff = first, Backoff(first=0.05, longest=0.25)
     for _ in range(MOST_ROUNDS):
         if result.get("resultType") != "input_required":
             return result
         requests: object = result.get("inputRequests")
         more: dict[str, Any] = {}
         if isinstance(requests, dict) and requests:
-            more["inputResponses"], pause = await _answers(cast("dict[str, Any]", requests), call), _PAUSE
+            more["inputResponses"] = await _answers(cast("dict[str, Any]", requests), call)
+            backoff.reset()
         else:  # the server only wants to be called again
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            await backoff.wait()
         state: object = result.get("requestState")
         if state is not None:
             more["requestState"] = state

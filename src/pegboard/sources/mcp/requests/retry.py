@@ -7,20 +7,22 @@ from functools import partial
 from typing import Any
 
 from mcp import MCPError
+from pydantic_core import PydanticSerializationError
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
-from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError
+from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError, UsageError
 from pegboard.ports import CallContext
-from pegboard.sources.mcp.connection.connection import Connection, Live, Work
-from pegboard.sources.mcp.connection.open_client import reason_of, status_of
+from pegboard.sources.mcp.connection.connection import Connection
+from pegboard.sources.mcp.connection.live import Live, Work
+from pegboard.sources.mcp.connection.open_client import limit_hint, reason_of, status_of
 from pegboard.sources.mcp.requests.send import call_tool, unreached
 from pegboard.sources.mcp.wire.convert import meta_for_upstream, result_of
 from pegboard.sources.mcp.wire.faults import Fault
-from pegboard.sources.mcp.wire.observed import GoneError, InvalidAnswerError
-from pegboard.sources.mcp.wire.server_requests import Call
+from pegboard.sources.mcp.wire.outcomes import GoneError, InvalidAnswerError, TooLargeError, too_large
 from pegboard.sources.mcp.wire.timeouts import TimeLimit
+from pegboard.sources.mcp.wire.upstream_call import Call
 
 
 async def call(
@@ -39,12 +41,16 @@ async def run(
 ) -> Any:
     """Do the work; once more on a new connection where the first try cannot have done anything.
 
+    Work that a dead server never read is done again, whatever it is. Work that may have run is done again
+    only where it is ``repeatable``: read-only or idempotent.
+
     ``spec`` is as it is configured now, ``what`` names the work in errors, ``made`` is the call that it is.
     Raises ``UpstreamTimeoutError`` after ``spec.timeout`` seconds, ``UpstreamError``, ``ToolUnavailableError``.
     """
-    again = True
+    tries = 0
     while True:
-        live = connection.at_hand or await connection.up()
+        tries += 1
+        live = connection.live or await connection.up()
         try:
             if made is not None and connection.one_at_a_time:
                 async with connection.alone(live):
@@ -52,16 +58,17 @@ async def run(
             return await _once(connection, live, spec, what, work, made)
         except GoneError as gone:
             how = await connection.lost(live, gone.reason, dead=gone.dead)
-            if not again or (gone.sent and not repeatable):
-                raise _went_away(spec, what, how) from None
-            again = False
+            if live.record.oversized:
+                raise _too_large(spec, what) from None
+            if tries > 1 or (gone.sent and not repeatable):
+                raise _went_away(spec, what, how, sent=gone.sent, tries=tries) from None
 
 
 async def _once(connection: Connection, live: Live, spec: ServerSpec, what: str, work: Work, made: Call | None) -> Any:
     limit = TimeLimit(connection.limits, spec.timeout)
     if made is not None:
         made.limit = limit
-    connection.in_flight += 1
+    connection.usage.begin()
     try:
         with limit:
             answer = await work(live)
@@ -71,13 +78,17 @@ async def _once(connection: Connection, live: Live, spec: ServerSpec, what: str,
         raise _too_slow(spec, what) from None
     except InvalidAnswerError as error:
         raise UpstreamError(connection.mask(f"Server {spec.name!r} failed at {what!r}: {error}.")) from None
+    except TooLargeError:
+        raise _too_large(spec, what) from None
+    except (UnicodeEncodeError, PydanticSerializationError) as error:
+        raise UsageError(f"What was given to {what!r} cannot be written as JSON: {one_line(str(error))}.") from None
     except MCPError as error:
         if not status_of(error):
-            connection.proved()
+            connection.failures.clear()
         raise _refused(spec, connection.mask, what, error) from error
     finally:
-        connection.unused()
-    connection.proved()
+        connection.usage.end()
+    connection.failures.clear()
     return answer
 
 
@@ -98,11 +109,24 @@ def _refused(
     return refused
 
 
-def _went_away(spec: ServerSpec, what: str, how: str) -> UpstreamError:
+def _went_away(spec: ServerSpec, what: str, how: str, *, sent: bool, tries: int) -> UpstreamError:
+    """Return the error for a call whose server ended; its hint says whether the call may have run."""
+    match sent, tries:
+        case True, 1:
+            ran = "It may have run, so it was not repeated."
+        case True, _:
+            ran = "It was repeated once and may have run."
+        case _:
+            ran = "It did not run: the server ended before it read it, twice."
     return UpstreamError(
         f"Server {spec.name!r} went away during the call of {what!r}: {how}.",
-        hint="It may have run, so it was not repeated. The next call starts the server again.",
+        hint=f"{ran} The next call starts the server again.",
     )
+
+
+def _too_large(spec: ServerSpec, what: str) -> UpstreamError:
+    reason = too_large(spec.message_limit)
+    return UpstreamError(f"Server {spec.name!r} failed at {what!r}: {reason}.", hint=limit_hint(spec))
 
 
 def _too_slow(spec: ServerSpec, what: str) -> UpstreamTimeoutError:

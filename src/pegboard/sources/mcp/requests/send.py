@@ -9,38 +9,38 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 import mcp_types as types
-from mcp import Client, MCPError
+from mcp import MCPError
 from pydantic import ValidationError
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.ports import Progress
-from pegboard.sources.mcp.connection.connection import Live
+from pegboard.sources.mcp.connection.live import Live
 from pegboard.sources.mcp.connection.open_client import status_of
-from pegboard.sources.mcp.fast.fast_path import UseSdkError
 from pegboard.sources.mcp.requests.input_required import settled
-from pegboard.sources.mcp.transports.http import BROKEN, SESSION, UNREACHED
-from pegboard.sources.mcp.wire.malformed import UNPARSED
-from pegboard.sources.mcp.wire.observed import (
+from pegboard.sources.mcp.wire.http_client import BROKEN, SESSION, TOO_LARGE, UNREACHED
+from pegboard.sources.mcp.wire.malformed import EVENT_TOO_LARGE, STREAM_ENDED, UNPARSED, UNPARSED_EVENT
+from pegboard.sources.mcp.wire.outcomes import (
     IN_FLIGHT,
     NO_MESSAGE,
-    ConnectionRecord,
     GoneError,
     InFlight,
     InvalidAnswerError,
+    TooLargeError,
+    UseSdkError,
 )
-from pegboard.sources.mcp.wire.server_requests import Call
+from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.upstream_call import Call
 
 T = TypeVar("T")
 
 _PAGES = 1000
 _SUBSCRIBED_WITHIN = 1.0
-_UNPARSED = (UNPARSED, "Failed to parse SSE message: ")
-_STREAM_ENDED = "SSE stream ended"
+_UNPARSED = (UNPARSED, UNPARSED_EVENT)
 
 
 class InOrder:
-    """Pass progress on one report at a time, in the order of arrival, before the answer."""
+    """Progress that is passed on one report at a time, in the order of arrival, before the answer."""
 
     def __init__(self, inner: Progress) -> None:
         self._inner = inner
@@ -58,24 +58,24 @@ class InOrder:
 
 
 async def call_tool(call: Call, live: Live) -> dict[str, Any]:
-    """Return the raw result of a tool; what the server asks and says meanwhile is passed on to its client.
+    """Return the raw result of a tool; what the server asks and logs meanwhile is passed on to its client.
 
     Not ``Client.call_tool``: that lists every tool once more for one it has not listed, and makes an
     error of structured content that does not fit the output schema. Raises ``GoneError``,
-    ``InvalidAnswerError``, ``MCPError``.
+    ``InvalidAnswerError``, ``TooLargeError``, ``MCPError``.
     """
-    talk = live.link.talk
-    talk.begin(call)
+    requests = live.record.server_requests
+    requests.begin(call)
     try:
-        if talk.logs and call.client is not None:
-            await talk.tell_level(call.client)
+        if requests.logs.supported and call.client is not None:
+            await requests.logs.agree_on(call.client)
         raw = await _answered(call, live)
         if raw.get("resultType") == "input_required":
             raw = await settled(raw, call, partial(_call_by_sdk, call, live))
         await call.settle()
     finally:
-        if talk.end(call):
-            await call.ended()
+        if requests.end(call):
+            await call.finish_asking()
     content: object = raw.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in cast("list[Any]", content)):
         raise InvalidAnswerError("its result has no list of content blocks")
@@ -84,17 +84,18 @@ async def call_tool(call: Call, live: Live) -> dict[str, Any]:
 
 async def _answered(call: Call, live: Live) -> dict[str, Any]:
     """Return the first answer to a call, around the SDK where that can be."""
-    lane = live.link.lane
-    if lane is not None and lane.takes(call.name):
+    fast_path = live.fast_path
+    if fast_path is not None and fast_path.takes(call.name):
         try:
-            return await lane.call(call)
+            return await fast_path.call(call)
         except UseSdkError:
             pass
     return await _call_by_sdk(call, live, EMPTY)
 
 
 async def _call_by_sdk(call: Call, live: Live, more: JsonObject) -> dict[str, Any]:
-    client, link, meta = live.client, live.link, live.link.talk.meta(call)
+    client, record = live.client, live.record
+    meta = record.server_requests.logs.meta(call)
     about = {"_meta": dict(meta)} if meta else {}
     params = {"name": call.name, "arguments": dict(call.arguments), **more, **about}
     request = types.Request[dict[str, Any], str](method="tools/call", params=params)
@@ -104,48 +105,49 @@ async def _call_by_sdk(call: Call, live: Live, more: JsonObject) -> dict[str, An
         return await client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
 
     try:
-        raw, _ = await _ask(link, InFlight(), send)
+        raw, _ = await _ask(record, InFlight(), send)
     except MCPError as error:
         if error.code != types.HEADER_MISMATCH:
             raise
-        await list_tools(client, link)  # the server wants headers that follow from the listed schema
-        raw, _ = await _ask(link, InFlight(), send)
+        await list_tools(live)  # the server wants headers that follow from the listed schema
+        raw, _ = await _ask(record, InFlight(), send)
     if ordered is not None:
         await ordered.settle()
     return raw
 
 
-async def list_tools(client: Client, link: ConnectionRecord) -> list[dict[str, Any]]:
+async def list_tools(live: Live) -> list[dict[str, Any]]:
     """Return every tool that the server lists, page by page, as it stands on the wire.
 
-    Tools that are not valid, or listed twice, are left out and stand in ``link.dropped``.
+    Tools that are not valid, or listed twice, are excluded and stand in the record's diagnostics.
     """
+    client, record = live.client, live.record
     with suppress(TimeoutError):
         async with asyncio.timeout(_SUBSCRIBED_WITHIN):
-            await link.subscribed.wait()
-    link.dropped.clear()
+            await record.subscribed.wait()
+    record.diagnostics.dropped.clear()
     found: dict[str, dict[str, Any]] = {}
     cursor: str | None = None
     for _ in range(_PAGES):
-        flight = InFlight(listing=True)
+        in_flight = InFlight(listing=True)
         params = types.PaginatedRequestParams(cursor=cursor)
 
         async def send(params: types.PaginatedRequestParams = params) -> types.ListToolsResult:
             return await client.session.list_tools(params=params)
 
-        raw, page = await _ask(link, flight, send)
+        raw, page = await _ask(record, in_flight, send)
         assert page is not None  # a list that the SDK refuses is refused
         usable = {tool.name for tool in page.tools}
         for tool in cast("list[dict[str, Any]]", raw["tools"]):
             name = tool["name"]
             if name in found:
-                link.drop(name, "it is listed twice; the first stands")
+                record.diagnostics.drop(name, "it is listed twice; the first stands")
             elif name not in usable:
-                link.drop(name, "its x-mcp-header annotation is not valid")
+                record.diagnostics.drop(name, "its x-mcp-header annotation is not valid")
             else:
                 found[name] = tool
-                if link.lane is not None and "x-mcp-header" in str(tool["inputSchema"]):
-                    link.lane.by_sdk.add(name)
+                if live.fast_path is not None and "x-mcp-header" in str(tool["inputSchema"]):
+                    live.fast_path.by_sdk.add(name)
         if page.next_cursor is None or page.next_cursor == cursor:
             break
         cursor = page.next_cursor
@@ -153,60 +155,69 @@ async def list_tools(client: Client, link: ConnectionRecord) -> list[dict[str, A
 
 
 async def _ask(
-    link: ConnectionRecord, flight: InFlight, send: Callable[[], Awaitable[T]]
+    record: ConnectionRecord, in_flight: InFlight, send: Callable[[], Awaitable[T]]
 ) -> tuple[dict[str, Any], T | None]:
     """Send one request and return the answer as it stood on the wire, and as the SDK made of it.
 
     That is None where a call's result has what this version of the SDK does not know: it passes through.
     """
-    token = IN_FLIGHT.set(flight)
+    token = IN_FLIGHT.set(in_flight)
     try:
         result = await send()
     except MCPError as error:
         if error.code == types.PARSE_ERROR and error.message.startswith(_UNPARSED):
             raise InvalidAnswerError(NO_MESSAGE) from None
-        raise _gone(error, flight) or error from None
+        if _is_too_large(error):
+            raise TooLargeError from None
+        raise _gone(error, in_flight) or error from None
     except ValidationError as error:
-        if flight.raw is None or flight.listing:
+        if in_flight.raw is None or in_flight.listing:
             raise InvalidAnswerError(f"its answer is not valid: {_first(error)}") from None
-        return flight.raw, None
+        return in_flight.raw, None
     except RuntimeError as error:
-        if link.alive():
+        if record.alive():
             raise
-        raise GoneError(link.reason, flight, dead=True) from error
+        raise GoneError(record.reason, in_flight, dead=True) from error
     finally:
         IN_FLIGHT.reset(token)
-    if flight.raw is None:
+        if in_flight.number is not None:
+            record.in_flight.pop(in_flight.number, None)
+    if in_flight.raw is None:
         raise InvalidAnswerError("its answer has no result")
-    return flight.raw, result
+    return in_flight.raw, result
 
 
-async def answer_to(
-    client: Client, link: ConnectionRecord, request: Any, progress: Progress | None = None
-) -> dict[str, Any]:
+async def answer_to(live: Live, request: Any, progress: Progress | None = None) -> dict[str, Any]:
     """Return the raw result of a request other than a call; raises as :func:`call_tool` does."""
     ordered = None if progress is None else InOrder(progress)
 
     async def send() -> Any:
-        return await client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
+        return await live.client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
 
-    raw, _ = await _ask(link, InFlight(), send)
+    raw, _ = await _ask(live.record, InFlight(), send)
     if ordered is not None:
         await ordered.settle()
     return raw
 
 
-def _gone(error: MCPError, flight: InFlight) -> GoneError | None:
+def _is_too_large(error: MCPError) -> bool:
+    marked = status_of(error)
+    if marked is not None:
+        return marked[0] == TOO_LARGE
+    return error.code == types.CONNECTION_CLOSED and error.message.startswith(EVENT_TOO_LARGE)
+
+
+def _gone(error: MCPError, in_flight: InFlight) -> GoneError | None:
     """Return the end of the connection that an error stands for, or None."""
     # The SDK's own code for an end is one that many servers use too.
-    if error.code == types.CONNECTION_CLOSED and (not flight.refused or error.message.startswith(_STREAM_ENDED)):
-        return GoneError(one_line(error.message), flight, dead=not flight.sent)
+    if error.code == types.CONNECTION_CLOSED and (not in_flight.refused or error.message.startswith(STREAM_ENDED)):
+        return GoneError(one_line(error.message), in_flight, dead=not in_flight.sent)
     match status_of(error):
         case (kind, _) if kind == SESSION:
-            flight.unread = True
-            return GoneError(error.message, flight, dead=True)
+            in_flight.unread = True
+            return GoneError(error.message, in_flight, dead=True)
         case (kind, _) if kind == BROKEN:
-            return GoneError(error.message, flight)
+            return GoneError(error.message, in_flight)
         case _:
             return None
 

@@ -16,12 +16,13 @@ from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.errors import UpstreamError
 from pegboard.ports import CallContext
-from pegboard.sources.mcp.connection.connection import Connection, Live
+from pegboard.sources.mcp.connection.connection import Connection
+from pegboard.sources.mcp.connection.live import Live
 from pegboard.sources.mcp.resources.subscriptions import Subscriptions
 from pegboard.sources.mcp.wire.convert import meta_for_upstream
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.wire.observed import ConnectionRecord
+    from pegboard.sources.mcp.wire.record import ConnectionRecord
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -38,7 +39,7 @@ LISTS: Final[dict[ListKind, str]] = {
 """The key of a page under which its items stand."""
 _PARTS: Final = {"resources/read": "contents", "prompts/get": "messages", "completion/complete": "completion"}
 _FRESH: Final = 2.0
-"""For how long a list counts that its server would not say has changed, in seconds."""
+"""For how long a list counts whose changes its server does not announce, in seconds."""
 _SUBSCRIBED_WITHIN: Final = 1.0
 _PAGES: Final = 1000
 
@@ -50,7 +51,7 @@ Find = Callable[[PluginSpec, str], Connection | None]
 
 @dataclass(slots=True)
 class _Kept:
-    """Hold the lists of one connection; ``age`` counts the changes, so that no list of before is kept."""
+    """The lists of one connection; ``age`` counts the changes, so that no list of before is kept."""
 
     lists: dict[ListKind, tuple[Sequence[JsonObject], float]] = field(
         default_factory=dict[ListKind, tuple[Sequence[JsonObject], float]]
@@ -59,7 +60,7 @@ class _Kept:
 
 
 class ServerLists:
-    """Ask servers for what they offer besides tools, over the connections of a source."""
+    """The lists of servers besides that of tools, read over the connections of a source."""
 
     def __init__(self, claim: Claim, find: Find, run: Run, *, mask: Mask, check_every: float) -> None:
         self._mask = mask
@@ -78,7 +79,7 @@ class ServerLists:
     def is_up(self, spec: PluginSpec, scope: str) -> bool:
         """Return whether the connection of a scope stands."""
         connection = self._find(spec, scope)
-        return connection is not None and connection.is_up
+        return connection is not None and connection.live is not None
 
     def matches(self, template: str, uri: str) -> bool:
         """Return whether a template gives a URI; one that cannot be read gives none."""
@@ -90,32 +91,32 @@ class ServerLists:
         """Return a list that was read already and cannot have changed since, or None."""
         connection = self._find(spec, scope)
         live = connection.live if connection is not None else None
-        kept = self._kept.get(live.link) if live is not None else None
+        kept = self._kept.get(live.record) if live is not None else None
         if live is None or kept is None or kind not in kept.lists:
             return None
         items, since = kept.lists[kind]
-        if _declared(live, kind) is None or _told(live, kind):
+        if _declared(live, kind) is None or _is_announced(live, kind):
             return items
         return items if asyncio.get_running_loop().time() - since < _FRESH else None
 
     async def offers(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject]:
-        """Return a list as it stands on the wire; items that are not valid are left out and reported."""
+        """Return a list as it stands on the wire; items that are not valid are excluded and reported."""
         connection = self._claimed(spec, scope)
         try:
             return await self._run(connection, spec, METHODS[kind], partial(self._list, kind), repeatable=True)
         except UpstreamError as error:
             if connection.live is not None:
-                connection.live.link.leave_out(METHODS[kind], str(error))
+                connection.live.record.diagnostics.exclude(METHODS[kind], str(error))
             raise
 
     async def _list(self, kind: ListKind, live: Live) -> Sequence[JsonObject]:
-        kept = self._kept.setdefault(live.link, _Kept())
+        kept = self._kept.setdefault(live.record, _Kept())
         items: Sequence[JsonObject] = ()
         age = kept.age
         if _declared(live, kind) is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SUBSCRIBED_WITHIN):
-                    await live.link.subscribed.wait()
+                    await live.record.subscribed.wait()
             age = kept.age
             items = await _pages(live, kind, self._mask)
         if kept.age == age:
@@ -134,12 +135,12 @@ class ServerLists:
 
         async def work(live: Live) -> JsonObject:
             from pegboard.sources.mcp.requests.send import answer_to
-            from pegboard.sources.mcp.wire.observed import InvalidAnswerError
+            from pegboard.sources.mcp.wire.outcomes import InvalidAnswerError
 
             capabilities = live.client.server_capabilities
             if method == "completion/complete" and capabilities.completions is None:
                 return {"completion": {"values": []}}
-            raw = await answer_to(live.client, live.link, _request(method, params, context), context.progress)
+            raw = await answer_to(live, _request(method, params, context), context.progress)
             if raw.get("resultType") == "input_required":
                 raise InvalidAnswerError("it asks for input that cannot be passed on")
             part = raw.get(_PARTS[method])
@@ -165,27 +166,27 @@ class ServerLists:
     def _claimed(self, spec: PluginSpec, scope: str) -> Connection:
         connection = self._claim(spec, scope)
         assert isinstance(spec, ServerSpec)
-        if connection.noticed is None:
-            connection.noticed = partial(self._noticed, spec.name, connection)
+        if connection.notified is None:
+            connection.notified = partial(self._take_notification, spec.name, connection)
         return connection
 
-    def _noticed(self, name: str, connection: Connection, link: ConnectionRecord, message: Any) -> None:
+    def _take_notification(self, name: str, connection: Connection, record: ConnectionRecord, message: Any) -> None:
         """Take a notification of a server; None is that some may have been missed."""
         match getattr(message, "method", None):
             case "notifications/resources/list_changed":
-                self._changed(name, link, "resources", "templates")
+                self._changed(name, record, "resources", "templates")
             case "notifications/prompts/list_changed":
-                self._changed(name, link, "prompts")
+                self._changed(name, record, "prompts")
             case "notifications/resources/updated":
                 if (updates := self._updates.get(connection)) is not None:
-                    updates.heard(message.params.uri)
+                    updates.updated(message.params.uri)
             case None:
-                self._changed(name, link, "resources", "templates", "prompts")
+                self._changed(name, record, "resources", "templates", "prompts")
             case _:
                 pass
 
-    def _changed(self, name: str, link: ConnectionRecord, *kinds: ListKind) -> None:
-        kept = self._kept.get(link)
+    def _changed(self, name: str, record: ConnectionRecord, *kinds: ListKind) -> None:
+        kept = self._kept.get(record)
         if kept is not None:
             kept.age += 1
             for kind in kinds:
@@ -200,12 +201,10 @@ def _declared(live: Live, kind: ListKind) -> Any:
     return getattr(live.client.server_capabilities, CAPABILITY[kind])
 
 
-def _told(live: Live, kind: ListKind) -> bool:
-    """Return whether the server surely says when a list changes."""
-    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
-    if live.link.version in MODERN_PROTOCOL_VERSIONS:
-        return CAPABILITY[kind] in live.link.told
+def _is_announced(live: Live, kind: ListKind) -> bool:
+    """Return whether the server surely announces the changes of a list."""
+    if live.record.modern:
+        return CAPABILITY[kind] in live.record.announced
     return _declared(live, kind).list_changed is True
 
 
@@ -257,17 +256,18 @@ async def _pages(live: Live, kind: ListKind, mask: Mask) -> Sequence[JsonObject]
     }
     found: list[JsonObject] = []
     cursor: str | None = None
-    for what in [what for what in live.link.left_out if what.startswith(METHODS[kind])]:
-        del live.link.left_out[what]
+    excluded = live.record.diagnostics.excluded
+    for what in [what for what in excluded if what.startswith(METHODS[kind])]:
+        del excluded[what]
     for _ in range(_PAGES):
         request = models[kind](params=types.PaginatedRequestParams(cursor=cursor))
         try:
-            raw = await answer_to(live.client, live.link, request)
+            raw = await answer_to(live, request)
         except MCPError as error:
             if error.code == types.METHOD_NOT_FOUND:
                 return ()
             raise
-        found += _valid(live.link, kind, raw, mask)
+        found += _valid(live.record, kind, raw, mask)
         following: object = raw.get("nextCursor")
         if not isinstance(following, str) or not following or following == cursor:
             break
@@ -275,29 +275,29 @@ async def _pages(live: Live, kind: ListKind, mask: Mask) -> Sequence[JsonObject]
     return tuple(found)
 
 
-def _valid(link: ConnectionRecord, kind: ListKind, raw: dict[str, Any], mask: Mask) -> list[JsonObject]:
+def _valid(record: ConnectionRecord, kind: ListKind, raw: dict[str, Any], mask: Mask) -> list[JsonObject]:
     """Return the items of a page that clients take, so that one bad item never costs the list (G8)."""
-    from pegboard.sources.mcp.wire.observed import InvalidAnswerError
+    from pegboard.sources.mcp.wire.outcomes import InvalidAnswerError
 
     items: object = raw.get(LISTS[kind])
     if not isinstance(items, list):
         raise InvalidAnswerError(f"its answer has no {LISTS[kind]}")
     items = cast("list[Any]", items)
-    if _fault(link, kind, items) is None:
+    if _fault(record, kind, items) is None:
         return [Frozen(item) for item in items]
     kept: list[JsonObject] = []
     for number, item in enumerate(items):
-        fault = _fault(link, kind, [item])
+        fault = _fault(record, kind, [item])
         if fault is None:
             kept.append(Frozen(item))
             continue
         name: object = cast("dict[str, Any]", item).get(KEYS[kind]) if isinstance(item, dict) else None
         named = name if isinstance(name, str) and name else f"#{number + 1}"
-        link.leave_out(mask(f"{METHODS[kind]}: {named}"), fault)
+        record.diagnostics.exclude(mask(f"{METHODS[kind]}: {named}"), fault)
     return kept
 
 
-def _fault(link: ConnectionRecord, kind: ListKind, items: list[Any]) -> str | None:
+def _fault(record: ConnectionRecord, kind: ListKind, items: list[Any]) -> str | None:
     """Return what is wrong with the first item that clients would refuse."""
     from mcp_types.methods import MONOLITH_RESULTS, validate_server_result
     from pydantic import ValidationError
@@ -308,7 +308,7 @@ def _fault(link: ConnectionRecord, kind: ListKind, items: list[Any]) -> str | No
     if any(isinstance(item, dict) and cast("dict[str, Any]", item).get(KEYS[kind]) == "" for item in items):
         return f"its {KEYS[kind]} is empty"
     try:
-        validate_server_result(METHODS[kind], link.version, page)
+        validate_server_result(METHODS[kind], record.version, page)
         cast("Any", MONOLITH_RESULTS[METHODS[kind]]).model_validate(page, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]

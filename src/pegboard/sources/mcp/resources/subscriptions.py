@@ -6,13 +6,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from pegboard.concurrency.backoff import Backoff
+from pegboard.concurrency.tasks import BackgroundTasks
 from pegboard.errors import PegboardError
-from pegboard.sources.mcp.connection.connection import Connection, Live
+from pegboard.sources.mcp.connection.connection import Connection
+from pegboard.sources.mcp.connection.live import Live
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.wire.observed import ConnectionRecord
+    from pegboard.sources.mcp.wire.record import ConnectionRecord
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -20,12 +23,9 @@ Updated = Callable[[str], None]
 Work = Callable[[Live], Awaitable[Any]]
 Run = Callable[[Work], Awaitable[Any]]
 
-_AGAIN: Final = (0.1, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""How long it is waited before a lost subscription is tried again, in seconds; the last one stays."""
-
 
 class Subscriptions:
-    """Hold what is subscribed to over one connection, and who wants to hear of it.
+    """The subscriptions over one connection, and whom updates are passed on to.
 
     ``run`` does work on the connection, started if it is not up, within the server's timeout.
     ``check_every`` is in seconds.
@@ -36,12 +36,12 @@ class Subscriptions:
         self._check_every = check_every
         self._run = run
         self._wanted: dict[str, list[Updated]] = {}
-        self._held: set[str] = set()
-        self._link: ConnectionRecord | None = None
+        self._subscribed: set[str] = set()
+        self._record: ConnectionRecord | None = None
         self._stream: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
         self._watcher: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
 
     async def add(self, uri: str, updated: Updated) -> Callable[[], None] | None:
         """Subscribe; returns what ends that, or None where the server takes no subscriptions."""
@@ -49,9 +49,9 @@ class Subscriptions:
         taken = False
         try:
             async with self._lock:
-                if not self._holds(uri):
-                    await self._run(lambda live: self._hold(live, uri))
-                taken = self._holds(uri)
+                if not self._is_subscribed(uri):
+                    await self._run(lambda live: self._subscribe(live, uri))
+                taken = self._is_subscribed(uri)
         finally:
             if not taken and self._remove(uri, updated) and not self._wanted:
                 self._end_stream()
@@ -61,17 +61,17 @@ class Subscriptions:
             self._watcher = asyncio.create_task(self._watch(), name="watch subscriptions")
         return lambda: self._leave(uri, updated)
 
-    def heard(self, uri: str) -> None:
+    def updated(self, uri: str) -> None:
         """Pass on that a resource, or one beneath a subscribed one, was updated."""
         for wanted, callbacks in list(self._wanted.items()):
             if uri == wanted or uri.startswith(f"{wanted.rstrip('/')}/"):
                 _tell(callbacks, uri)
 
-    def _holds(self, uri: str) -> bool:
-        return uri in self._held and self._link is not None and self._link.alive()
+    def _is_subscribed(self, uri: str) -> bool:
+        return uri in self._subscribed and self._record is not None and self._record.alive()
 
     def _remove(self, uri: str, updated: Updated) -> bool:
-        """Forget who wanted to hear; return whether nobody is left."""
+        """Forget who wanted updates; return whether nobody is left."""
         callbacks = self._wanted.get(uri, [])
         if updated in callbacks:
             callbacks.remove(updated)
@@ -82,35 +82,31 @@ class Subscriptions:
 
     def _leave(self, uri: str, updated: Updated) -> None:
         if self._remove(uri, updated):
-            task = asyncio.create_task(self._let_go())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.start(self._unsubscribe())
 
-    async def _let_go(self) -> None:
-        """Tell the server what nobody wants any more, if it still runs."""
+    async def _unsubscribe(self) -> None:
+        """Unsubscribe from what nobody wants any more, if the server still runs."""
         async with self._lock:
             live = self._connection.live
-            if live is None or live.link is not self._link:
+            if live is None or live.record is not self._record:
                 return
             with suppress(PegboardError):
-                await self._run(self._hold)
+                await self._run(self._subscribe)
         if not self._wanted and self._watcher is not None:
             self._watcher.cancel()
             self._watcher = None
 
     # -- one connection ----------------------------------------------------------------------------
 
-    async def _hold(self, live: Live, strict: str | None = None) -> None:
-        """Make the server hold what is wanted; only a refusal of ``strict`` is an error."""
-        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
-        if live.link is not self._link:
-            self._link, self._held = live.link, set()
+    async def _subscribe(self, live: Live, strict: str | None = None) -> None:
+        """Subscribe to what is wanted; only a refusal of ``strict`` is an error."""
+        if live.record is not self._record:
+            self._record, self._subscribed = live.record, set()
             self._end_stream()
         resources = live.client.server_capabilities.resources
         if resources is None or not resources.subscribe:
             return
-        if live.link.version in MODERN_PROTOCOL_VERSIONS:
+        if live.record.modern:
             await self._listen(live)
         else:
             await self._ask(live, strict)
@@ -122,21 +118,21 @@ class Subscriptions:
 
         from pegboard.sources.mcp.requests.send import answer_to
 
-        for uri in [uri for uri in self._wanted if uri not in self._held]:
+        for uri in [uri for uri in self._wanted if uri not in self._subscribed]:
             request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
             try:
-                await answer_to(live.client, live.link, request)
+                await answer_to(live, request)
             except MCPError as error:
                 if uri == strict:
                     raise
                 log.warning("the subscription to %r was not renewed: %s", uri, error.message)
             else:
-                self._held.add(uri)
-        for uri in [uri for uri in self._held if uri not in self._wanted]:
-            self._held.discard(uri)
+                self._subscribed.add(uri)
+        for uri in [uri for uri in self._subscribed if uri not in self._wanted]:
+            self._subscribed.discard(uri)
             request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
             with suppress(MCPError):
-                await answer_to(live.client, live.link, request)
+                await answer_to(live, request)
 
     async def _listen(self, live: Live) -> None:
         """Open a stream for what is wanted now, then end the one before, as the 2026 era has it."""
@@ -144,9 +140,9 @@ class Subscriptions:
         if self._wanted:
             ready: asyncio.Future[frozenset[str]] = asyncio.get_running_loop().create_future()
             self._stream = asyncio.create_task(_stream(live, sorted(self._wanted), ready), name="listen")
-            self._held = set(await ready)
+            self._subscribed = set(await ready)
         else:
-            self._held = set()
+            self._subscribed = set()
         if before is not None:
             before.cancel()
 
@@ -158,36 +154,32 @@ class Subscriptions:
     # -- restarts ----------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """Subscribe anew wherever the connection or the stream ended, as long as somebody wants to hear."""
-        failures = 0
-        self._connection.held += 1
-        try:
+        """Subscribe anew wherever the connection or the stream ended, as long as somebody wants updates."""
+        backoff = Backoff(first=0.1, longest=30.0, factor=3.0)
+        with self._connection.usage.pinned():
             while self._wanted:
                 await self._ended()
                 if not self._wanted or self._connection.closing:
                     return
-                await asyncio.sleep(_AGAIN[min(failures, len(_AGAIN) - 1)])
+                await backoff.wait()
                 try:
                     async with self._lock:
-                        await self._run(self._hold)
+                        await self._run(self._subscribe)
                 except PegboardError as error:
-                    failures += 1
                     log.debug("subscriptions were not renewed: %s", error)
                     continue
-                failures = 0
+                backoff.reset()
                 for uri, callbacks in list(self._wanted.items()):
                     _tell(callbacks, uri)  # it may have been updated meanwhile
-        finally:
-            self._connection.held -= 1
 
     async def _ended(self) -> None:
-        """Wait until what was subscribed to is not held any more.
+        """Wait until the subscriptions have ended.
 
-        A session of the handshake era over HTTP ends without a word: it is looked whether it stands.
+        A session of the handshake era over HTTP ends without a sign: it is checked now and then.
         """
-        if self._link is None:
+        if self._record is None:
             return
-        closed = asyncio.create_task(self._link.closed.wait())
+        closed = asyncio.create_task(self._record.closed.wait())
         over_http = self._connection.spec.url is not None
         try:
             while not closed.done():
@@ -197,7 +189,7 @@ class Subscriptions:
                 done, _ = await asyncio.wait(waited, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
                 async with self._lock:
                     if stream is not None and stream.done() and stream is self._stream:
-                        self._held.clear()
+                        self._subscribed.clear()
                         return
                 if not done:
                     with suppress(PegboardError):
@@ -211,15 +203,15 @@ async def _ping(live: Live) -> None:
 
     from pegboard.sources.mcp.requests.send import answer_to
 
-    await answer_to(live.client, live.link, types.PingRequest())
+    await answer_to(live, types.PingRequest())
 
 
 async def _stream(live: Live, uris: list[str], ready: asyncio.Future[frozenset[str]]) -> None:
-    """Keep a stream of updates open; what comes over it is heard where all notifications are."""
+    """Keep a stream of updates open; what comes over it is passed on where all notifications are."""
     from mcp import MCPError
     from mcp.client.subscriptions import SubscriptionLost
 
-    from pegboard.sources.mcp.wire.observed import GoneError, InFlight, InvalidAnswerError
+    from pegboard.sources.mcp.wire.outcomes import GoneError, InFlight, InvalidAnswerError
 
     try:
         async with live.client.listen(resource_subscriptions=uris) as changes:
@@ -229,8 +221,8 @@ async def _stream(live: Live, uris: list[str], ready: asyncio.Future[frozenset[s
     except (MCPError, SubscriptionLost, TimeoutError, RuntimeError) as error:
         if ready.done():
             return
-        if not live.link.alive():
-            ready.set_exception(GoneError(live.link.reason, InFlight(), dead=True))
+        if not live.record.alive():
+            ready.set_exception(GoneError(live.record.reason, InFlight(), dead=True))
         else:
             ready.set_exception(error if isinstance(error, MCPError) else InvalidAnswerError("its stream ended"))
     finally:

@@ -1,24 +1,25 @@
-"""A server's process: what it printed, whether it takes more, how it ended. Imports the SDK: import late."""
+"""A server's process: its output, its input, its end. Imports the SDK: import late."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
+import select
 import signal
-import socket
-import stat
 import struct
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import cast
 
 import anyio
 from mcp.client.stdio import get_default_environment
 
+from pegboard.concurrency.backoff import wait_until
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.fast.stdio_calls import StdioFastPath
-from pegboard.sources.mcp.wire.observed import ConnectionRecord, InFlight
+from pegboard.sources.mcp.transports.lines import LineSplitter
+from pegboard.sources.mcp.wire.outcomes import InFlight
+from pegboard.sources.mcp.wire.record import ConnectionRecord
 
 # Inherited beside what the SDK inherits: where and how to work, never a credential.
 _INHERITED = (
@@ -27,7 +28,8 @@ _INHERITED = (
 )  # fmt: skip
 _LAST_WORDS = 0.5  # seconds that an exited process's output is still read
 _DYING = 0.05  # seconds that a process may take to end once its output has
-_LONGEST = 128 * 1024 * 1024  # bytes of one message
+_MOST_REQUESTS = 256  # that are told apart when a process ends without reading them
+_MOST_SKIPPED = 8  # how many times the limit a line may be long before its server is stopped
 _PAUSE, _RESUME = 8 * 1024 * 1024, 1024 * 1024  # bytes read ahead
 
 
@@ -38,22 +40,27 @@ def environment(spec: ServerSpec) -> dict[str, str]:
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
-    """Hold a server's process: what it printed, whether it takes more, how it ended."""
+    """A server's process: its output line by line, its input, its end.
 
-    def __init__(self, link: ConnectionRecord) -> None:
-        self.link = link
+    ``route`` takes a line before the session reads it, and returns whether it did; ``oversized`` takes
+    the start of a line over the limit.
+    """
+
+    def __init__(self, record: ConnectionRecord, oversized: Callable[[bytes], None]) -> None:
+        self.record = record
+        self.route: Callable[[bytes], bool] | None = None
         self.eof = False
         self.stopping = False
-        self.written: InFlight | None = None
         self._probe: int | None = None
+        self._written = 0
+        self._requests: deque[tuple[int, InFlight]] = deque(maxlen=_MOST_REQUESTS)  # each with where it ends
         self.fresh = asyncio.Event()
         self.writable = asyncio.Event()
         self.writable.set()
         self.exited = asyncio.Event()
-        self.lane = StdioFastPath(link, self)
         self._lines: deque[bytes] = deque()
-        self._held = 0
-        self._rest = bytearray()
+        self._waiting = 0  # bytes of lines that the session has not read yet
+        self._splitter = LineSplitter(record.message_limit, oversized)
         self._errors = b""
         self._paused = False
         self._transport: asyncio.SubprocessTransport | None = None
@@ -75,27 +82,24 @@ class ServerProcess(asyncio.SubprocessProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
-        self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+        if self._stdin is None:
+            self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         if self._stdout is None:
             self._stdout = cast("asyncio.ReadTransport | None", self._transport.get_pipe_transport(1))
-        self.link.pid = self._transport.get_pid()
-        with suppress(OSError, AttributeError):  # the loop closes its own before it tells of the end
-            self._probe = os.dup(self.stdin.get_extra_info("pipe").fileno())
+        self.record.pid = self._transport.get_pid()
 
     async def start(self, spec: ServerSpec) -> None:
         """Start the process; raises ``OSError`` or ``ValueError`` where it cannot be started."""
-        loop = asyncio.get_running_loop()
-        end: int | None = None
-        if os.name == "posix":  # elsewhere the loop cannot wait for a pipe of ours
-            own, end = os.pipe()
-            pipe = os.fdopen(own, "rb", 0)
-            self._stdout, _ = await loop.connect_read_pipe(lambda: _Output(self), pipe)
+        ends: dict[str, int] = {}
         try:
-            await loop.subprocess_exec(
+            if os.name == "posix":  # elsewhere the loop cannot wait for pipes of ours
+                await self._open_pipes(ends)
+            await asyncio.get_running_loop().subprocess_exec(
                 lambda: self,
                 spec.command or "",
                 *spec.args,
-                stdout=asyncio.subprocess.PIPE if end is None else end,
+                stdin=ends.get("stdin", asyncio.subprocess.PIPE),
+                stdout=ends.get("stdout", asyncio.subprocess.PIPE),
                 env=environment(spec),
                 cwd=spec.cwd,
                 start_new_session=True,
@@ -104,13 +108,24 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self.close()
             raise
         finally:
-            if end is not None:
+            for end in ends.values():
                 os.close(end)
 
+    async def _open_pipes(self, ends: dict[str, int]) -> None:
+        """Open the pipes to and from the process; its ends of them are put where the caller closes them."""
+        loop = asyncio.get_running_loop()
+        own, ends["stdout"] = os.pipe()
+        self._stdout, _ = await loop.connect_read_pipe(lambda: _Output(self), os.fdopen(own, "rb", 0))
+        ends["stdin"], own = os.pipe()
+        self._probe = os.dup(own)  # the loop closes its own before it tells of the end
+        self._stdin, _ = await loop.connect_write_pipe(lambda: _Input(self), os.fdopen(own, "wb", 0))
+
     def close(self) -> None:
-        """Let go of the process and its output."""
-        if self._stdout is not None:
-            self._stdout.close()
+        """Let go of the process and its pipes."""
+        self.settle(final=False)
+        for pipe in (self._stdin, self._stdout):
+            if pipe is not None:
+                pipe.close()
         if self._transport is not None:
             with suppress(PermissionError):
                 self._transport.close()
@@ -123,44 +138,57 @@ class ServerProcess(asyncio.SubprocessProtocol):
         *lines, self._errors = (self._errors + data).split(b"\n")
         self._errors = self._errors[-4096:]
         for line in lines:
-            self.link.complain(line.decode("utf-8", errors="replace"))
+            self.record.diagnostics.add_stderr(line.decode("utf-8", errors="replace"))
 
     def take(self, data: bytes) -> None:
         """Take what the server printed on its standard output."""
-        if b"\n" not in data:
-            self._rest += data
-            if self.too_long():
-                self.fresh.set()
-            return
-        *lines, rest = data.split(b"\n")
-        if self._rest:
-            lines[0] = bytes(self._rest) + lines[0]
-        self._rest = bytearray(rest)
-        for line in lines:
-            if not self.lane.route(line):
-                self._lines.append(line)
-                self._held += len(line)
-                self.fresh.set()
-        if self._held > _PAUSE:
+        for line in self._splitter.feed(data):
+            if self.route is None or not self.route(line):
+                self.add_line(line)
+        if self._splitter.skipped > _MOST_SKIPPED * self.record.message_limit:
+            self._kill()
+        if self._waiting > _PAUSE:
             self._pause(paused=True)
+
+    def _kill(self) -> None:
+        """End a process that prints without end; what it has not read yet can be asked again of the next one."""
+        if not self.stopping:
+            self.stopping = True
+            self.record.diagnostics.exit = "it printed a line without end, and was stopped"
+            with suppress(ProcessLookupError):
+                self.transport.kill()
+
+    def add_line(self, line: bytes) -> None:
+        """Give the session a line to read."""
+        self._lines.append(line)
+        self._waiting += len(line)
+        self.fresh.set()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - a callback
         """Note the end of an output, or that the server reads no more."""
         if fd == 1:
             self.end()
         elif fd == 2:
-            self.link.complain(self._errors.decode("utf-8", errors="replace"))
+            self.record.diagnostics.add_stderr(self._errors.decode("utf-8", errors="replace"))
             self._errors = b""
         else:
-            self.settle(final=True)
-            self.writable.set()
+            self.input_lost()
+
+    def input_lost(self) -> None:
+        """Note that the server reads no more."""
+        self.settle(final=True)
+        self.writable.set()
 
     def settle(self, *, final: bool) -> None:
-        """Note whether the last request was read, if no more can be (``final``); let go of the input."""
+        """Note which requests were read, if no more can be (``final``); let go of the input."""
         if self._probe is None:
             return
-        if final and self.written is not None and _unread(self._probe):
-            self.written.unread = True
+        read = self._written - (_unread(self._probe) if final else 0)
+        for end, in_flight in reversed(self._requests):
+            if end <= read:
+                break
+            in_flight.unread = True
+        self._requests.clear()
         os.close(self._probe)
         self._probe = None
 
@@ -168,7 +196,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """Note the end of the process; a child of its own may keep the output open."""
         code = self.transport.get_returncode()
         if not self.stopping:
-            self.link.exit = _ending(code)
+            self.record.diagnostics.exit = _ending(code)
         self.exited.set()
         self.writable.set()
         asyncio.get_running_loop().call_later(_LAST_WORDS, self.end)
@@ -182,7 +210,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self.writable.set()
 
     def alive(self) -> bool:
-        """Return whether the process runs, even where the loop has not been told of its end yet."""
+        """Return whether the process runs, even where the loop does not know of its end yet."""
         if self._transport is None or self.exited.is_set():
             return False
         if hasattr(os, "waitid"):
@@ -193,13 +221,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     async def dies(self) -> bool:
         """Return whether the process ends now that its output has: that is closed before its input is."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _DYING
-        while self.alive():
-            if loop.time() >= deadline:
-                return False
-            await asyncio.sleep(0.001)
-        return True
+        return await wait_until(lambda: not self.alive(), _DYING)
 
     def end(self) -> None:
         """Note the end of the output."""
@@ -220,52 +242,66 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if not self._lines:
             return None
         line = self._lines.popleft()
-        self._held -= len(line)
-        if self._held < _RESUME:
+        self._waiting -= len(line)
+        if self._waiting < _RESUME:
             self._pause(paused=False)
         return line
 
-    def write(self, data: bytes, flight: InFlight | None) -> None:
-        """Write a message; raises ``ClosedResourceError`` only where nothing of it can have been read."""
+    def write(self, data: bytes, *in_flight: tuple[int, InFlight]) -> None:
+        """Write messages; raises ``ClosedResourceError`` only where nothing of them can have been read.
+
+        Each request among them comes with where it ends in ``data``.
+        """
         if not self.alive() or self.stdin.is_closing():
             raise anyio.ClosedResourceError
         untouched = self.stdin.get_write_buffer_size() == 0
         self.stdin.write(data)
-        self.written = flight
+        for end, request in in_flight:
+            self._requests.append((self._written + end, request))
+        self._written += len(data)
         if untouched and self.stdin.is_closing():
             raise anyio.ClosedResourceError
 
-    def too_long(self) -> bool:
-        """Return whether the unfinished line is longer than any message may be."""
-        return len(self._rest) > _LONGEST
-
 
 class _Output(asyncio.Protocol):
-    """Pass on what a server prints at once: asyncio's own way for child processes takes one more turn of the loop."""
+    """A server's output, taken at once: asyncio's own way for child processes takes one more turn of the loop."""
 
-    def __init__(self, child: ServerProcess) -> None:
-        self.data_received = child.take
-        self._child = child
+    def __init__(self, process: ServerProcess) -> None:
+        self.data_received = process.take
+        self._process = process
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a callback
-        self._child.end()
+        self._process.end()
 
 
-def _unread(number: int) -> bool:
-    """Return whether the process ended before it read the last of what was written to it.
+class _Input(asyncio.BaseProtocol):
+    """A server's input, and whether it takes more."""
+
+    def __init__(self, process: ServerProcess) -> None:
+        self.pause_writing = process.pause_writing
+        self.resume_writing = process.resume_writing
+        self._process = process
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a callback
+        self._process.input_lost()
+
+
+def _unread(number: int) -> int:
+    """Return how many bytes of what was written to a pipe nobody has read, nor ever will.
 
     A server that was killed a moment ago still takes what is written: without this nobody could tell
-    that its call never ran. Where the system cannot say, the answer is no.
+    that its call never ran. Where somebody may still read, or the system cannot say, the answer is 0.
     """
     with suppress(OSError, ImportError):
         import fcntl
         import termios
 
-        if stat.S_ISSOCK(os.fstat(number).st_mode):  # Python before 3.12
-            with socket.socket(fileno=os.dup(number)) as end:
-                return end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNRESET
-        return struct.unpack("i", fcntl.ioctl(number, termios.FIONREAD, b"\0" * 4))[0] > 0
-    return False
+        poll = select.poll()
+        poll.register(number, 0)
+        if not poll.poll(0):  # it has readers: an error is always reported
+            return 0
+        return struct.unpack("i", fcntl.ioctl(number, termios.FIONREAD, b"\0" * 4))[0]
+    return 0
 
 
 def _ending(code: int | None) -> str:

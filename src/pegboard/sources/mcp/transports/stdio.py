@@ -1,37 +1,44 @@
 """A child process as a transport of the SDK: one JSON message per line.
 
-The SDK's own ``stdio_client`` tells neither the process id nor how the process ended, logs a traceback
-for every stray line, and leaves what the process started behind. Imports the SDK: import this late.
+The SDK's own ``stdio_client`` reports neither the process id nor how the process ended, logs a traceback
+for every invalid line, and leaves what the process started behind. Imports the SDK: import this late.
 """
 
 from __future__ import annotations
 
-import asyncio
+import logging
 import os
 import signal
-from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
 
+from pegboard.concurrency.backoff import wait_until
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.fast.fast_path import by_model
 from pegboard.sources.mcp.transports.process import ServerProcess
-from pegboard.sources.mcp.wire.malformed import answered, refusal
-from pegboard.sources.mcp.wire.observed import IN_FLIGHT, ConnectionRecord
+from pegboard.sources.mcp.wire.malformed import answered, begun, oversized, refusal
+from pegboard.sources.mcp.wire.messages import by_model
+from pegboard.sources.mcp.wire.outcomes import IN_FLIGHT, size
+from pegboard.sources.mcp.wire.record import ConnectionRecord
+
+if TYPE_CHECKING:
+    from pegboard.sources.mcp.fast.stdio_calls import StdioFastPath
+
+log = logging.getLogger("pegboard.sources.mcp")
 
 _GRACE = 2.0  # seconds, each: for leaving by itself, after SIGTERM, after SIGKILL
-_STRAYS = 200  # lines that are no message before the server counts as no MCP server
+_MOST_INVALID = 200  # lines that are no message before the server counts as no MCP server
 
 
-class Lines:
-    """Read one message per line; other lines are kept as strays."""
+class _Lines:
+    """The messages that a process prints, one per line; other lines are kept for its errors."""
 
-    def __init__(self, child: ServerProcess) -> None:
-        self._child = child
+    def __init__(self, transport: StdioTransport, process: ServerProcess) -> None:
+        self._transport = transport
+        self._process = process
 
     async def receive(self) -> SessionMessage | Exception:
         """Return the next message."""
@@ -44,29 +51,36 @@ class Lines:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        child = self._child
+        process = self._process
         while True:
-            line = child.next_line()
+            line = process.next_line()
             if line is None:
-                if child.too_long():
-                    child.link.close("it sent a message of more than 128 MiB")
-                if child.eof or child.link.closed.is_set():
-                    child.settle(final=child.eof and await child.dies())
-                    child.lane.close()
-                    raise StopAsyncIteration
-                child.fresh.clear()
-                await child.fresh.wait()
+                if process.eof or process.record.closed.is_set():
+                    process.settle(final=process.eof and await process.dies())
+                    break
+                process.fresh.clear()
+                await process.fresh.wait()
             elif line.strip():
-                try:
-                    return SessionMessage(by_model(line))
-                except ValueError:
-                    if (number := next(answered(line), None)) is not None:
-                        return SessionMessage(refusal(number))
-                    child.link.stray(line[:400].decode("utf-8", errors="replace"))
-                    if child.link.stray_count > _STRAYS and not child.link.heard:
-                        child.link.close("it does not speak MCP")
-                        child.lane.close()
-                        raise StopAsyncIteration from None
+                if (message := self._message(line)) is not None:
+                    return message
+                if process.record.closed.is_set():  # more of the same may come without end
+                    break
+        self._transport.close_fast_path()
+        raise StopAsyncIteration
+
+    def _message(self, line: bytes) -> SessionMessage | None:
+        """Return the message in a line, or None where there is none."""
+        try:
+            return SessionMessage(by_model(line))
+        except ValueError:
+            if (number := next(answered(line), None)) is not None:
+                return SessionMessage(refusal(number))
+        record = self._process.record
+        seen = record.diagnostics
+        seen.add_invalid_line(line[:400].decode("utf-8", errors="replace"))
+        if seen.invalid_count > _MOST_INVALID and not seen.any_message:
+            record.close("it does not speak MCP")
+        return None
 
     async def aclose(self) -> None:
         """Do nothing: the process is stopped by its transport."""
@@ -80,19 +94,22 @@ class Lines:
         await self.aclose()
 
 
-class Input:
-    """Write one message per line."""
+class _Input:
+    """The messages to a process, one per line."""
 
-    def __init__(self, child: ServerProcess) -> None:
-        self._child = child
+    def __init__(self, process: ServerProcess) -> None:
+        self._process = process
 
     async def send(self, item: SessionMessage, /) -> None:
         """Write a message; raises ``ClosedResourceError`` only where nothing of it can have been read."""
-        child = self._child
+        process = self._process
         data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-        child.write(data, IN_FLIGHT.get() if isinstance(item.message, JSONRPCRequest) else None)
-        if isinstance(item.message, JSONRPCRequest):  # what cancels a request must not wait behind it
-            await child.writable.wait()
+        in_flight = IN_FLIGHT.get()
+        if not isinstance(item.message, JSONRPCRequest):
+            process.write(data)
+            return
+        process.write(data, *() if in_flight is None else ((len(data), in_flight),))
+        await process.writable.wait()  # what cancels a request must not wait behind it: only requests do
 
     async def aclose(self) -> None:
         """Do nothing: the process is stopped by its transport."""
@@ -107,72 +124,87 @@ class Input:
 
 
 class StdioTransport:
-    """Start a server as a child process in a group of its own, and stop all of it.
+    """A server as a child process in a group of its own, of which nothing stays.
 
-    Raises ``OSError`` where the command cannot be started, ``ValueError`` for a NUL byte in it.
+    With ``use_fast_path`` there is a way for calls around the SDK once the process runs. Raises
+    ``OSError`` where the command cannot be started, ``ValueError`` for a NUL byte in it.
     """
 
-    def __init__(self, spec: ServerSpec, link: ConnectionRecord) -> None:
+    def __init__(self, spec: ServerSpec, record: ConnectionRecord, *, use_fast_path: bool) -> None:
+        self.fast_path: StdioFastPath | None = None
         self._spec = spec
-        self._link = link
-        self._child: ServerProcess | None = None
+        self._record = record
+        self._use_fast_path = use_fast_path
+        self._process = ServerProcess(record, self._take_oversized)
 
-    async def __aenter__(self) -> tuple[Lines, Input]:
-        child = self._child = ServerProcess(self._link)
-        await child.start(self._spec)
-        self._link.alive_check = child.alive
-        self._link.lane = child.lane
-        return Lines(child), Input(child)
+    async def __aenter__(self) -> tuple[_Lines, _Input]:
+        process = self._process
+        await process.start(self._spec)
+        self._record.alive_check = process.alive
+        if self._use_fast_path:
+            from pegboard.sources.mcp.fast.stdio_calls import StdioFastPath
+
+            self.fast_path = StdioFastPath(self._record, process)
+            process.route = self.fast_path.route
+        return _Lines(self, process), _Input(process)
+
+    def close_fast_path(self) -> None:
+        """End the calls under way around the SDK."""
+        if self.fast_path is not None:
+            self.fast_path.close()
+
+    def _take_oversized(self, start: bytes) -> None:
+        """Fail the request that a line over the limit answers; where nothing says which, end the connection."""
+        record = self._record
+        if (number := next(begun(start), None)) is not None:
+            if self.fast_path is None or not self.fast_path.fail_oversized(number):
+                answer = oversized(number, record.message_limit)
+                self._process.add_line(answer.model_dump_json(by_alias=True).encode())
+        elif b'"method"' in start:  # nobody waits for it
+            log.warning(
+                "server %r: a notification of more than %s was dropped", record.name, size(record.message_limit)
+            )
+        else:
+            record.close_oversized()
+            self._process.fresh.set()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._child is not None
-        child = self._child
-        child.settle(final=not child.alive())
-        child.lane.close()
+        process = self._process
+        process.settle(final=not process.alive())
+        self.close_fast_path()
         # What ends from now on was asked to, unless its output has ended: then it is on its way already.
-        child.stopping = not child.eof and child.alive()
-        child.stdin.close()
+        process.stopping = not process.eof and process.alive()
+        process.stdin.close()
         try:
-            # A server that never came up gets no time to say good-bye.
-            await self._until(child.exited.is_set, _GRACE if self._link.up else 0.1)
-            child.stopping = True
+            # A server that never came up gets no time to leave by itself.
+            await wait_until(process.exited.is_set, _GRACE if self._record.up else 0.1)
+            process.stopping = True
             for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-                if not self._signal(number) or await self._until(self._gone, _GRACE):
+                if not self._signal(number) or await wait_until(self._gone, _GRACE):
                     break
         except BaseException:
             self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
             raise
         finally:
-            child.close()
+            process.close()
 
     def _signal(self, number: int) -> bool:
         """Send a signal to all that the server started; return whether there was anybody."""
-        assert self._child is not None
+        process = self._process
         try:
             if hasattr(os, "killpg"):
-                os.killpg(self._child.transport.get_pid(), number)
-            elif not self._child.exited.is_set():
-                self._child.transport.send_signal(number)
+                os.killpg(process.transport.get_pid(), number)
+            elif not process.exited.is_set():
+                process.transport.send_signal(number)
             else:
                 return False
         except ProcessLookupError:
             return False
-        except PermissionError:  # said of a group of zombies on some systems
-            return not self._child.exited.is_set()
+        except PermissionError:  # some systems answer this for a group of zombies
+            return not process.exited.is_set()
         return True
 
     def _gone(self) -> bool:
-        return not self._signal(0) if hasattr(os, "killpg") else bool(self._child and self._child.exited.is_set())
-
-    @staticmethod
-    async def _until(condition: Callable[[], bool], seconds: float) -> bool:
-        deadline = asyncio.get_running_loop().time() + seconds
-        pause = 0.001
-        while not condition():
-            if asyncio.get_running_loop().time() >= deadline:
-                return False
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, 0.02)
-        return True
+        return not self._signal(0) if hasattr(os, "killpg") else self._process.exited.is_set()

@@ -10,53 +10,54 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.wire.observed import ConnectionRecord
+    from pegboard.sources.mcp.wire.record import ConnectionRecord
 
-_LAST_LINES = 5
+_STDERR_LINES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Hold why a connection ended or never came up; nothing in it is secret.
+    """Why a connection ended or never came up; nothing in it is secret.
 
-    ``reason`` is a clause ("it exited with code 3"), ``said`` what the server printed at last.
+    ``reason`` is a clause ("it exited with code 3"), ``printed`` what the server printed at last.
     """
 
     reason: str
     hint: str = ""
-    said: str = ""
+    printed: str = ""
 
     @property
     def text(self) -> str:
-        """Return reason and last words."""
-        return f"{self.reason}; {self.said}" if self.said else self.reason
+        """Return the reason, and what was printed."""
+        return f"{self.reason}; {self.printed}" if self.printed else self.reason
 
     def error(self, spec: ServerSpec, *, again_in: float | None = None) -> ToolUnavailableError:
-        """Return the error that says so to whoever asked."""
+        """Return the error for whoever needs the server."""
         place = f"the server's command in `servers: {spec.name}`" if spec.url is None else f"`servers: {spec.name}`"
         hint = self.hint or f"See {place}."
         if again_in is not None:
             hint = f"{hint} It is tried again in {max(1, round(again_in))} s."
-        where = f" at {_shown(spec.url)}" if spec.url else ""
+        where = f" at {_without_secrets(spec.url)}" if spec.url else ""
         message = f"Server {spec.name!r}{where} is not available: {self.text}."
         return ToolUnavailableError(message, hint=hint, location=spec.place)
 
 
-def start_fault(link: ConnectionRecord, reason: str, hint: str, mask: Callable[[str], str]) -> Fault:
-    """Return why a connection ended, with the server's last words; without a reason, as the link saw it."""
-    reason = reason or link.exit or link.reason or "it closed the connection"
-    if link.exit and link.exit not in reason and not link.up:
-        reason = f"{reason}; {link.exit}"
-    lines = list(link.stderr)[-_LAST_LINES:]
-    said: list[str] = []
+def fault_of(record: ConnectionRecord, reason: str, hint: str, mask: Callable[[str], str]) -> Fault:
+    """Return why a connection ended, with what the server printed last; without a reason, as its record has it."""
+    seen = record.diagnostics
+    reason = reason or seen.exit or record.reason or "it closed the connection"
+    if seen.exit and seen.exit not in reason and not record.up:
+        reason = f"{reason}; {seen.exit}"
+    lines = list(seen.stderr)[-_STDERR_LINES:]
+    printed: list[str] = []
     if lines:
-        said.append("its last lines on standard error: " + " | ".join(lines))
-    if link.strays and not link.heard:
-        said.append(f"it printed what is not MCP: {link.strays[0]!r}")
-    return Fault(reason=mask(reason), hint=mask(hint), said=mask("; ".join(said)))
+        printed.append("its last lines on standard error: " + " | ".join(lines))
+    if seen.invalid_lines and not seen.any_message:
+        printed.append(f"it printed what is not MCP: {seen.invalid_lines[0]!r}")
+    return Fault(reason=mask(reason), hint=mask(hint), printed=mask("; ".join(printed)))
 
 
-def _shown(url: str) -> str:
+def _without_secrets(url: str) -> str:
     """Return a URL without userinfo, query and fragment, which may hold secrets."""
     bare = url.split("?", 1)[0].split("#", 1)[0]
     scheme, marks, rest = bare.partition("://")

@@ -6,7 +6,7 @@ import asyncio
 
 
 class TimeLimits:
-    """Look after the limits that run."""
+    """The time limits that run over one connection, with one timer."""
 
     def __init__(self) -> None:
         self._ends: dict[TimeLimit, float] = {}
@@ -39,7 +39,7 @@ class TimeLimits:
 
 
 class TimeLimit:
-    """End what the current task does after a while: a context manager that turns that end into ``TimeoutError``.
+    """A time limit of the current task: a context manager that turns its end into ``TimeoutError``.
 
     As ``asyncio.timeout``, for less: a timer of its own for each request takes longer than all else here.
     """
@@ -55,12 +55,12 @@ class TimeLimit:
         self._limits = limits
         limits.add(self, seconds)
 
-    def begin(self, seconds: float) -> None:
+    def resume(self, seconds: float) -> None:
         """Let the clock run again, unless what it limits is over."""
         if not self._over:
             self._limits.add(self, seconds)
 
-    def hold(self) -> float | None:
+    def pause(self) -> float | None:
         """Stop the clock; return how many seconds are left, or None where it does not run."""
         ends = self._limits.remove(self)
         return None if ends is None else max(ends - asyncio.get_running_loop().time(), 0.0)

@@ -1,0 +1,1 @@
+"""Waiting and background work, for every layer: imports nothing of Pegboard."""

@@ -1,0 +1,47 @@
+"""A connection that is up, and what all connections of one source share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+    from pegboard.sources.mcp.fast.fast_path import FastPath
+    from pegboard.sources.mcp.wire.record import ConnectionRecord
+
+
+@dataclass(slots=True, kw_only=True)
+class Settings:
+    """What all connections of one source share; times are in seconds.
+
+    ``fast_path``: calls go around the SDK where they can. ``asks``: servers may ask the clients of calls.
+    ``handshake_only`` are the fingerprints of servers that know only the handshake era, ``reported`` the
+    names of those that have been reported to print what is no message.
+    """
+
+    mask: Callable[[str], str]
+    start_timeout: float = 30.0
+    spawns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
+    monotonic: Callable[[], float] = time.monotonic
+    fast_path: bool = True
+    asks: bool = True
+    handshake_only: set[str] = field(default_factory=set[str])
+    reported: set[str] = field(default_factory=set[str])
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A connection that answers; without ``fast_path`` every call goes by the SDK."""
+
+    client: Client
+    record: ConnectionRecord
+    fast_path: FastPath | None = None
+
+
+Work = Callable[[Live], Awaitable[Any]]
+"""What is done over a connection that is up."""

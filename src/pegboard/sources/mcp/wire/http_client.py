@@ -1,0 +1,184 @@
+"""The HTTP client that the SDK's transports use: a failing request fails alone and says why.
+
+In the SDK a request that meets a network error ends the whole connection, with every other request
+under way, and an HTTP status reaches the caller as "Server returned an error response". Here both
+become the JSON-RPC error of that one request, marked with :data:`MARK`. Imports the SDK: import late.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any, cast
+
+import httpx2
+
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.specs import ServerSpec
+from pegboard.sources.mcp.wire.outcomes import TooLargeError, too_large
+from pegboard.sources.mcp.wire.record import ConnectionRecord
+
+MARK = "pegboard/http"
+# Kinds of marked errors: nothing arrived; something may have; the session is over; a status; over the limit.
+UNREACHED, BROKEN, SESSION, STATUS, TOO_LARGE = "unreached", "broken", "session", "status", "too_large"
+
+_SESSION_HEADER = "mcp-session-id"
+# Servers keep idle connections for 5 s (uvicorn, Node): leave before them.
+_LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=3.0)
+# How long a request may take is the caller's affair: no limit on reading.
+_TIMEOUT = httpx2.Timeout(connect=10.0, read=None, write=30.0, pool=None)
+_FAREWELL = httpx2.Timeout(2.0).as_dict()
+_NOTIFICATION = b'"method":"notifications/'
+_INITIALIZED = b'"method":"notifications/initialized"'
+_UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+_FRAMING = {"content-encoding", "content-length", "transfer-encoding"}
+
+
+@cache
+def tls() -> Any:
+    """Return what is trusted, read once."""
+    return httpx2.create_ssl_context()
+
+
+class WatchedClient(httpx2.AsyncClient):
+    """An HTTP client that answers a failed POST with a JSON-RPC error that says how it failed.
+
+    No answer that is read whole may be larger than the record's ``message_limit``, inflated. ``lasting``:
+    the connection cannot outlive a failed request (the older SSE transport).
+    """
+
+    def __init__(self, spec: ServerSpec, record: ConnectionRecord, *, lasting: bool = True) -> None:
+        headers = dict(spec.headers)
+        super().__init__(headers=headers, timeout=_TIMEOUT, limits=_LIMITS, verify=tls())
+        self._record = record
+        self._lasting = lasting
+
+    def reaches_directly(self, url: httpx2.URL) -> bool:
+        """Return whether no proxy stands between."""
+        return self._transport_for_url(url) is self._transport
+
+    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
+        """Send a request; a POST never raises for what the network or the server did."""
+        if request.method == "DELETE" or _NOTIFICATION in request.content[:100]:
+            # The transport sends nothing else until a notification is answered.
+            request.extensions["timeout"] = _FAREWELL
+        if request.method != "POST":
+            response = await super().send(request, stream=True, **options)
+            return response if stream else await self._whole(response)
+        try:
+            response = await super().send(request, stream=True, **options)
+            if not stream or response.status_code >= 400 or _is_json(response):
+                response = await self._whole(response)
+        except httpx2.TransportError as error:
+            kind = UNREACHED if isinstance(error, _UNREACHED) else BROKEN
+            return self._failed(request, 502, kind, describe(error))
+        except TooLargeError:
+            return self._failed(request, 502, TOO_LARGE, too_large(self._record.message_limit))
+        return self._noted(request, response)
+
+    def _noted(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """Note what a response says of the session, and return it, or the error that it stands for."""
+        http = self._record.http
+        if session := response.headers.get(_SESSION_HEADER):
+            http.id = http.id or session
+        if _INITIALIZED in request.content[:100]:
+            http.initialized = True
+        if response.status_code < 400:
+            return response
+        return self._refused(request, response)
+
+    async def _whole(self, response: httpx2.Response) -> httpx2.Response:
+        """Return a response that is read; raises ``TooLargeError`` as soon as it is over the limit.
+
+        The decoders give a body in pieces of at most 1 MiB, however small it is on the wire.
+        """
+        if 300 <= response.status_code < 400:  # nobody reads its body, and where it leads is not copied
+            await response.aclose()
+            return response
+        parts: list[bytes] = []
+        count = 0
+        try:
+            async for part in response.aiter_bytes():
+                count += len(part)
+                if count > self._record.message_limit:
+                    raise TooLargeError
+                parts.append(part)
+        finally:
+            await response.aclose()
+        headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _FRAMING]
+        extensions = {"reason_phrase": response.reason_phrase.encode("ascii", errors="ignore")}
+        return httpx2.Response(
+            response.status_code,
+            headers=headers,
+            content=b"".join(parts),
+            request=response.request,
+            extensions=extensions,
+        )
+
+    def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """Return an HTTP error as the JSON-RPC error that it carries, or as one that names its status."""
+        refused = refusal(
+            response.status_code,
+            response.reason_phrase,
+            response.headers.get("content-type", "").lower(),
+            response.content,
+            in_session=_SESSION_HEADER in request.headers,
+            carries_errors=self._lasting,
+        )
+        return response if refused is None else self._failed(request, response.status_code, *refused)
+
+    def _failed(self, request: httpx2.Request, status: int, kind: str, text: str) -> httpx2.Response:
+        if not self._lasting:
+            self._record.oversized = self._record.oversized or kind == TOO_LARGE
+            self._record.close(f"HTTP {status}: {text}" if kind == STATUS else text)
+        error = {"code": -32603, "message": text, "data": {MARK: kind, "status": status}}
+        body = {"jsonrpc": "2.0", "id": None, "error": error}
+        headers = {"content-type": "application/json"}
+        return httpx2.Response(status, headers=headers, content=json.dumps(body).encode(), request=request)
+
+
+def _is_json(response: httpx2.Response) -> bool:
+    return response.headers.get("content-type", "").lower().startswith("application/json")
+
+
+def refusal(
+    status: int, reason: str, kind: str, body: bytes, *, in_session: bool, carries_errors: bool = True
+) -> tuple[str, str] | None:
+    """Return kind and text of an HTTP error, or None where its body is the error that the protocol has."""
+    message = _rpc_error(kind, body)
+    about_session = status == 400 and message is not None and "session" in message.lower()
+    if in_session and (status == 404 or about_session):
+        return SESSION, "its session is over"
+    if message is not None and carries_errors:
+        return None
+    text = body[:2000].decode("utf-8", errors="replace")
+    return STATUS, one_line(text, limit=200) if text else reason
+
+
+def _rpc_error(kind: str, body: bytes) -> str | None:
+    """Return the message of the JSON-RPC error in a body, or None where there is none."""
+    if not kind.startswith("application/json"):
+        return None
+    try:
+        answer: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(answer, dict) or "jsonrpc" not in answer:
+        return None
+    error: Any = cast("dict[str, Any]", answer).get("error")
+    return str(cast("dict[str, Any]", error).get("message", "")) if isinstance(error, dict) else None
+
+
+def describe(error: httpx2.TransportError) -> str:
+    """Return what went wrong on the network, in words."""
+    match error:
+        case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
+            return "no connection within 10 s"
+        case httpx2.ConnectError():
+            return f"no connection ({one_line(str(error), limit=200) or 'refused'})"
+        case httpx2.UnsupportedProtocol():
+            return "its URL must begin with http:// or https://"
+        case httpx2.TimeoutException():
+            return "it stopped reading"
+        case _:
+            return f"the connection broke ({one_line(str(error), limit=200) or type(error).__name__})"

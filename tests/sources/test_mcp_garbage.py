@@ -1,0 +1,93 @@
+"""What servers send that is no message, or no strict JSON: reported once, and never passed on (G8)."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any, NoReturn
+
+import pytest
+from mcp_helpers import SERVERS, call, gateway, plain, requests_of, text
+
+from pegboard.core.model.tools import JsonObject
+from pegboard.errors import UsageError
+from pegboard.sources.mcp import McpSource
+
+BABBLE = "<b>starting, token=swordfish-1</b> " + "x" * 500
+NUMBERS = ("NaN", "Infinity", "-Infinity", "1e999")
+Answers = dict[int, dict[str, Any]]
+
+
+def refuse(constant: str) -> NoReturn:
+    raise AssertionError(f"{constant} is no JSON")
+
+
+def serve(
+    tmp_path: Path, server: JsonObject, *calls: tuple[str, JsonObject], fast_path: bool = True
+) -> tuple[Answers, str]:
+    """Return the answers of the gateway over stdio to these calls, and its log."""
+    out, log = gateway(tmp_path, {"up": server}, fast_path=fast_path).communicate(requests_of(*calls), timeout=60)
+    lines = [json.loads(line, parse_constant=refuse) for line in out.splitlines()]
+    return {line["id"]: line for line in lines if "id" in line}, log
+
+
+def test_a_server_that_prints_garbage_is_reported_once_in_the_log_of_the_gateway(tmp_path: Path) -> None:
+    """G8, X5: with its name and what it printed, shortened and without secrets; its answers are passed on."""
+    args = [str(SERVERS / "plain_server.py"), "--babble", BABBLE]
+    server = {"command": sys.executable, "args": args, "env": {"TOKEN": "swordfish-1"}}
+    answers, log = serve(tmp_path, server, *[("up__echo", {"text": "on"})] * 3)
+    assert [answers[number]["result"]["content"][0]["text"] for number in (1, 2, 3)] == ["on"] * 3
+    [line] = [line for line in log.splitlines() if "server 'up' prints lines that are not messages" in line]
+    assert "<b>starting, token=" in line
+    assert "swordfish" not in log
+    assert len(line) < 400
+
+
+@pytest.fixture(params=["stdio", "http"])
+def fast_server(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    script = str(SERVERS / "fast_server.py")
+    if request.param == "stdio":
+        yield {"command": sys.executable, "args": [script, "stdio"]}
+        return
+    with Popen([sys.executable, script, "http"], stdout=PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield {"url": f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"}
+        process.kill()
+
+
+def raw(answer: str) -> tuple[str, dict[str, Any]]:
+    return "up__raw", {"lines": [answer], "body": answer}
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["around", "through"])
+def test_numbers_that_strict_json_does_not_have_reach_clients_as_null(
+    tmp_path: Path, fast_server: dict[str, Any], *, fast: bool
+) -> None:
+    """G7: as JavaScript writes them: the rest of the result is worth more than a refusal of all of it."""
+    template = (
+        '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [], "structuredContent": {"n": %s, "m": [1, %s]}}}'
+    )
+    answers, _ = serve(tmp_path, fast_server, *(raw(template % (each, each)) for each in NUMBERS), fast_path=fast)
+    found = [answers[number]["result"]["structuredContent"] for number, _ in enumerate(NUMBERS, 1)]
+    assert found == [{"n": None, "m": [1, None]}] * len(NUMBERS)
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["around", "through"])
+def test_lone_surrogates_are_an_invalid_answer(tmp_path: Path, fast_server: dict[str, Any], *, fast: bool) -> None:
+    """G8: no UTF-8 stands for them, so nothing could be passed on; the next call works."""
+    template = '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [{"type": "text", "text": "%s"}]}}'
+    error = '{"jsonrpc": "2.0", "id": "$ID", "error": {"code": 1, "message": "\\udc00"}}'
+    sent = [template % "a\\ud800b", template % "\\udfff\\ud800", error, template % "\\ud83d\\ude00"]
+    answers, log = serve(tmp_path, fast_server, *map(raw, sent), fast_path=fast)
+    for number in (1, 2, 3):
+        assert "its answer is not a message of the protocol" in json.dumps(answers[number])
+    assert answers[4]["result"]["content"][0]["text"] == "\U0001f600"
+    assert "Traceback" not in log
+
+
+@pytest.mark.parametrize("given", [{"text": "\ud800"}, {"\ud800": 1}], ids=["value", "key"])
+async def test_arguments_that_cannot_be_written_are_refused(source: McpSource, given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="What was given to 'echo' cannot be written as JSON"):
+        await call(source, plain(), "echo", **given)
+    assert text(await call(source, plain(), "echo", text="on")) == "on"

@@ -1,0 +1,162 @@
+"""Limits of what a server may send: 32 MiB a message, inflated, over every transport and both ways of a call."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+
+import pytest
+from mcp_helpers import SERVERS, call, gateway, peak, plain, requests_of, state, text
+
+from pegboard.core.model.specs import ServerSpec
+from pegboard.errors import ToolUnavailableError, UpstreamError
+from pegboard.sources.mcp import McpSource
+
+MOST = 200  # MiB of memory
+CLIENT = Path(__file__).parent / "flood_client.py"
+HINT = "Raise `limits: {message: ...}` in `servers: flood` if its messages have to be larger."
+
+
+@contextmanager
+def web(transport: str = "http", **fields: Any) -> Iterator[ServerSpec]:
+    with Popen([sys.executable, str(SERVERS / "flood_server.py"), transport], stdout=PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+        try:
+            yield ServerSpec(name="flood", url=url, **{"transport": transport, **fields})
+        finally:
+            process.kill()
+
+
+def stdio(**fields: Any) -> ServerSpec:
+    args = (str(SERVERS / "flood_server.py"), "stdio")
+    return ServerSpec(name="flood", command=sys.executable, args=args, **fields)
+
+
+@pytest.fixture(params=["around", "through"])
+def way(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def outcomes(way: str, spec: ServerSpec, *tools: str) -> dict[str, list[str]]:
+    """Return how calls ended that were made in a process of their own, which stayed small."""
+    server = {"name": spec.name, "command": spec.command, "args": spec.args, "url": spec.url}
+    server = json.dumps({**server, "transport": spec.transport, "message_limit": spec.message_limit})
+    command = [sys.executable, str(CLIENT), way, server, json.dumps(tools)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads(done.stdout)
+    assert report["peak"] < MOST
+    assert {meanwhile for *_, meanwhile in report["ended"].values()} == {"meanwhile"}
+    return {tool: ended[:2] for tool, ended in report["ended"].items()}
+
+
+def too_large(tool: str, limit: str = "32MiB") -> list[str]:
+    return [f"Server 'flood' failed at '{tool}': it sent a message of more than {limit}.", HINT]
+
+
+BODIES = ("gzip", "deflate", "raw_deflate", "refused", "refused_text", "chunked", "unframed")
+EVENTS = ("event", "data", "event_gzip")
+
+
+def test_a_body_over_the_limit_fails_its_call_and_costs_no_memory(way: str) -> None:
+    """G8: 300 MB of zeros in gzip or deflate, a body without end, with and without its length, also of an error."""
+    with web() as spec:
+        ended = outcomes(way, spec, *BODIES, "echo")
+    assert ended == {**{tool: too_large(tool) for tool in BODIES}, "echo": ["result", "None"]}
+
+
+def test_an_event_over_the_limit_fails_its_call_and_costs_no_memory(way: str) -> None:
+    """G8: one line, or many, without end; 300 MB in gzip."""
+    with web() as spec:
+        ended = outcomes(way, spec, *EVENTS, "echo")
+    assert ended == {**{tool: too_large(tool) for tool in EVENTS}, "echo": ["result", "None"]}
+
+
+def test_a_line_over_the_limit_fails_its_call_and_costs_no_memory(way: str) -> None:
+    """G8: what is printed without end ends the process; the next call starts it again."""
+    tools = ("line", "named_line")
+    ended = outcomes(way, stdio(), *tools, "echo")
+    assert ended == {**{tool: too_large(tool) for tool in tools}, "echo": ["result", "None"]}
+
+
+def test_an_event_of_the_older_transport_over_the_limit_fails_its_call_and_costs_no_memory() -> None:
+    with web("sse") as spec:
+        assert outcomes("through", spec, "event") == {"event": too_large("event")}
+
+
+def test_a_head_without_end_fails_its_call_and_costs_no_memory(way: str) -> None:
+    with web() as spec:
+        [(message, _)] = outcomes(way, spec, "head").values()
+    assert message.startswith("Server 'flood' went away during the call of 'head': ")
+
+
+def test_the_gateway_answers_others_meanwhile_and_stays_small(way: str, tmp_path: Path) -> None:
+    """G8: the error reaches the client of that call."""
+    with web() as spec:
+        servers = {"flood": {"url": spec.url}, "plain": {"command": sys.executable, "args": list(plain().args)}}
+        floods = [(f"flood__{tool}", {}) for tool in ("gzip", "chunked", "event")]
+        with gateway(tmp_path, servers, fast_path=way == "around") as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(requests_of(*floods, ("plain__echo", {"text": "meanwhile"})))
+            process.stdin.flush()
+            answers: dict[int, str] = {}
+            while len(answers) < 5:
+                line = json.loads(process.stdout.readline())
+                if "id" in line:
+                    answers[line["id"]] = json.dumps(line)
+            most = peak(process.pid)
+            process.stdin.close()
+    assert most < MOST
+    assert "meanwhile" in answers[4]
+    for number, (tool, _) in enumerate(floods, start=1):
+        assert f"failed at '{tool.removeprefix('flood__')}': it sent a message of more than 32MiB." in answers[number]
+        assert "limits: {message: ...}" in answers[number]
+
+
+LIMIT = 100_000
+
+
+async def test_the_limit_is_that_of_one_message_not_of_a_stream(source: McpSource) -> None:
+    """A stream of many small events, or of comments, is not cut."""
+    with web(message_limit=LIMIT) as spec:
+        for tool in ("events", "comments"):
+            assert text(await call(source, spec, tool, size=20 * LIMIT)) == "done"
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_a_message_within_the_limit_passes_and_one_over_it_does_not(source: McpSource, transport: str) -> None:
+    with web(transport, message_limit=LIMIT) as spec:
+        assert len(text(await call(source, spec, "large", size=LIMIT - 200))) == LIMIT - 200
+        with pytest.raises(UpstreamError, match=r"failed at 'large': it sent a message of more than 100000B\. Raise"):
+            await call(source, spec, "large", size=LIMIT)
+        assert text(await call(source, spec, "echo", text="on")) == "on"
+
+
+async def test_a_long_line_fails_only_the_call_that_it_answers(source: McpSource) -> None:
+    """G8: the process goes on, and so do its other calls; other messages over the limit are dropped."""
+    spec = stdio(message_limit=LIMIT)
+    calls = [call(source, spec, "echo", text=str(number)) for number in range(3)]
+    long = call(source, spec, "named_long_line", size=3 * LIMIT)
+    *answers, failed = await asyncio.gather(*calls, long, return_exceptions=True)
+    assert [text(answer) for answer in answers if not isinstance(answer, BaseException)] == ["0", "1", "2"]
+    assert isinstance(failed, UpstreamError)
+    assert [failed.message, failed.hint] == too_large("named_long_line", "100000B")
+    before = state(source, "flood")["pid"]
+    assert text(await call(source, spec, "notification", size=3 * LIMIT)) == "done"
+    assert state(source, "flood")["pid"] == before
+
+
+async def test_a_server_that_is_over_the_limit_from_the_start_says_so(source: McpSource) -> None:
+    with web() as spec:
+        for small in (replace(spec, message_limit=50), stdio(message_limit=50)):
+            with pytest.raises(ToolUnavailableError, match="it sent a message of more than 50B") as caught:
+                await source.describe(small, {})
+            assert caught.value.hint == HINT
