@@ -1,0 +1,85 @@
+"""One request reads the store once, walks straight, and saves once."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from pegboard import Pegboard, Session
+from pegboard.ports import SessionKey, StoredState
+from pegboard.ports.adapters import Adapters
+from pegboard.stores.sqlite import SqliteStore
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LIMITS = {"load": (160, 6, 32), "search": (90, 3, 18), "surface": (110, 3, 30), "call": (40, 1, 19)}
+"""At most so many changes of file, SQL statements and files entered, in the library."""
+
+CONFIG = """
+plugins: {kits: {python: kits}}
+toolkits: {first: {tools: [upper]}, second: {tools: [lower]}}
+agents: {default: {allowed_toolkits: [first, second]}}
+"""
+MODULE = '''
+def upper(text: str) -> str:
+    """Return the text in upper case."""
+    return text.upper()
+
+
+def lower(text: str) -> str:
+    """Return the text in lower case."""
+    return text.lower()
+'''
+
+
+class OvertakenStore(SqliteStore):
+    """A store between whose read and save another process is first, once."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.reads = 0
+        self.rival: Session | None = None
+
+    async def load(self, key: SessionKey) -> StoredState | None:
+        row = await super().load(key)
+        self.reads += 1
+        if self.rival is not None:
+            rival, self.rival = self.rival, None
+            assert (await rival.load("second")).status == "ok"
+        return row
+
+
+def test_a_verb_walks_through_few_files_and_statements() -> None:
+    """S2, P4: counted by the benchmark, the fourth time that a verb is used."""
+    command = [sys.executable, "-m", "benchmarks", "path", "--json"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    rows = [row for row in json.loads(printed)["path"] if row["way"] == "library"]
+    counted = {row["verb"]: (row["changes of file"], row["SQL statements"], row["files entered"]) for row in rows}
+    over = {
+        verb: (counted[verb], limits)
+        for verb, limits in LIMITS.items()
+        if any(count > limit for count, limit in zip(counted[verb], limits, strict=True))
+    }
+    assert over == {}
+
+
+async def test_a_load_that_was_overtaken_between_read_and_save_starts_again_once(tmp_path: Path) -> None:
+    """S2, X4: both loads stand, and each is in the audit trail once."""
+    (tmp_path / "kits.py").write_text(MODULE)
+    (tmp_path / "pegboard.yaml").write_text(CONFIG)
+    path = tmp_path / ".pegboard" / "pegboard.db"
+    async with Pegboard.open(tmp_path / "pegboard.yaml") as other:
+        store = OvertakenStore(path)
+        async with Pegboard.open(tmp_path / "pegboard.yaml", adapters=Adapters(store=store)) as board:
+            session = await board.session(session_id="thread")
+            await board.ready()
+            await session.surface()
+            store.reads, store.rival = 0, await other.session(session_id="thread")
+            await (await other.session(session_id="another")).load("first")
+
+            outcome = await session.load("first")
+
+            assert (outcome.status, store.reads) == ("ok", 2)
+            leases = (await session.snapshot()).state.leases
+            assert [lease.subject.name for lease in leases] == ["second", "first"]
+            loads = await store.entries(session="thread", kind="load")
+            assert [entry.subject for entry in loads] == ["toolkit:first", "toolkit:second"]
