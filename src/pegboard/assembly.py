@@ -55,7 +55,7 @@ def dialects() -> Mapping[str, Dialect]:
 
 def choose(path: str | Path | None) -> tuple[Path, bool]:
     """Return the configuration that is meant, and whether it is the packaged quickstart."""
-    from pegboard.config.loading import find
+    from pegboard.config.inspection import find
 
     if path is not None:
         return Path(path), False
@@ -92,7 +92,7 @@ class Pegboard(Board):
         With ``watch`` edits are taken up while it is open. ``adapters`` are the host's own, or a
         test's doubles. Raises ``ConfigError``, ``StoreError``.
         """
-        from pegboard.config.loading import load
+        from pegboard.config.inspection import load
 
         variables = os.environ if env is None else env
         chosen, quickstart = choose(path)
@@ -149,7 +149,7 @@ class Pegboard(Board):
 
         Returns the problems of the file: warnings where it was taken, errors where it was not.
         """
-        from pegboard.config.loading import inspect
+        from pegboard.config.inspection import inspect
 
         known = {p.name: tuple(t.name for t in p.tools) for p in self.world.catalog.plugins.values()}
         configuration, problems = inspect(

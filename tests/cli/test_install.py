@@ -11,7 +11,7 @@ from command_support import Run, misfits
 
 from pegboard.config.clients.installing import file_of, installation
 from pegboard.config.clients.known import CLIENTS, Machine
-from pegboard.config.documents import json_text, yaml
+from pegboard.config.documents import json_text, yaml_text
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ConfigError
 from pegboard.sources.mcp import McpSource
@@ -139,7 +139,7 @@ def test_a_client_has_pegboard_instead_of_its_servers_and_gets_them_back_byte_fo
     assert Path(entry["command"]).is_file()
     assert path.stat().st_mode & 0o777 == 0o640
     assert Path(ran.json["backup"]).read_bytes() == before
-    moved = yaml.compose(config.read_text(), "p").value["servers"]
+    moved = yaml_text.compose(config.read_text(), "p").value["servers"]
     assert list(moved) == ran.json["servers"]
     assert run("check", "--config", str(config)).code == 0
     back = run("init", "--uninstall", client, "--json")

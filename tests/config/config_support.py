@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
-from pegboard.config.loading import inspect, load
+from pegboard.config.inspection import inspect, load
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.specs import RegisteredSpec
 from pegboard.problems import Problem

@@ -11,8 +11,8 @@ from config_support import REGISTERED, Writer
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pegboard.config.documents.yaml import resolved
-from pegboard.config.loading import inspect, load
+from pegboard.config.documents.yaml_text import resolved
+from pegboard.config.inspection import inspect, load
 from pegboard.config.schema.codes import CODES
 from pegboard.config.schema.sections import File, known_keys
 from pegboard.errors import ConfigError

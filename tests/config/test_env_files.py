@@ -5,10 +5,10 @@ from config_support import Writer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.config.clients.files import read
+from pegboard.config.clients.compiled_servers import servers_of
 from pegboard.config.clients.known import Machine
-from pegboard.config.clients.servers import servers_of
-from pegboard.config.documents.dotenv import variables
+from pegboard.config.clients.server_files import read
+from pegboard.config.documents.env_files import variables
 from pegboard.core.model.specs import ServerSpec
 
 CLIENT = '{"servers": {"a": {"command": "x", "envFile": "${workspaceFolder}/.env", "env": {"B": "near"}}}}'

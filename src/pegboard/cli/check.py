@@ -41,7 +41,7 @@ def check(
     async def checked(printer: Printer) -> int:
         from pegboard.assembly import choose, in_memory, registered
         from pegboard.config.documents.document import shown
-        from pegboard.config.loading import inspect
+        from pegboard.config.inspection import inspect
         from pegboard.core.model.masking import Masker
 
         path, _ = choose(config)
@@ -108,7 +108,7 @@ async def _opened(
 ) -> tuple[list[Problem], Sequence[Tool]]:
     """Return the problems with those that only an open board can see, and what was accepted."""
     from pegboard.assembly import Pegboard, registered
-    from pegboard.config.loading import inspect
+    from pegboard.config.inspection import inspect
 
     try:
         with warnings_to(printer):

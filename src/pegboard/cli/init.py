@@ -17,7 +17,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.errors import ConfigError, PegboardError, UsageError
 
 if TYPE_CHECKING:
-    from pegboard.config.clients.files import ServerFile
+    from pegboard.config.clients.server_files import ServerFile
     from pegboard.problems import Problem
 
 EXAMPLE = "pegboard init --from ~/.cursor/mcp.json"
@@ -202,8 +202,8 @@ def _install(
 
 def _refuse_faults(file: ServerFile) -> None:
     """Raise ``ConfigError`` where a server is written so that Pegboard could not start with it."""
+    from pegboard.config.clients.compiled_servers import WRONG, servers_of
     from pegboard.config.clients.known import Machine
-    from pegboard.config.clients.servers import WRONG, servers_of
 
     wrong = {name: why for name, why in servers_of(file, Machine()).off.items() if why.startswith(WRONG)}
     if wrong:
@@ -233,8 +233,8 @@ def _write_moved(taken: Taken, file: ServerFile, config: Path, *, force: bool) -
 
 def _holds(config: Path, servers: Mapping[str, Any]) -> bool:
     """Return that a configuration has these servers; raises ``PegboardError`` where it has not."""
-    from pegboard.config.clients.files import read
     from pegboard.config.clients.known import Machine
+    from pegboard.config.clients.server_files import read
 
     there = read(config, Machine()).translated().value.get("servers", {})
     other = [name for name in servers if there.get(name) != servers[name]]
@@ -296,8 +296,8 @@ def _tell(printer: Printer, config: Path, chosen: Path | None, servers: list[str
 
 def read_client(path: Path) -> Taken:
     """Return the servers of a client's file; raises ``ConfigError`` where it has none that can be read."""
-    from pegboard.config.clients.files import read
     from pegboard.config.clients.known import Machine
+    from pegboard.config.clients.server_files import read
 
     file = read(path, Machine())
     value: Any = file.document.value
@@ -395,6 +395,6 @@ def _free(path: Path) -> Path:
 def _problems(path: Path) -> list[Problem]:
     """Return what is to be put right in the file that was written."""
     from pegboard.assembly import registered
-    from pegboard.config.loading import inspect
+    from pegboard.config.inspection import inspect
 
     return inspect(path, registered=registered())[1]

@@ -30,7 +30,7 @@ def loadouts(
 
     async def shown(printer: Printer) -> int:
         from pegboard.assembly import choose, registered
-        from pegboard.config.check.loadout_reading import loadouts_of
+        from pegboard.config.loadout_reading import loadouts_of
         from pegboard.core.model.masking import Masker
 
         path, _ = choose(config)

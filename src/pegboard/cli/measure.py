@@ -20,9 +20,9 @@ from pegboard.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from pegboard.board import Board
-    from pegboard.config.clients.files import ServerFile
+    from pegboard.config.clients.compiled_servers import Servers
     from pegboard.config.clients.known import Machine
-    from pegboard.config.clients.servers import Servers
+    from pegboard.config.clients.server_files import ServerFile
     from pegboard.sources.mcp import McpSource
 
 EXAMPLE = "pegboard measure ~/.cursor/mcp.json"
@@ -79,8 +79,8 @@ def measure(
     """
 
     async def measured(printer: Printer) -> int:
+        from pegboard.config.clients.compiled_servers import servers_of
         from pegboard.config.clients.known import Machine
-        from pegboard.config.clients.servers import servers_of
 
         if window < 1 or not timeout > 0:
             raise UsageError("--window and --timeout must be more than 0.")
@@ -105,7 +105,7 @@ def measure(
 
 
 def _named(path: Path, machine: Machine) -> ServerFile:
-    from pegboard.config.clients.files import read
+    from pegboard.config.clients.server_files import read
 
     return read(path, machine)
 
@@ -119,8 +119,8 @@ def _nothing(file: ServerFile) -> ConfigError:
 
 def _found(machine: Machine) -> tuple[ServerFile, list[ServerFile]]:
     """Return the first configuration that has servers, and the others; raises ``ConfigError``."""
-    from pegboard.config.clients.files import read
     from pegboard.config.clients.known import every_spot
+    from pegboard.config.clients.server_files import read
 
     found: list[ServerFile] = []
     broken: list[ConfigError] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pegboard.config.documents.document import Expanded, Key, YamlWord
-from pegboard.config.documents.dotenv import read_variables
+from pegboard.config.documents.env_files import read_variables
 from pegboard.config.schema.configuration import Token
 from pegboard.config.schema.sections import (
     AgentSection,

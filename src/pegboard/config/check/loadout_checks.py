@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pegboard.config.check.members import Names
-from pegboard.config.check.references import problem
+from pegboard.config.check.all_checks import problem
+from pegboard.config.check.member_names import Names
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import Key
 from pegboard.config.schema.validation import ValidatedDocument

@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pegboard.config.clients.files import ServerFile, compose, read
+from pegboard.config.clients.compiled_servers import own_configuration
 from pegboard.config.clients.known import CLIENTS, CODEX, GEMINI, VSCODE, ZED, Client, Machine, Spot, spots
 from pegboard.config.clients.literal_secrets import names_in, secrets_in
-from pegboard.config.clients.servers import own_configuration
+from pegboard.config.clients.server_files import ServerFile, compose, read
 from pegboard.config.documents import toml_edits
 from pegboard.config.documents.document import UnreadableError, is_list, is_mapping, shown
 from pegboard.config.documents.json_edits import JsonText

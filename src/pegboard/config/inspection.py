@@ -11,13 +11,13 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
+from pegboard.config.check.all_checks import check, problem
 from pegboard.config.check.loadout_checks import Written, check_loadouts
-from pegboard.config.check.members import Names
-from pegboard.config.check.references import check, problem
+from pegboard.config.check.member_names import Names
 from pegboard.config.compile import UncheckedConfig, draft, env_file_of, joined, loadout_of, store_url
-from pegboard.config.documents import json_text, yaml
+from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import Document, Key, UnreadableError, is_mapping, read_text, shown
-from pegboard.config.documents.env import Expansion, Missing
+from pegboard.config.documents.expansion import Expansion, Missing
 from pegboard.config.schema import mcp_json
 from pegboard.config.schema.configuration import Configuration
 from pegboard.config.schema.sections import File, LoadoutSection
@@ -192,7 +192,7 @@ class Reading:
         file = shown(path)
         text = read_text(path, file=file)
         self.files.append(path)
-        return json_text.compose(text, file) if _is_json(path) else yaml.compose(text, file)
+        return json_text.compose(text, file) if _is_json(path) else yaml_text.compose(text, file)
 
     def _sheet(
         self,

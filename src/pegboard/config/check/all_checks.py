@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pegboard.config.check.members import Meaning, Names
-from pegboard.config.check.texts import check_texts
+from pegboard.config.check.member_names import Meaning, Names
+from pegboard.config.check.text_checks import check_texts
 from pegboard.config.compile import COMES_BY_ITSELF, UncheckedConfig, boolean
 from pegboard.config.documents.document import is_list, is_mapping
 from pegboard.core.model.agents import Agent

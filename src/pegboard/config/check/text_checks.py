@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pegboard.config.check.members import Names
+from pegboard.config.check.member_names import Names
 from pegboard.config.compile import SQLITE, UncheckedConfig
 from pegboard.config.documents.document import Key
-from pegboard.config.documents.dotenv import ENV_FILE
+from pegboard.config.documents.env_files import ENV_FILE
 from pegboard.core.model.addresses import STORE_RIGHT, store_fault
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.naming import one_line

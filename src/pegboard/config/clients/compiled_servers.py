@@ -8,13 +8,13 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from pegboard.config.clients.files import ServerFile, read, with_inputs
 from pegboard.config.clients.known import Machine
 from pegboard.config.clients.literal_secrets import secrets_in
+from pegboard.config.clients.server_files import ServerFile, read, with_inputs
 from pegboard.config.compile import UncheckedConfig, draft
 from pegboard.config.documents.document import dotted, is_list, is_mapping
-from pegboard.config.documents.env import Expansion
-from pegboard.config.loading import find
+from pegboard.config.documents.expansion import Expansion
+from pegboard.config.inspection import find
 from pegboard.config.schema.sections import File
 from pegboard.config.schema.validation import validate
 from pegboard.core.model.agents import Agent, World

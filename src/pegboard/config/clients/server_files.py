@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pegboard.config.clients.known import CODEX, GEMINI, PEGBOARD, VSCODE, ZED, Machine, Root, Spot, spot_of
-from pegboard.config.documents import json_text, yaml
+from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import (
     Document,
     Node,
@@ -123,7 +123,7 @@ def compose(text: str, file: str, suffix: str) -> Document:
         case ".toml":
             return _toml(text, file)
         case ".yaml" | ".yml":
-            return yaml.compose(text, file)
+            return yaml_text.compose(text, file)
         case _:
             return json_text.compose(text, file)
 
