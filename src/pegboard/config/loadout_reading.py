@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pegboard.config.compile import joined
 from pegboard.config.documents.document import UnreadableError
-from pegboard.config.inspection import Reading
+from pegboard.config.reading import Reading
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
 from pegboard.core.model.specs import RegisteredSpec
 from pegboard.core.model.tools import EMPTY, Frozen
