@@ -110,7 +110,7 @@ def test_text_of_tools_cannot_steer_the_terminal_or_the_table(run: Run, project:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"text": ', "line 1, column 10"),
         ('{"text": "a",\n  }', "line 2, column 3"),
@@ -122,11 +122,11 @@ def test_text_of_tools_cannot_steer_the_terminal_or_the_table(run: Run, project:
     ],
 )
 def test_arguments_that_are_no_json_object_are_refused_with_the_place(
-    run: Run, project: Path, text: str, said: str
+    run: Run, project: Path, text: str, message: str
 ) -> None:
     ran = run("call", "pad", text, *AGENT)
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert message in ran.err
     assert run("call", "pad", text, *AGENT, "--json").json["error"]["code"] == "bad_arguments"
 
 

@@ -331,7 +331,7 @@ def test_a_file_may_be_named(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"mcpServers": {"git": {"command": "a"}, "git": {"command": "b"}}}', "cannot be rewritten"),
         ('{"mcpServers": {"git": {"command": 5}, "time": {"command": "x"}}}', "git: it is written wrongly: expected a"),
@@ -341,12 +341,12 @@ def test_a_file_may_be_named(run: Run) -> None:
         (None, "no configuration with MCP servers"),
     ],
 )
-def test_a_file_that_cannot_be_rewritten_is_left_as_it_is(run: Run, text: str | None, said: str) -> None:
+def test_a_file_that_cannot_be_rewritten_is_left_as_it_is(run: Run, text: str | None, message: str) -> None:
     if text is not None:
         put(".cursor/mcp.json", text)
     ran = run("init", "--install", "cursor")
     assert (ran.code, ran.out) == (1, "")
-    assert said in ran.err
+    assert message in ran.err
     assert text is None or Path(".cursor/mcp.json").read_text() == text
     assert not Path("pegboard.yaml").exists()
 
@@ -469,14 +469,14 @@ def test_a_file_that_somebody_broke_since_is_told_with_its_place(run: Run) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--install", "cusor"], "Did you mean 'cursor'?"),
         (["--install", "cursor", "--uninstall", "cursor"], "exclude each other"),
         (["--dry-run"], "goes with --install"),
     ],
 )
-def test_what_cannot_be_meant_is_a_matter_of_usage(run: Run, arguments: list[str], said: str) -> None:
+def test_what_cannot_be_meant_is_a_matter_of_usage(run: Run, arguments: list[str], message: str) -> None:
     ran = run("init", *arguments)
     assert ran.code == 2
-    assert said in ran.err
+    assert message in ran.err

@@ -172,7 +172,7 @@ def test_where_pegboard_is_installed_the_servers_behind_it_are_measured(run: Run
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         ([], 1, "No MCP client's configuration with servers was found"),
         (["nowhere.json"], 1, "nowhere.json: does not exist"),
@@ -182,10 +182,10 @@ def test_where_pegboard_is_installed_the_servers_behind_it_are_measured(run: Run
         (["empty.json", "--timeout", "-1"], 2, "must be more than 0"),
     ],
 )
-def test_what_cannot_be_measured_is_told_in_one_line(run: Run, arguments: list[str], code: int, said: str) -> None:
+def test_what_cannot_be_measured_is_told_in_one_line(run: Run, arguments: list[str], code: int, message: str) -> None:
     Path("empty.json").write_text('{"mcpServers": {}}')
     Path("broken.json").write_text("{,")
     ran = run("measure", *arguments)
     assert (ran.code, ran.out) == (code, "")
-    assert said in ran.err
+    assert message in ran.err
     assert run("measure", *arguments, "--json").json["error"]["message"]

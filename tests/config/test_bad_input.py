@@ -77,13 +77,13 @@ BYTES = {
 @pytest.mark.parametrize("kind", BYTES)
 def test_a_file_that_cannot_be_read_gives_one_problem(kind: str, writer: Writer) -> None:
     """§5: one clear problem with its place."""
-    data, code, said = BYTES[kind]
+    data, code, message = BYTES[kind]
     path = writer.file("")
     path.write_bytes(data)
     configuration, problems = inspect(path, registered=REGISTERED, env=writer.env())
     assert configuration is None
     assert [p.code for p in problems] == [code]
-    assert said in (None, str(problems[0]))
+    assert message in (None, str(problems[0]))
     assert code == "file_empty" or (problems[0].place and problems[0].place.line)
 
 
@@ -144,8 +144,8 @@ JSON_TEXTS = {
 
 @pytest.mark.parametrize("text", JSON_TEXTS)
 def test_broken_json_is_told_with_its_place(text: str, writer: Writer) -> None:
-    spot, said = JSON_TEXTS[text]
-    assert writer.said(text, ".mcp.json") == [f".mcp.json:{spot}: is not valid JSON: {said}."]
+    spot, message = JSON_TEXTS[text]
+    assert writer.messages(text, ".mcp.json") == [f".mcp.json:{spot}: is not valid JSON: {message}."]
 
 
 def test_deep_json_is_refused(writer: Writer) -> None:

@@ -31,7 +31,7 @@ def test_what_is_written_beside_it_goes_before_the_file(writer: Writer) -> None:
 def test_p6_without_the_file_the_server_is_unavailable_and_everything_else_works(writer: Writer) -> None:
     text = "servers: {a: {command: x, envFile: gone.env}, b: {command: y}}"
     where = writer.folder / "gone.env"
-    assert writer.said(text) == [
+    assert writer.messages(text) == [
         (
             f"pegboard.yaml:1:36: servers.a.envFile: its envFile {where} does not exist; the server is unavailable "
             "until then. Correct the path, or take it out."
@@ -41,13 +41,13 @@ def test_p6_without_the_file_the_server_is_unavailable_and_everything_else_works
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [(None, "cannot be read: Is a directory"), (b"A=\xff", "cannot be read: it is not UTF-8 text"), (b"A=x\0y", "NUL")],
 )
-def test_p6_a_file_that_cannot_be_used_says_why(writer: Writer, content: bytes | None, said: str) -> None:
+def test_p6_a_file_that_cannot_be_used_says_why(writer: Writer, content: bytes | None, message: str) -> None:
     path = writer.folder / ".env"
     path.mkdir() if content is None else path.write_bytes(content)
-    assert said in server(writer, "servers: {a: {command: x, envFile: .env}}").unavailable
+    assert message in server(writer, "servers: {a: {command: x, envFile: .env}}").unavailable
 
 
 def test_x5_what_is_named_like_a_secret_in_it_is_never_shown(writer: Writer) -> None:

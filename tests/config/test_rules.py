@@ -540,10 +540,10 @@ RULES = {
 @pytest.mark.parametrize("rule", RULES)
 def test_rule(rule: str, writer: Writer) -> None:
     """T1, T2, T3, T4, T5, T7, T9, P2, P5, P6, L1, L2, L3, L4, L6, G2, G10, F3: see the names of the rules."""
-    text, code, said = RULES[rule]
+    text, code, message = RULES[rule]
     problems = writer.problems(text, ADA="")
     matching = [str(problem) for problem in problems if problem.code == code]
-    assert matching[:1] == [said], [str(problem) for problem in problems]
+    assert matching[:1] == [message], [str(problem) for problem in problems]
     assert {problem.code for problem in problems} <= CODES.keys()
 
 

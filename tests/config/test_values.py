@@ -191,8 +191,8 @@ def test_references_are_filled_in(writer: Writer) -> None:
 
 def test_no_problem_gives_a_secret_away(writer: Writer) -> None:
     """X5: values from the environment, tokens and headers are masked in every text."""
-    said = "\n".join(
-        writer.said(
+    message = "\n".join(
+        writer.messages(
             """
             tokens: {ada: {token: literal-token, agents: [literal-token]}}
             servers: {x: {command: y, env: {API_KEY: literal-key}, prefix: a}}
@@ -202,8 +202,8 @@ def test_no_problem_gives_a_secret_away(writer: Writer) -> None:
             S="from-the-environment",
         )
     )
-    assert said.count("***") >= 5
-    assert not any(secret in said for secret in ("literal-token", "literal-key", "from-the-environment"))
+    assert message.count("***") >= 5
+    assert not any(secret in message for secret in ("literal-token", "literal-key", "from-the-environment"))
 
 
 def test_a_server_without_its_variable_is_unavailable(writer: Writer) -> None:
@@ -223,7 +223,7 @@ def test_modules_beside_the_file_are_read_without_running_them(writer: Writer) -
     writer.file("def add(): ...\ndef _hidden(): ...\nraise_on_import = 1 / 1\n", "mytools/notes.py")
     text = "plugins: {notes: {python: mytools.notes}}\ntoolkits: {t: {tools: [add, notes/add, %s]}}"
     assert [p.code for p in writer.problems(text % "ad")] == ["duplicate_member", "unknown_tool"]
-    assert writer.said(text % "notes/ad")[1].endswith(
+    assert writer.messages(text % "notes/ad")[1].endswith(
         "'notes/ad' is not a known plugin or tool. Did you mean 'notes/add'?"
     )
 
@@ -249,7 +249,7 @@ def test_loadouts_lie_in_files_and_the_nearest_wins(writer: Writer) -> None:
     assert "docker" in c.specs
     assert {path.name for path in c.files} == {"pegboard.yaml", "Developer.yaml", "broken.yaml", "mine.yaml"}
     writer.file("plugin: [csv]\n", "loadouts/bad.yaml")
-    assert writer.said("agents: {}")[-1] == (
+    assert writer.messages("agents: {}")[-1] == (
         "loadouts/bad.yaml:1:1: the key 'plugin' is not known here. Did you mean 'plugins'?"
     )
 
@@ -288,13 +288,13 @@ def test_the_file_of_vs_code_and_one_of_ours_in_json_are_told_apart(writer: Writ
     ours = writer.loaded('{"servers": {"a": {"command": "x"}}, "agents": {"b": {}}}', "pegboard.json")
     assert (list(vscode.toolkits), list(vscode.agents)) == (["a"], ["default"])
     assert (list(ours.toolkits), list(ours.agents)) == ([], ["b"])
-    assert writer.said('{\n "mcpServers": {\n  "a": {"command": 5}}}', ".mcp.json") == [
+    assert writer.messages('{\n "mcpServers": {\n  "a": {"command": 5}}}', ".mcp.json") == [
         '.mcp.json:3:20: mcpServers.a.command: expected a string, found the number 5. Write "5" in quotes.'
     ]
 
 
 def test_a_file_of_ours_keeps_its_servers_under_their_own_name(writer: Writer) -> None:
-    assert writer.said("mcpServers: {a: {command: x}}\nagents: {}") == [
+    assert writer.messages("mcpServers: {a: {command: x}}\nagents: {}") == [
         "pegboard.yaml:1:1: the key 'mcpServers' is not known here. Write 'servers'."
     ]
     assert list(writer.loaded("mcpServers: {a: {command: x}}").toolkits) == ["a"]

@@ -124,8 +124,10 @@ async def _opened(
                 accepted = await board.permissions.accept_claims() if accept else ()
                 return [*found, *_claims(board), *(await _over_budget(board))], accepted
     except PegboardError as error:
-        said = Problem(severity="error", code=error.code, message=error.message, hint=error.hint, place=error.location)
-        return [*before, said], ()
+        message = Problem(
+            severity="error", code=error.code, message=error.message, hint=error.hint, place=error.location
+        )
+        return [*before, message], ()
 
 
 async def _start(board: Pegboard, printer: Printer) -> None:

@@ -98,8 +98,8 @@ def verdict(found: Explanation, agent: str) -> str:
         return f"Agent '{agent}' may use {name}, but it cannot run now: {fault.text}"
     clash = _code(found, "conflict")
     if clash is not None and not found.loaded:
-        said = f"Agent '{agent}' may use {name}, but it is not loaded, and its toolkit clashes with what is out."
-        return f"{said} {clash.text}"
+        message = f"Agent '{agent}' may use {name}, but it is not loaded, and its toolkit clashes with what is out."
+        return f"{message} {clash.text}"
     if _code(found, NOT_SEEN) is not None:
         return f"Agent '{agent}' may use plugin {name}, whose tools are not known yet."
     if found.callable:
@@ -124,8 +124,8 @@ def advice(found: Explanation, options: Options, agent: str, switches: Iterable[
         if first is None:
             return ""
         switch = next((name for name in switches if f"'{name}'" in first.text), found.tool)
-        said = REMEDIES.get(first.code, "").format(tool=found.tool, switch=switch, agent=agent)
-        return f"{said} (written in {first.where})" if said and first.where else said
+        message = REMEDIES.get(first.code, "").format(tool=found.tool, switch=switch, agent=agent)
+        return f"{message} (written in {first.where})" if message and first.where else message
     if _code(found, "unavailable") is not None:
         return "Put right what the reason names, then run `pegboard check --probe`."
     if _code(found, "conflict") is not None and not found.loaded:

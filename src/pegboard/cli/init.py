@@ -166,12 +166,12 @@ def _install(
     client = installing.client_named(name)
     file = installing.file_of(client, machine, source)
     printer.masker = Masker(secrets_in(dict(file.entries)))
-    said: dict[str, Any] = {"client": client.name, "file": file.shown}
+    message: dict[str, Any] = {"client": client.name, "file": file.shown}
     if names := installing.own_names(file, machine):
         used = installing.configuration_in_use(file, machine)
         beside = [other for other in file.entries if other not in names and other not in file.only_its_own()]
         more = f" Beside it stand {', '.join(beside)}: move them into that file by hand." if beside else ""
-        told = {**said, "status": "already_installed", "config": str(used), "servers": beside, "backup": None}
+        told = {**message, "status": "already_installed", "config": str(used), "servers": beside, "backup": None}
         gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and begin anew."
         text = f"Pegboard is in {file.shown} already and uses {used}.{gone}{more}"
         return _answer(printer, {**told, "diff": ""}, [text])
@@ -196,7 +196,7 @@ def _install(
         lines.append(f"{client.title} starts pegboard now. What was in {file.shown} is kept as {backup}.")
         lines.append(f"Next: restart {client.title}. To undo it: pegboard init --uninstall {client.name}")
     status = "would_install" if dry_run else "installed"
-    told = {**said, "status": status, "config": str(config), "servers": list(servers)}
+    told = {**message, "status": status, "config": str(config), "servers": list(servers)}
     return _answer(printer, {**told, "backup": str(backup) if backup else None, "diff": edit.diff()}, lines)
 
 
@@ -227,8 +227,8 @@ def _write_moved(taken: Taken, file: ServerFile, config: Path, *, force: bool) -
         else:
             before.replace(config)
         listed = "; ".join(map(str, errors))
-        said = f"{config} could not be used, so it and {file.shown} are left as they are: {listed}"
-        raise ConfigError(said, problems=errors)
+        message = f"{config} could not be used, so it and {file.shown} are left as they are: {listed}"
+        raise ConfigError(message, problems=errors)
 
 
 def _holds(config: Path, servers: Mapping[str, Any]) -> bool:
@@ -239,9 +239,9 @@ def _holds(config: Path, servers: Mapping[str, Any]) -> bool:
     there = read(config, Machine()).translated().value.get("servers", {})
     other = [name for name in servers if there.get(name) != servers[name]]
     if other:
-        said = f"{config} exists already and does not have {', '.join(other)} as the client has."
+        message = f"{config} exists already and does not have {', '.join(other)} as the client has."
         hint = "Add --config PATH to write another one, or --force to replace it."
-        raise PegboardError(said, code="file_exists", hint=hint)
+        raise PegboardError(message, code="file_exists", hint=hint)
     return True
 
 

@@ -185,8 +185,8 @@ async def _rows(bench: Bench, servers: Servers, printer: Printer) -> list[Row]:
         bench.stopping.append(asyncio.create_task(bench.upstreams.retain(pending)))
         await counting
         row = _row(board, servers, name)
-        said = plural(row.tools, "tool") if row.status == "ok" else "failed"
-        printer.note(f"pegboard: {total - len(waiting)} of {total} servers asked; {name}: {said}")
+        message = plural(row.tools, "tool") if row.status == "ok" else "failed"
+        printer.note(f"pegboard: {total - len(waiting)} of {total} servers asked; {name}: {message}")
         return row
 
     if total:
@@ -203,16 +203,16 @@ def _row(board: Board, servers: Servers, name: str) -> Row:
         return Row(name=name, status="failed", message=fault)
     count = board.services.counter.count
     shown = [tool for tool in plugin.tools if servers.lets_through(name, tool.name)]
-    said: list[str] = []
+    notes: list[str] = []
     if left_out := len(plugin.tools) - len(shown):
-        said.append(f"the client leaves {plural(left_out, 'tool')} out")
+        notes.append(f"the client leaves {plural(left_out, 'tool')} out")
     if guessed := servers.guessed.get(name):
-        said.append(f"measured with a placeholder for {', '.join(guessed)}")
+        notes.append(f"measured with a placeholder for {', '.join(guessed)}")
     return Row(
         name=name,
         tools=len(shown),
         tokens=sum(count(serialised(replace(tool, wire=tool.name))) for tool in shown),
-        message=f"{'; '.join(said)}." if said else "",
+        message=f"{'; '.join(notes)}." if notes else "",
     )
 
 
@@ -250,8 +250,8 @@ def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amou
     cells = [_cells(row, window) for row in rows]
     sums = (("total", direct, "sent with every request"), ("with Pegboard", instead, "instead"))
     total, front = (
-        (name, str(amount.tools), f"{amount.tokens:,}", _percent(amount.tokens, window), said)
-        for name, amount, said in sums
+        (name, str(amount.tools), f"{amount.tokens:,}", _percent(amount.tokens, window), message)
+        for name, amount, message in sums
     )
     printer.table(COLUMNS, [*cells, ("", "", "", "", ""), total, front])
     printer.say()

@@ -95,10 +95,10 @@ def _show(found: Surface, rows: list[dict[str, Any]], printer: Printer) -> None:
 def totals(found: Surface) -> str:
     """Return one sentence on what the surface costs, and what it saves."""
     costs = found.tokens
-    said = f"{plural(len(found.tools), 'tool')}, {costs.total} tokens (tools {costs.tools}, text {costs.text})."
+    message = f"{plural(len(found.tools), 'tool')}, {costs.total} tokens (tools {costs.tools}, text {costs.text})."
     if costs.saved > 0:
         share = round(100 * costs.saved / costs.catalog) if costs.catalog else 0
-        return f"{said} The whole catalog would cost {costs.catalog}: saved {costs.saved} ({share}%)."
+        return f"{message} The whole catalog would cost {costs.catalog}: saved {costs.saved} ({share}%)."
     if costs.saved < 0:
-        return f"{said} The whole catalog would cost {costs.catalog}: loading all of it is cheaper."
-    return said
+        return f"{message} The whole catalog would cost {costs.catalog}: loading all of it is cheaper."
+    return message

@@ -192,11 +192,11 @@ def _why(missing: Missing) -> str:
 def _missing(missing: Missing, document: Document, *, in_server: bool) -> Problem:
     place = document.place(missing.path)
     if missing.kind == "syntax":
-        said = "'${' does not begin the name of an environment variable."
+        message = "'${' does not begin the name of an environment variable."
         hint = "Write ${NAME}, ${NAME:-default} or, for the two signs, $${."
-        return Problem(severity="error", code="env_syntax", message=said, hint=hint, place=place)
-    said, hint = _why(missing).split(". ", 1)
+        return Problem(severity="error", code="env_syntax", message=message, hint=hint, place=place)
+    message, hint = _why(missing).split(". ", 1)
     if in_server:
-        said += "; the server is unavailable until then"
+        message += "; the server is unavailable until then"
     severity = "warning" if in_server else "error"
-    return Problem(severity=severity, code="env_missing", message=f"{said}.", hint=hint, place=place)
+    return Problem(severity=severity, code="env_missing", message=f"{message}.", hint=hint, place=place)

@@ -51,8 +51,8 @@ def _plugins(plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
     for name, part in sheet.section.servers.items():
         if name in sheet.section.plugins:
             place = sheet.place("plugins", name, key=True)
-            said = f"'{name}' is a server and a plugin."
-            yield problem("error", "duplicate_plugin", said, place, "Rename one of them.")
+            message = f"'{name}' is a server and a plugin."
+            yield problem("error", "duplicate_plugin", message, place, "Rename one of them.")
         if part.disabled:
             continue
         spec = plan.written[name]
@@ -64,9 +64,9 @@ def _plugins(plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
         prefix = name if spec.prefix is None and section == "servers" else spec.prefix or ""
         first = prefixes.setdefault(prefix, name)
         if prefix and first != name:
-            said = f"the tools of '{first}' and '{name}' both begin with '{prefix}__'."
+            message = f"the tools of '{first}' and '{name}' both begin with '{prefix}__'."
             hint = "Give one of them another prefix: two tools of one name cannot both be listed."
-            yield problem("warning", "shared_prefix", said, sheet.place(section, name, "prefix"), hint)
+            yield problem("warning", "shared_prefix", message, sheet.place(section, name, "prefix"), hint)
         if isinstance(spec, PythonSpec):
             for tool, others in spec.requires.items():
                 at = [sheet.place("plugins", name, "requires", tool, i) for i in range(len(others))]
@@ -86,8 +86,8 @@ def _focus(toolkit: str, plan: UncheckedConfig, names: Names) -> Iterator[Proble
             if names.meaning(name).kind in ("unknown", "category", "toolkit"):
                 spot = ("focus", index) if several else ("focus",)
                 place = plan.sheet.place("toolkits", toolkit, *spot, "tools", position)
-                said = f"no plugin or tool is known as '{one_line(name, limit=80)}'."
-                yield problem("warning", "unknown_focus", said, place, names.question(name))
+                message = f"no plugin or tool is known as '{one_line(name, limit=80)}'."
+                yield problem("warning", "unknown_focus", message, place, names.question(name))
 
 
 def _policies(plan: UncheckedConfig) -> Iterator[Problem]:
@@ -100,9 +100,9 @@ def _policies(plan: UncheckedConfig) -> Iterator[Problem]:
         texts += [(text, ("plugins", name, "policy", tool)) for tool, text in part.policy.items()]
     for text, path in texts:
         if len(text) > LIMIT:
-            said = f"the policy has {len(text):,} characters; at most {LIMIT:,} go to a model."
+            message = f"the policy has {len(text):,} characters; at most {LIMIT:,} go to a model."
             yield problem(
-                "error", "bad_value", said, sheet.place(*path), "Say less, or split it over several toolkits."
+                "error", "bad_value", message, sheet.place(*path), "Say less, or split it over several toolkits."
             )
 
 
@@ -128,15 +128,15 @@ def _toolkit(items: Iterable[Member], names: Names) -> Iterator[Problem]:
     first: dict[Any, Member] = {}
     for item in items:
         if split_kind(item.name)[1] in RESERVED:
-            said = f"'{item.name}' is reserved and may not stand in a toolkit."
-            yield problem("error", "reserved", said, item.place, "It comes by itself where it is needed.")
+            message = f"'{item.name}' is reserved and may not stand in a toolkit."
+            yield problem("error", "reserved", message, item.place, "It comes by itself where it is needed.")
             continue
         meaning = names.meaning(item.name)
         identity = meaning.identity if meaning.kind not in ("unknown", "unsure") else item.name
         if identity in first:
             line = (first[identity].place or Place(file="")).line
-            said = f"'{item.name}' stands twice in this toolkit."
-            yield problem("error", "duplicate_member", said, item.place, f"The first one is in line {line}.")
+            message = f"'{item.name}' stands twice in this toolkit."
+            yield problem("error", "duplicate_member", message, item.place, f"The first one is in line {line}.")
             continue
         first[identity] = item
         yield from _unknown(item, meaning, names)
@@ -147,15 +147,15 @@ def _known(items: Iterable[Member], names: Names, where: str) -> Iterator[Proble
     first: dict[Any, Member] = {}
     for item in items:
         if split_kind(item.name)[1] in COMES_BY_ITSELF and names.meaning(item.name).kind in ("unknown", "unsure"):
-            said = f"'{item.name}' comes by itself where it is needed."
-            yield problem("warning", "reserved", said, item.place, "Leave it out.")
+            message = f"'{item.name}' comes by itself where it is needed."
+            yield problem("warning", "reserved", message, item.place, "Leave it out.")
             continue
         meaning = names.meaning(item.name)
         yield from _unknown(item, meaning, names)
         identity = meaning.identity if meaning.kind not in ("unknown", "unsure") else item.name
         if identity in first and _alike(first[identity].overrides, item.overrides):
-            said = f"'{item.name}' stands twice in {where}."
-            yield problem("warning", "duplicate_name", said, item.place, "The first one counts.")
+            message = f"'{item.name}' stands twice in {where}."
+            yield problem("warning", "duplicate_name", message, item.place, "The first one counts.")
         first.setdefault(identity, item)
 
 
@@ -164,23 +164,23 @@ def _unknown(item: Member, meaning: Meaning, names: Names) -> Iterator[Problem]:
         case "plugin" | "tool" | "category":
             return
         case "toolkit":
-            said = f"'{item.name}' is a toolkit; plugins and tools stand here."
-            yield problem("error", "unknown_tool", said, item.place, "Write its members.")
+            message = f"'{item.name}' is a toolkit; plugins and tools stand here."
+            yield problem("error", "unknown_tool", message, item.place, "Write its members.")
         case "unsure":
-            said = f"'{item.name}' is not known yet; it may be a tool of {names.nameless}."
-            yield problem("warning", "unresolved_tool", said, item.place, names.question(item.name))
+            message = f"'{item.name}' is not known yet; it may be a tool of {names.nameless}."
+            yield problem("warning", "unresolved_tool", message, item.place, names.question(item.name))
         case "unknown":
-            said = f"'{one_line(item.name, limit=80)}' is not a known plugin or tool."
-            yield problem("error", "unknown_tool", said, item.place, names.question(item.name))
+            message = f"'{one_line(item.name, limit=80)}' is not a known plugin or tool."
+            yield problem("error", "unknown_tool", message, item.place, names.question(item.name))
 
 
 def _ambiguous(name: str, plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
     toolkit = plan.toolkits[name]
     if name not in names.joined or [item.name for item in toolkit.members] == [name]:
         return
-    said = f"'{name}' is a toolkit and a plugin; the bare name means the toolkit."
+    message = f"'{name}' is a toolkit and a plugin; the bare name means the toolkit."
     hint = f"Write 'toolkit:{name}' or 'plugin:{name}', or rename one."
-    yield problem("warning", "ambiguous_name", said, toolkit.place, hint)
+    yield problem("warning", "ambiguous_name", message, toolkit.place, hint)
 
 
 def _agent(agent: Agent, plan: UncheckedConfig, names: Names, masker: Masker) -> Iterator[Problem]:
@@ -194,20 +194,20 @@ def _agent(agent: Agent, plan: UncheckedConfig, names: Names, masker: Masker) ->
     essential = {names.meaning(item.name).identity for item in agent.essential if _sure(names.meaning(item.name))}
     for item in own:
         if names.meaning(item.name).identity in essential:
-            said = f"'{item.name}' stands in essential and in tools."
+            message = f"'{item.name}' stands in essential and in tools."
             hint = "Essential tools are always out: leave it out here."
-            yield problem("warning", "duplicate_name", said, item.place, hint)
+            yield problem("warning", "duplicate_name", message, item.place, hint)
     if "/" in agent.name:
-        said = "the name of an agent stands in an address and cannot hold '/'."
-        yield problem("error", "bad_value", said, agent.place)
+        message = "the name of an agent stands in an address and cannot hold '/'."
+        yield problem("error", "bad_value", message, agent.place)
     yield from _toolkit_names(agent, plan)
     yield from _switches(agent, part.permissions, plan, names)
     yield from _scope(agent, plan, names)
     yield from _conflicts(agent, plan, names, masker)
     if part.model and sheet.section.models and part.model not in sheet.declared("models"):
-        said = f"model '{part.model}' is not defined."
+        message = f"model '{part.model}' is not defined."
         hint = did_you_mean(part.model, sheet.section.models)
-        yield problem("warning", "unknown_model", said, sheet.place(*path, "model"), hint)
+        yield problem("warning", "unknown_model", message, sheet.place(*path, "model"), hint)
 
 
 def _sure(meaning: Meaning) -> bool:
@@ -225,14 +225,14 @@ def _toolkit_names(agent: Agent, plan: UncheckedConfig) -> Iterator[Problem]:
         for index, name in enumerate(listed):
             place = sheet.place("agents", agent.name, key, index)
             if name in seen:
-                said = f"toolkit '{name}' stands twice."
-                yield problem("warning", "duplicate_name", said, place, "Leave one of them out.")
+                message = f"toolkit '{name}' stands twice."
+                yield problem("warning", "duplicate_name", message, place, "Leave one of them out.")
             elif name not in declared:
-                said = f"toolkit '{name}' is not defined."
-                yield problem("error", "unknown_toolkit", said, place, did_you_mean(name, declared))
+                message = f"toolkit '{name}' is not defined."
+                yield problem("error", "unknown_toolkit", message, place, did_you_mean(name, declared))
             elif name not in allowed:
-                said = f"toolkit '{name}' is initial but not allowed."
-                yield problem("error", "initial_not_allowed", said, place, "Add it to allowed_toolkits.")
+                message = f"toolkit '{name}' is initial but not allowed."
+                yield problem("error", "initial_not_allowed", message, place, "Add it to allowed_toolkits.")
             seen.add(name)
 
 
@@ -243,14 +243,14 @@ def _switches(agent: Agent, written: Mapping[str, Any], plan: UncheckedConfig, n
         place = sheet.place("agents", agent.name, "permissions", name)
         stated, bare = split_kind(name)
         if boolean(value) is None:
-            said = "expected true or false; the switch counts as absent."
-            yield problem("warning", "bad_switch", said, place, "Write true or false without quotes.")
+            message = "expected true or false; the switch counts as absent."
+            yield problem("warning", "bad_switch", message, place, "Write true or false without quotes.")
         is_toolkit = stated in (None, "toolkit") and (bare in declared or bare in plan.toolkits)
         if not is_toolkit and (stated == "toolkit" or names.meaning(name).kind in ("unknown", "unsure")):
-            said = f"no toolkit, plugin or tool is known as '{one_line(name, limit=80)}'."
+            message = f"no toolkit, plugin or tool is known as '{one_line(name, limit=80)}'."
             hint = did_you_mean(bare, [*declared, *names.known()])
             place = sheet.place("agents", agent.name, "permissions", name, key=True)
-            yield problem("warning", "unknown_switch", said, place, hint)
+            yield problem("warning", "unknown_switch", message, place, hint)
 
 
 def _scope(agent: Agent, plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
@@ -263,8 +263,8 @@ def _scope(agent: Agent, plan: UncheckedConfig, names: Names) -> Iterator[Proble
     def bad(item: Member, place: Place | None, hint: str) -> Iterator[Problem]:
         plugin = names.meaning(item.name).plugin
         if plugin and names.is_shared_only(plugin):
-            said = f"'{plugin}' works only where it is shared, and agent '{agent.name}' works apart ({why})."
-            yield problem("error", "shared_only", said, place, hint)
+            message = f"'{plugin}' works only where it is shared, and agent '{agent.name}' works apart ({why})."
+            yield problem("error", "shared_only", message, place, hint)
 
     for item in (*agent.static, *agent.essential):
         yield from bad(item, item.place, "Take it out, or share the agent.")
@@ -294,11 +294,11 @@ def _conflicts(agent: Agent, plan: UncheckedConfig, names: Names, masker: Masker
         if other is not None:
             shown = [_shown(one, masker) for one in (other, item)]
             line = (other.place or Place(file="")).line
-            said = (
+            message = (
                 f"'{item.name}' is out from the start of agent '{agent.name}' with two different settings: "
                 f"{shown[0]} (line {line}) and {shown[1]}."
             )
-            yield problem("error", "conflict", said, item.place, "Make them equal, or leave one out.")
+            yield problem("error", "conflict", message, item.place, "Make them equal, or leave one out.")
         seen.setdefault((meaning.plugin, tool), item)
 
 
@@ -325,10 +325,10 @@ def _tokens(plan: UncheckedConfig) -> Iterator[Problem]:
             hint = "An empty token would let anybody in."
             yield problem("error", "empty_token", "the token is empty.", token.place, hint)
         elif owners.setdefault(token.value, token.principal) != token.principal:
-            said = f"'{owners[token.value]}' has the same token."
-            yield problem("error", "duplicate_token", said, token.place, "Give each principal a token of its own.")
+            message = f"'{owners[token.value]}' has the same token."
+            yield problem("error", "duplicate_token", message, token.place, "Give each principal a token of its own.")
         for index, name in enumerate(token.agents or ()):
             if name not in declared:
-                said = f"agent '{name}' is not defined."
+                message = f"agent '{name}' is not defined."
                 place = sheet.place("tokens", token.principal, "agents", index)
-                yield problem("error", "unknown_agent", said, place, did_you_mean(name, declared))
+                yield problem("error", "unknown_agent", message, place, did_you_mean(name, declared))

@@ -46,9 +46,9 @@ def check_loadouts(plan: UncheckedConfig, written: Sequence[Written], names: Nam
     yield from _same(written)
     for agent in plan.agents.values():
         if agent.loadout is not None and agent.loadout.casefold() not in known:
-            said = f"loadout '{agent.loadout}' is not defined; the agent has nothing from it."
+            message = f"loadout '{agent.loadout}' is not defined; the agent has nothing from it."
             place = plan.sheet.place("agents", agent.name, "loadout")
-            yield problem("warning", "unknown_loadout", said, place, did_you_mean(agent.loadout, _titles(known)))
+            yield problem("warning", "unknown_loadout", message, place, did_you_mean(agent.loadout, _titles(known)))
         part = (plan.sheet.section.agents or {}).get(agent.name)
         for index, pattern in enumerate(part.discoverable if part else ()):
             place = plan.sheet.place("agents", agent.name, "discoverable", index)
@@ -65,8 +65,8 @@ def _chain(item: Written, known: Mapping[str, Loadout]) -> Iterator[Problem]:
     if parent is None:
         return
     if parent.casefold() not in known:
-        said = f"loadout '{parent}' is not defined; the chain ends here."
-        yield problem("warning", "unknown_parent", said, item.place("extends"), did_you_mean(parent, _titles(known)))
+        message = f"loadout '{parent}' is not defined; the chain ends here."
+        yield problem("warning", "unknown_parent", message, item.place("extends"), did_you_mean(parent, _titles(known)))
         return
     chain = [loadout.name]
     above: Loadout | None = known[parent.casefold()]
@@ -74,8 +74,8 @@ def _chain(item: Written, known: Mapping[str, Loadout]) -> Iterator[Problem]:
         chain.append(above.name)
         if above.name.casefold() == loadout.name.casefold():
             links = chain if len(chain) <= _SHOWN else [*chain[: _SHOWN - 2], "…", chain[-1]]
-            said = f"the loadout extends itself: {' → '.join(links)}; the chain is cut there."
-            yield problem("warning", "loadout_cycle", said, item.place("extends"), "Let one of them extend nothing.")
+            message = f"the loadout extends itself: {' → '.join(links)}; the chain is cut there."
+            yield problem("warning", "loadout_cycle", message, item.place("extends"), "Let one of them extend nothing.")
             return
         if above.name.casefold() in (name.casefold() for name in chain[:-1]):
             return
@@ -87,14 +87,14 @@ def _names(item: Written, plugins: set[str], names: Names) -> Iterator[Problem]:
     for key, listed in (("plugins", loadout.plugins), ("disabled", loadout.disabled)):
         for index, name in enumerate(listed):
             if name.casefold() not in plugins:
-                said = f"plugin '{name}' is not known."
-                yield problem("warning", "unknown_plugin", said, item.place(key, index), names.question(name))
+                message = f"plugin '{name}' is not known."
+                yield problem("warning", "unknown_plugin", message, item.place(key, index), names.question(name))
     named = {name.casefold() for name in loadout.plugins}
     for index, name in enumerate(loadout.disabled):
         if name.casefold() in named:
-            said = f"plugin '{name}' is both named and disabled; disabled wins."
+            message = f"plugin '{name}' is both named and disabled; disabled wins."
             yield problem(
-                "warning", "named_and_disabled", said, item.place("disabled", index), "Leave one of them out."
+                "warning", "named_and_disabled", message, item.place("disabled", index), "Leave one of them out."
             )
     for index, pattern in enumerate(loadout.discoverable):
         yield from _pattern(pattern, item.place("discoverable", index), plugins, names)
@@ -103,19 +103,19 @@ def _names(item: Written, plugins: set[str], names: Names) -> Iterator[Problem]:
 def _pattern(pattern: str, place: Place, plugins: set[str], names: Names) -> Iterator[Problem]:
     """Yield a pattern that cannot match what it looks like, and a name that means nothing."""
     if "*" in pattern[:-1] or "?" in pattern:
-        said = f"in '{pattern}' only a star at the end stands for anything."
-        yield problem("warning", "bad_pattern", said, place, "Write a name, prefix* or *.")
+        message = f"in '{pattern}' only a star at the end stands for anything."
+        yield problem("warning", "bad_pattern", message, place, "Write a name, prefix* or *.")
     elif not pattern.endswith("*") and pattern.casefold() not in plugins:
-        said = f"plugin '{pattern}' is not known."
-        yield problem("warning", "unknown_plugin", said, place, names.question(pattern))
+        message = f"plugin '{pattern}' is not known."
+        yield problem("warning", "unknown_plugin", message, place, names.question(pattern))
 
 
 def _categories(item: Written, known: set[str]) -> Iterator[Problem]:
     for index, name in enumerate(item.loadout.categories):
         if name.casefold() not in known:
-            said = f"no plugin is in the category '{name}'."
+            message = f"no plugin is in the category '{name}'."
             yield problem(
-                "warning", "unknown_category", said, item.place("categories", index), did_you_mean(name, CATEGORIES)
+                "warning", "unknown_category", message, item.place("categories", index), did_you_mean(name, CATEGORIES)
             )
 
 
@@ -125,5 +125,5 @@ def _same(written: Sequence[Written]) -> Iterator[Problem]:
         name = item.loadout.name
         first = seen.setdefault((id(item.sheet), name.casefold()), name)
         if first != name:
-            said = f"loadouts '{first}' and '{name}' differ only in case, which does not count."
-            yield problem("error", "duplicate_loadout", said, item.place(key=True), "Rename one of them.")
+            message = f"loadouts '{first}' and '{name}' differ only in case, which does not count."
+            yield problem("error", "duplicate_loadout", message, item.place(key=True), "Rename one of them.")

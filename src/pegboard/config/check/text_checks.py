@@ -38,10 +38,10 @@ def check_texts(plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
         if not spec.unavailable:
             yield from _server(name, plan)
         elif spec.unavailable.startswith(ENV_FILE):
-            said = f"{spec.unavailable.removesuffix('.')}; the server is unavailable until then."
+            message = f"{spec.unavailable.removesuffix('.')}; the server is unavailable until then."
             place = plan.sheet.place("servers", name, "envFile")
             hint = "Correct the path, or take it out."
-            yield Problem(severity="warning", code="env_missing", message=said, hint=hint, place=place)
+            yield Problem(severity="warning", code="env_missing", message=message, hint=hint, place=place)
     for token in plan.tokens:
         if token.value.strip() and (fault := _carried(token.value)):
             hint = "Choose one of ASCII letters, digits and signs."
@@ -57,13 +57,13 @@ def _name(name: str, section: str, what: str, plan: UncheckedConfig, names: Name
     if "*" in name:
         yield _wrong(f"the name of a {what} cannot hold '*', which stands for anything.", place, hint)
     elif kind is not None:
-        said = f"'{shown}' means the {kind} '{one_line(bare, limit=80)}', and cannot be the name of a {what}."
-        yield _wrong(said, place, hint)
+        message = f"'{shown}' means the {kind} '{one_line(bare, limit=80)}', and cannot be the name of a {what}."
+        yield _wrong(message, place, hint)
     for cut in re.finditer("/", name):
         owner, tool = name[: cut.start()], one_line(name[cut.end() :], limit=80)
         if section != "toolkits" and owner in names.joined:
-            said = f"'{shown}' means the tool '{tool}' of plugin '{one_line(owner, limit=80)}' too."
-            yield _wrong(said, place, "Rename one of them.")
+            message = f"'{shown}' means the tool '{tool}' of plugin '{one_line(owner, limit=80)}' too."
+            yield _wrong(message, place, "Rename one of them.")
             return
 
 
@@ -73,18 +73,18 @@ def _server(name: str, plan: UncheckedConfig) -> Iterator[Problem]:
     for header, value in part.headers.items():
         place = plan.sheet.place(*path, "headers", header)
         if not _HEADER.fullmatch(header):
-            said = f"'{one_line(header, limit=80)}' cannot be the name of a header."
-            yield _wrong(said, place, "Write letters, digits and '-'.")
+            message = f"'{one_line(header, limit=80)}' cannot be the name of a header."
+            yield _wrong(message, place, "Write letters, digits and '-'.")
         elif fault := _carried(value):
-            said = f"the value of the header '{header}' {fault}."
-            yield _wrong(said, place, "Headers carry ASCII text of one line.")
+            message = f"the value of the header '{header}' {fault}."
+            yield _wrong(message, place, "Headers carry ASCII text of one line.")
     for variable in part.env:
         if not variable or "=" in variable or "\0" in variable:
-            said = f"'{one_line(variable, limit=80)}' cannot be the name of an environment variable."
-            yield _wrong(said, plan.sheet.place(*path, "env", variable), "Write a name without '='.")
+            message = f"'{one_line(variable, limit=80)}' cannot be the name of an environment variable."
+            yield _wrong(message, plan.sheet.place(*path, "env", variable), "Write a name without '='.")
     if part.cwd and (user := _homeless(part.cwd)):
-        said = f"there is no home folder of '{one_line(user, limit=80)}'."
-        yield _wrong(said, plan.sheet.place(*path, "cwd"), "Write the path without '~'.")
+        message = f"there is no home folder of '{one_line(user, limit=80)}'."
+        yield _wrong(message, plan.sheet.place(*path, "cwd"), "Write the path without '~'.")
 
 
 def _carried(value: str) -> str:

@@ -66,8 +66,8 @@ class Edit:
         Raises ``ConfigError`` where somebody else changed it meanwhile.
         """
         if self.path.read_bytes() != self.data:
-            said = f"{self.file.shown} was changed meanwhile, and is left as it is."
-            raise ConfigError(said, code="file_changed", hint="Try again.")
+            message = f"{self.file.shown} was changed meanwhile, and is left as it is."
+            raise ConfigError(message, code="file_changed", hint="Try again.")
         kept = _keep(self.path) if backup else None
         mark = "\ufeff" if self.data.startswith(b"\xef\xbb\xbf") else ""
         write_whole(self.path, (mark + self.text).encode(), mode=self.path.stat().st_mode & 0o777)
@@ -138,10 +138,10 @@ def file_of(client: Client, machine: Machine, path: Path | None, *, holding: boo
         return wanted[0]
     looked = ", ".join(shown(spot.path) for spot in places)
     if holding:
-        said = f"Pegboard does not stand in the configuration of {client.title}."
-        raise ConfigError(said, code="not_installed", hint=f"Looked at {looked}.")
-    said = f"{client.title} has no configuration with MCP servers."
-    raise ConfigError(said, code="no_servers", hint=f"Looked at {looked}. Name the file with --from FILE.")
+        message = f"Pegboard does not stand in the configuration of {client.title}."
+        raise ConfigError(message, code="not_installed", hint=f"Looked at {looked}.")
+    message = f"{client.title} has no configuration with MCP servers."
+    raise ConfigError(message, code="no_servers", hint=f"Looked at {looked}. Name the file with --from FILE.")
 
 
 def _replaceable(file: ServerFile) -> ServerFile:
@@ -299,8 +299,8 @@ def _edit(file: ServerFile, text: str, servers: Mapping[str, Any]) -> Edit:
 def _require_writable(file: ServerFile, path: Path) -> None:
     """Raise ``ConfigError`` for a file that nobody is to write: putting another in its place would be easy."""
     if not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK):
-        said = f"{file.shown} is read-only, and is left as it is."
-        raise ConfigError(said, code="not_rewritable", hint="Give yourself the right to write it, if it is yours.")
+        message = f"{file.shown} is read-only, and is left as it is."
+        raise ConfigError(message, code="not_rewritable", hint="Give yourself the right to write it, if it is yours.")
 
 
 # -- out -------------------------------------------------------------------------------------------
@@ -337,8 +337,8 @@ def _read_copy(backup: Path, file: ServerFile, config: Path | None) -> ServerFil
         text = backup.read_bytes().decode("utf-8-sig")
         document = compose(text, file.shown, _suffix(file))
     except (UnreadableError, UnicodeDecodeError):
-        said = f"The copy that was kept of {file.shown}, {backup.name}, cannot be read."
-        raise ConfigError(said, code="no_backup", hint=_by_hand(config)) from None
+        message = f"The copy that was kept of {file.shown}, {backup.name}, cannot be read."
+        raise ConfigError(message, code="no_backup", hint=_by_hand(config)) from None
     was = ServerFile(spot=file.spot, text=text, document=document, root=file.root, entries={})
     return replace(was, entries=_written_servers(was))
 

@@ -83,7 +83,7 @@ class ServerFile:
     def only_its_own(self) -> Mapping[str, str]:
         """Return the servers that nobody but this client can start, and why."""
         client = self.spot.client.name
-        return {name: said for name, entry in self.entries.items() if (said := _lost(client, entry))}
+        return {name: message for name, entry in self.entries.items() if (message := _lost(client, entry))}
 
 
 def read(path: Path, machine: Machine, *, spot: Spot | None = None) -> ServerFile:
@@ -134,11 +134,11 @@ def _toml(text: str, file: str) -> Document:
     try:
         value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        said = str(error)
-        found = _TOML_SPOT.search(said)
+        message = str(error)
+        found = _TOML_SPOT.search(message)
         at = (int(found[1]), int(found[2])) if found and found[1] else None
-        said = said[: found.start()] if found else said
-        raise fault(file, "syntax", f"is not valid TOML: {said[:1].lower()}{said[1:]}.", at=at) from None
+        message = message[: found.start()] if found else message
+        raise fault(file, "syntax", f"is not valid TOML: {message[:1].lower()}{message[1:]}.", at=at) from None
     return Document(file=file, root=Node(value, 1, 1))
 
 

@@ -151,8 +151,8 @@ def _megabytes(size: int) -> str:
     return f"{size / 1_000_000:.1f}".removesuffix(".0") + " MB"
 
 
-def _too_large(file: str, said: str) -> UnreadableError:
-    return fault(file, "file_too_large", f"{said}; a configuration is at most 10 MB.")
+def _too_large(file: str, message: str) -> UnreadableError:
+    return fault(file, "file_too_large", f"{message}; a configuration is at most 10 MB.")
 
 
 def _decoded(data: bytes, file: str) -> str:
@@ -163,8 +163,8 @@ def _decoded(data: bytes, file: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        said = f"is not text: byte 0x{data[error.start]:02x} is not UTF-8."
-        raise fault(file, "file_binary", said, hint="Save it as UTF-8.", at=(line, column)) from None
+        message = f"is not text: byte 0x{data[error.start]:02x} is not UTF-8."
+        raise fault(file, "file_binary", message, hint="Save it as UTF-8.", at=(line, column)) from None
     if "\0" in text:
         spot = text.index("\0")
         at = (text.count("\n", 0, spot) + 1, spot - text.rfind("\n", 0, spot))

@@ -28,8 +28,8 @@ def compose(text: str, file: str) -> Document:
     if (end := reader.gap(end)) != len(text):
         raise reader.fault("expected the end of the file", end)
     if not is_mapping(root.value):
-        said = 'expected an object, as in {"mcpServers": {…}}.'
-        raise fault(file, "not_mapping", said, at=(root.line, root.column))
+        message = 'expected an object, as in {"mcpServers": {…}}.'
+        raise fault(file, "not_mapping", message, at=(root.line, root.column))
     return Document(file=file, root=root, problems=tuple(reader.problems))
 
 
@@ -47,9 +47,9 @@ class _Reader:
         line = bisect_right(self._lines, at)
         return line, at - self._lines[line - 1] + 1
 
-    def fault(self, said: str, at: int) -> UnreadableError:
+    def fault(self, message: str, at: int) -> UnreadableError:
         """Return the error that the text is not JSON from here on."""
-        return fault(self.file, "syntax", f"is not valid JSON: {said}.", at=self.spot(at))
+        return fault(self.file, "syntax", f"is not valid JSON: {message}.", at=self.spot(at))
 
     def gap(self, at: int) -> int:
         """Return the position of what follows white space and comments."""
@@ -61,10 +61,10 @@ class _Reader:
         self._count += 1
         if depth > DEEPEST or self._count > MOST_VALUES:
             deep = f"is nested more than {DEEPEST} levels deep."
-            code, said = (
+            code, message = (
                 ("too_deep", deep) if depth > DEEPEST else ("too_large", f"holds more than {MOST_VALUES} values.")
             )
-            raise fault(self.file, code, said, at=self.spot(at))
+            raise fault(self.file, code, message, at=self.spot(at))
         match self.text[at : at + 1]:
             case "{":
                 return self._object(at, depth)
@@ -92,8 +92,8 @@ class _Reader:
         try:
             read: tuple[str, int] = _scan(self.text, at + 1, True)
         except JSONDecodeError as error:
-            said = error.msg[0].lower() + error.msg[1:]
-            raise self.fault(said.removesuffix(" starting at"), min(error.pos, len(self.text))) from None
+            message = error.msg[0].lower() + error.msg[1:]
+            raise self.fault(message.removesuffix(" starting at"), min(error.pos, len(self.text))) from None
         return read
 
     def _object(self, start: int, depth: int) -> tuple[Node, int]:
@@ -137,6 +137,6 @@ class _Reader:
         return at
 
     def _duplicate(self, key: str, spot: tuple[int, int], first: tuple[int, int]) -> None:
-        said = f"the key '{key}' stands twice; the first one is in line {first[0]}, column {first[1]}."
+        message = f"the key '{key}' stands twice; the first one is in line {first[0]}, column {first[1]}."
         place = Place(file=self.file, line=spot[0], column=spot[1])
-        self.problems.append(Problem(severity="error", code="duplicate_key", message=said, place=place))
+        self.problems.append(Problem(severity="error", code="duplicate_key", message=message, place=place))

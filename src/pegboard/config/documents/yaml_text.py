@@ -49,12 +49,12 @@ def compose(text: str, file: str) -> Document:
     except yaml.MarkedYAMLError as error:
         raise _syntax(error, file) from None
     except yaml.YAMLError as error:
-        said = str(error).partition("\n")[0]
-        raise fault(file, "syntax", f"is not valid YAML: {said}.", at=_position(error, text)) from None
+        message = str(error).partition("\n")[0]
+        raise fault(file, "syntax", f"is not valid YAML: {message}.", at=_position(error, text)) from None
     if not is_mapping(root.value):
-        said = f"expected a mapping of sections, found {'a list' if is_list(root.value) else 'a single value'}."
+        message = f"expected a mapping of sections, found {'a list' if is_list(root.value) else 'a single value'}."
         hint = "Begin with a section such as `agents:`."
-        raise fault(file, "not_mapping", said, hint=hint, at=(root.line, root.column))
+        raise fault(file, "not_mapping", message, hint=hint, at=(root.line, root.column))
     return Document(file=file, root=root, problems=tuple(reader.problems))
 
 
@@ -179,9 +179,9 @@ class _Reader:
         return many
 
     def _duplicate(self, key: str, spot: tuple[int, int], first: tuple[int, int]) -> None:
-        said = f"the key '{key}' stands twice; the first one is in line {first[0]}, column {first[1]}."
+        message = f"the key '{key}' stands twice; the first one is in line {first[0]}, column {first[1]}."
         place = Place(file=self.file, line=spot[0], column=spot[1])
-        self.problems.append(Problem(severity="error", code="duplicate_key", message=said, place=place))
+        self.problems.append(Problem(severity="error", code="duplicate_key", message=message, place=place))
 
 
 def _spot(event: Any) -> tuple[int, int]:

@@ -132,11 +132,11 @@ def _unknown(server: dict[str, Any], name: str, document: Document) -> list[Prob
     known = known_keys(ServerSection)
     for key in [key for key in server if key not in known]:
         del server[key]
-        said = f"the key '{key}' is not known here and is left out."
+        message = f"the key '{key}' is not known here and is left out."
         place = document.place(("servers", name, key), key=True)
         at = replace(place, path=place.path.removesuffix(f".{key}"))
         problems.append(
-            Problem(severity="warning", code="unknown_key", message=said, hint=did_you_mean(key, known), place=at)
+            Problem(severity="warning", code="unknown_key", message=message, hint=did_you_mean(key, known), place=at)
         )
     return problems
 

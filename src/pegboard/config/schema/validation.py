@@ -156,14 +156,14 @@ def _inner(owner: Any, part: Key) -> Any:
 def _problem(
     detail: ErrorDetails, path: tuple[Key, ...], written: tuple[Key, ...], model: type[BaseModel], document: Document
 ) -> Problem:
-    code, said, hint = _words(detail, path, model)
+    code, message, hint = _words(detail, path, model)
     named = code == "unknown_key" or detail["loc"][-1:] == ("[key]",)
     at = written[:-1] if code in ("missing_key", "unknown_key") else written
     place = document.place(written, key=named)
     if at != written:
         shown = document.place(at)
         place = Place(file=place.file, line=place.line, column=place.column, path=shown.path)
-    return Problem(severity="error", code=code, message=said, hint=hint, place=place)
+    return Problem(severity="error", code=code, message=message, hint=hint, place=place)
 
 
 def _words(detail: ErrorDetails, path: tuple[Key, ...], model: type[BaseModel]) -> tuple[str, str, str]:
@@ -171,7 +171,7 @@ def _words(detail: ErrorDetails, path: tuple[Key, ...], model: type[BaseModel]) 
     value, context = detail.get("input"), detail.get("ctx", {})
     match detail["type"]:
         case "wrong_type" | "bad_value" | "bad_duration":
-            return detail["type"], str(context["said"]), str(context.get("hint", ""))
+            return detail["type"], str(context["message"]), str(context.get("hint", ""))
         case "missing":
             return "missing_key", f"'{path[-1]}' is missing.", ""
         case "extra_forbidden":
@@ -192,8 +192,8 @@ def _choice(value: Any, expected: str) -> tuple[str, str, str]:
     known = re.findall(r"'([^']*)'", expected)
     one = "" if len(known) == 1 else "one of "
     if isinstance(value, str):
-        said = f"expected {one}{expected}, found '{one_line(value, limit=40)}'."
-        return "bad_value", said, did_you_mean(value, known)
+        message = f"expected {one}{expected}, found '{one_line(value, limit=40)}'."
+        return "bad_value", message, did_you_mean(value, known)
     return "wrong_type", f"expected {one}{expected}, found {found(value)}.", ""
 
 

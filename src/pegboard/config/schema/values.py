@@ -44,13 +44,13 @@ def found(value: Any) -> str:
 
 def wrong(expected: str, value: Any, hint: str = "") -> PydanticCustomError:
     """Return the error that something else was expected."""
-    said = f"expected {expected}, found {found(value)}."
-    return PydanticCustomError("wrong_type", "{said}", {"said": said, "hint": hint})
+    message = f"expected {expected}, found {found(value)}."
+    return PydanticCustomError("wrong_type", "{message}", {"message": message, "hint": hint})
 
 
-def bad(said: str, hint: str = "") -> PydanticCustomError:
+def bad(message: str, hint: str = "") -> PydanticCustomError:
     """Return the error that a value of the right kind cannot be meant."""
-    return PydanticCustomError("bad_value", "{said}", {"said": said, "hint": hint})
+    return PydanticCustomError("bad_value", "{message}", {"message": message, "hint": hint})
 
 
 def plain(value: Any) -> Any:
@@ -109,13 +109,13 @@ def _seconds(value: Any) -> float:
     if isinstance(value, str) and not isinstance(value, YamlWord):
         read = _DURATION.fullmatch(value.strip())
         if read is None or (read[2] is None and not isinstance(value, Expanded)):
-            raise PydanticCustomError("bad_duration", "{said}", {"said": "this is not a duration.", "hint": hint})
+            raise PydanticCustomError("bad_duration", "{message}", {"message": "this is not a duration.", "hint": hint})
         value = float(read[1]) * _UNITS[read[2]]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise wrong("a duration", value, hint)
     if not math.isfinite(value) or not 0 < value <= _LONGEST:
-        said = "expected a duration of more than nothing and at most a year."
-        raise PydanticCustomError("bad_duration", "{said}", {"said": said, "hint": hint})
+        message = "expected a duration of more than nothing and at most a year."
+        raise PydanticCustomError("bad_duration", "{message}", {"message": message, "hint": hint})
     return float(value)
 
 
@@ -143,9 +143,9 @@ def _entry(value: Any) -> Entry:
     if not is_mapping(value):
         raise wrong("a tool", value, hint)
     if len(value) != 1:
-        said = f"expected one name with its settings, found {len(value)} keys."
+        message = f"expected one name with its settings, found {len(value)} keys."
         hint = "Write each tool as an entry of its own; indent its settings below its name." if value else hint
-        raise bad(said, hint)
+        raise bad(message, hint)
     ((name, settings),) = value.items()
     if settings is not None and not is_mapping(settings):
         raise wrong(f"settings of '{name}' as a mapping", settings, f"Write {{{name}: {{key: value}}}}.")
