@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from pegboard import user_folders
 from pegboard.arguments import SchemaValidator
 from pegboard.board import Board, Session
 from pegboard.board.board import Parts
@@ -277,9 +278,8 @@ def _file_of(configuration: Configuration) -> Path | None:
 
 def quickstart_store() -> Path:
     """Return where the quickstart keeps the state of this folder: in the user's state folder."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     digest = hashlib.sha256(str(Path.cwd()).encode(errors="surrogatepass")).hexdigest()[:12]
-    return Path(base) / "pegboard" / f"quickstart-{digest}.db"
+    return user_folders.state() / f"quickstart-{digest}.db"
 
 
 def _sources(masker: Masker) -> tuple[tuple[Source, ...], McpSource]:

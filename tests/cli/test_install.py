@@ -10,7 +10,8 @@ import pytest
 from command_support import Run, misfits
 
 from pegboard.config.clients.installing import file_of, installation
-from pegboard.config.clients.known import CLIENTS, Machine
+from pegboard.config.clients.known import CLIENTS
+from pegboard.config.clients.machine import Machine
 from pegboard.config.documents import json_text, yaml_text
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ConfigError
@@ -351,12 +352,13 @@ def test_a_file_that_cannot_be_rewritten_is_left_as_it_is(run: Run, text: str | 
     assert not Path("pegboard.yaml").exists()
 
 
-def test_servers_of_toml_that_are_no_tables_are_left_as_they_are(run: Run) -> None:
-    text = 'mcp_servers.git.command = "a"\n'
+def test_servers_of_toml_that_are_no_tables_are_replaced_and_come_back_too(run: Run) -> None:
+    text = 'mcp_servers.git.command = "a"\nmodel = "gpt-6" # mine\n'
     path = put("home/.codex/config.toml", text)
-    ran = run("init", "--install", "codex")
-    assert ran.code == 1
-    assert "Write each server once, and as a table of its own" in ran.err
+    assert run("init", "--install", "codex").code == 0
+    assert list(servers_in(path)) == ["pegboard"]
+    assert 'model = "gpt-6" # mine' in path.read_text()
+    assert run("init", "--uninstall", "codex").code == 0
     assert path.read_text() == text
 
 

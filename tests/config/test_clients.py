@@ -8,8 +8,9 @@ import pytest
 from config_support import Writer
 
 from pegboard.config.clients.compiled_servers import OFF, Servers, servers_of
-from pegboard.config.clients.known import CLIENTS, Machine, every_spot, spots
+from pegboard.config.clients.known import CLIENTS, every_spot, spots
 from pegboard.config.clients.literal_secrets import secrets_in
+from pegboard.config.clients.machine import Machine
 from pegboard.config.clients.server_files import PLACEHOLDER, read
 from pegboard.errors import ConfigError
 

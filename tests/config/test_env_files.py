@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.config.clients.compiled_servers import servers_of
-from pegboard.config.clients.known import Machine
+from pegboard.config.clients.machine import Machine
 from pegboard.config.clients.server_files import read
 from pegboard.config.documents.env_files import variables
 from pegboard.core.model.specs import ServerSpec
@@ -77,13 +77,16 @@ def test_a_client_whose_servers_are_measured_has_it_too(writer: Writer) -> None:
         ("A='$x ${Y}'", {"A": "$x ${Y}"}),
         ('A="say \\"hi\\"" # said', {"A": 'say "hi"'}),
         ("A=x#y", {"A": "x#y"}),
-        ("A=#y", {"A": ""}),
+        ("A= #y", {"A": ""}),
+        ("A='one\ntwo'\nB=\"x\n y\"", {"A": "one\ntwo", "B": "x\n y"}),
+        ("A='open\nB=1", {"B": "1"}),
+        ("A=${B}\nB=1", {"A": "${B}", "B": "1"}),
         ("A=1\r\nA=2\r\n", {"A": "2"}),
         ("\ufeffA=1", {"A": "1"}),
         ("=1\n1A=2\nA B=3\n[section]", {}),
     ],
 )
-def test_lines_are_read_as_editors_read_them(text: str, found: dict[str, str]) -> None:
+def test_variables_are_read_as_editors_read_them(text: str, found: dict[str, str]) -> None:
     assert variables(text) == found
 
 

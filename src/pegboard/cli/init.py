@@ -159,8 +159,8 @@ def _install(
     printer: Printer, name: str, source: Path | None, config: Path | None, *, force: bool, dry_run: bool
 ) -> int:
     from pegboard.config.clients import installing
-    from pegboard.config.clients.known import Machine
     from pegboard.config.clients.literal_secrets import secrets_in
+    from pegboard.config.clients.machine import Machine
 
     machine = Machine()
     client = installing.client_named(name)
@@ -203,7 +203,7 @@ def _install(
 def _refuse_faults(file: ServerFile) -> None:
     """Raise ``ConfigError`` where a server is written so that Pegboard could not start with it."""
     from pegboard.config.clients.compiled_servers import WRONG, servers_of
-    from pegboard.config.clients.known import Machine
+    from pegboard.config.clients.machine import Machine
 
     wrong = {name: why for name, why in servers_of(file, Machine()).off.items() if why.startswith(WRONG)}
     if wrong:
@@ -233,7 +233,7 @@ def _write_moved(taken: Taken, file: ServerFile, config: Path, *, force: bool) -
 
 def _holds(config: Path, servers: Mapping[str, Any]) -> bool:
     """Return that a configuration has these servers; raises ``PegboardError`` where it has not."""
-    from pegboard.config.clients.known import Machine
+    from pegboard.config.clients.machine import Machine
     from pegboard.config.clients.server_files import read
 
     there = read(config, Machine()).translated().value.get("servers", {})
@@ -247,13 +247,14 @@ def _holds(config: Path, servers: Mapping[str, Any]) -> bool:
 
 def _uninstall(printer: Printer, name: str, source: Path | None, *, dry_run: bool) -> int:
     from pegboard.config.clients import installing
-    from pegboard.config.clients.known import Machine
+    from pegboard.config.clients.machine import Machine
+    from pegboard.config.clients.removing import removal
 
     machine = Machine()
     client = installing.client_named(name)
     file = installing.file_of(client, machine, source, holding=True)
     used = installing.configuration_in_use(file, machine)
-    edit, how, backup = installing.removal(file, machine)
+    edit, how, backup = removal(file, machine)
     if how == "restored":
         result = f"{file.shown} is again what it was, byte for byte."
     else:
@@ -296,7 +297,7 @@ def _tell(printer: Printer, config: Path, chosen: Path | None, servers: list[str
 
 def read_client(path: Path) -> Taken:
     """Return the servers of a client's file; raises ``ConfigError`` where it has none that can be read."""
-    from pegboard.config.clients.known import Machine
+    from pegboard.config.clients.machine import Machine
     from pegboard.config.clients.server_files import read
 
     file = read(path, Machine())

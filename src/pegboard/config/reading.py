@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
+from pegboard import user_folders
 from pegboard.config.check.loadout_checks import Written
 from pegboard.config.compile import UncheckedConfig, draft, env_file_of, loadout_of
 from pegboard.config.documents import json_text, yaml_text
@@ -49,8 +50,7 @@ class Reading:
 
     def folders(self) -> Iterable[Path]:
         """Return where files of loadouts may lie, nearest first."""
-        home = self.env.get("XDG_CONFIG_HOME") or f"{self.env.get('HOME') or Path.home()}/.config"
-        return self.folder / LOADOUTS, Path(home) / "pegboard" / LOADOUTS
+        return self.folder / LOADOUTS, user_folders.configuration(self.env) / LOADOUTS
 
     def plan(self) -> tuple[UncheckedConfig, list[Written]]:
         """Return the core values of the file, and the loadouts that people wrote."""

@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from pegboard.config.clients.known import Machine
 from pegboard.config.clients.literal_secrets import secrets_in
-from pegboard.config.clients.server_files import ServerFile, read, with_inputs
+from pegboard.config.clients.machine import Machine
+from pegboard.config.clients.server_files import ServerFile, read, with_guesses
 from pegboard.config.compile import UncheckedConfig, draft
 from pegboard.config.documents.document import dotted, is_list, is_mapping
 from pegboard.config.documents.expansion import Expansion
@@ -30,7 +30,7 @@ WRONG: Final = "it is written wrongly"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """Hold the servers of a client's file.
+    """The servers of a client's file that can be started, and why others cannot.
 
     ``off`` says why a server of the file is not started; ``filters`` let only some of a server's
     tools through; ``guessed`` names the inputs of a server that a placeholder stands for.
@@ -111,7 +111,7 @@ def _words(entry: Any) -> Sequence[str]:
 
 def _compiled(file: ServerFile, machine: Machine) -> Servers:
     inputs = file.document.value.get("inputs")
-    filled = {name: with_inputs(entry, inputs) for name, entry in file.entries.items()}
+    filled = {name: with_guesses(entry, inputs) for name, entry in file.entries.items()}
     client = replace(file, entries={name: entry for name, (entry, _) in filled.items()}).translated()
     folder = file.spot.folder or machine.folder
     expansion = Expansion(env=machine.env, also=_variables(folder, machine))

@@ -21,7 +21,7 @@ KeyPath = tuple[Key, ...]
 
 
 class YamlWord(str):
-    """Hold an unquoted ``yes``, ``no``, ``on`` or ``off``: a name where a name stands, else a boolean."""
+    """An unquoted ``yes``, ``no``, ``on`` or ``off``: a name where a name stands, else a boolean."""
 
     __slots__ = ()
 
@@ -32,14 +32,14 @@ class YamlWord(str):
 
 
 class Expanded(str):
-    """Hold text that came out of ``${…}``: it may stand for a number or boolean, and is never shown."""
+    """Text that came out of ``${…}``: it may stand for a number or boolean, and is never shown."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Hold a value and where it stands; ``size`` counts the values in it, aliases written out."""
+    """A value and where it stands; ``size`` counts the values in it, aliases written out."""
 
     value: Any
     line: int
@@ -47,6 +47,18 @@ class Node:
     size: int = 1
     children: Mapping[Any, Node] = field(default=EMPTY)
     keys: Mapping[str, tuple[int, int]] = field(default=EMPTY)
+
+
+def sequence(nodes: Sequence[Node], spot: tuple[int, int]) -> Node:
+    """Return the node of a list."""
+    size = 1 + sum(node.size for node in nodes)
+    return Node([node.value for node in nodes], *spot, size, dict(enumerate(nodes)))
+
+
+def mapping(children: Mapping[str, Node], keys: Mapping[str, tuple[int, int]], spot: tuple[int, int]) -> Node:
+    """Return the node of a mapping; ``keys`` are the places of its keys."""
+    size = 1 + sum(node.size for node in children.values())
+    return Node({key: node.value for key, node in children.items()}, *spot, size, children, keys)
 
 
 def is_mapping(value: object) -> TypeGuard[dict[str, Any]]:
@@ -60,7 +72,7 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 
 
 class UnreadableError(Exception):
-    """Stop the reading of a file that cannot be read any further."""
+    """The end of the reading of a file: it cannot be read any further."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -69,7 +81,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """Hold what one file says; ``problems`` are those that did not stop the reading.
+    """What one file says; ``problems`` are those that did not stop the reading.
 
     ``heads`` says where a section really stands, if not under its own key.
     """
@@ -119,8 +131,15 @@ def fault(file: str, code: str, message: str, *, hint: str = "", at: tuple[int, 
     return UnreadableError(Problem(severity="error", code=code, message=message, hint=hint, place=place))
 
 
+def duplicate_key(file: str, key: str, spot: tuple[int, int], first: tuple[int, int]) -> Problem:
+    """Return the problem that a key stands twice in one mapping."""
+    message = f"the key '{key}' stands twice; the first one is in line {first[0]}, column {first[1]}."
+    place = Place(file=file, line=spot[0], column=spot[1])
+    return Problem(severity="error", code="duplicate_key", message=message, place=place)
+
+
 def shown(path: Path) -> str:
-    """Return the name under which a file is spoken of: short where it lies below the working folder."""
+    """Return the name under which messages name a file: short where it lies below the working folder."""
     try:
         return str(path.absolute().relative_to(Path.cwd()))
     except (ValueError, OSError):

@@ -1,8 +1,10 @@
-"""Files of environment variables, as editors give them to servers: a line NAME=VALUE each."""
+"""Files of environment variables, as editors give them to servers: NAME=VALUE each."""
 
 from __future__ import annotations
 
+import io
 import re
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -10,35 +12,29 @@ ENV_FILE: Final = "its envFile "
 """How every reason begins why such a file gives nothing."""
 LARGEST: Final = 1_000_000
 """How many bytes such a file may have."""
-_LINE: Final = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=[ \t]*(.*)")
-_QUOTED: Final = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)\"""")
-_ESCAPE: Final = re.compile(r"\\(.)")
-_MEANT: Final = {"n": "\n", "r": "\r", "t": "\t"}
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 def variables(text: str) -> dict[str, str]:
-    r"""Return the variables of a text; lines of another form are passed over, the last of a name counts.
+    r"""Return the variables of a text; what has another form is ignored, the last of a name counts.
 
-    >>> variables("# keys\nexport A=one two # three\nB='x # y'\nC=\"a\\nb\"\nD=\nnonsense")
-    {'A': 'one two', 'B': 'x # y', 'C': 'a\nb', 'D': ''}
+    >>> variables("# keys\nexport A=one two # three\nB='x # y'\nC=\"a\\nb\"\nD=\nnonsense\nE='two\nlines'")
+    {'A': 'one two', 'B': 'x # y', 'C': 'a\nb', 'D': '', 'E': 'two\nlines'}
     """
-    lines = (_LINE.fullmatch(line) for line in text.removeprefix("\ufeff").splitlines())
-    return {found[1]: _value(found[2]) for found in lines if found is not None}
+    from dotenv.parser import parse_stream
 
-
-def _value(written: str) -> str:
-    quoted = _QUOTED.match(written)
-    if quoted is None:
-        return re.split(r"(?:^|\s)#", written, maxsplit=1)[0].strip()
-    if quoted[1] is not None:
-        return quoted[1]
-    return _ESCAPE.sub(lambda found: _MEANT.get(found[1], found[1]), quoted[2])
+    found = parse_stream(io.StringIO(text.removeprefix("\ufeff")))
+    named = ((one.key, one.value) for one in found if one.key is not None and one.value is not None)
+    return {key: value for key, value in named if _NAME.fullmatch(key)}
 
 
 def read_variables(path: Path) -> tuple[dict[str, str], str]:
     """Return the variables of a file, and why there are none, or nothing; never what stands in it (X5)."""
     try:
-        if path.stat().st_size > LARGEST:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+            return {}, f"its envFile {path} is not a file."
+        if status.st_size > LARGEST:
             return {}, f"its envFile {path} is larger than {LARGEST // 1_000_000} MB."
         found = variables(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

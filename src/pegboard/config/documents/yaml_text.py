@@ -15,11 +15,14 @@ from pegboard.config.documents.document import (
     Node,
     UnreadableError,
     YamlWord,
+    duplicate_key,
     fault,
     is_list,
     is_mapping,
+    mapping,
+    sequence,
 )
-from pegboard.problems import Place, Problem
+from pegboard.problems import Problem
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG: Final = "tag:yaml.org,2002:"
@@ -76,7 +79,7 @@ def _position(error: yaml.YAMLError, text: str) -> tuple[int, int] | None:
 
 
 class _Reader:
-    """Build nodes from the events of one text."""
+    """The reader of one text: from events to nodes."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
@@ -144,8 +147,7 @@ class _Reader:
         nodes: list[Node] = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
             nodes.append(self._node(event, depth + 1))
-        size = 1 + sum(node.size for node in nodes)
-        return Node([node.value for node in nodes], *_spot(start), size, dict(enumerate(nodes)))
+        return sequence(nodes, _spot(start))
 
     def _mapping(self, start: Any, depth: int) -> Node:
         children: dict[str, Node] = {}
@@ -161,27 +163,20 @@ class _Reader:
             if key == "<<" and event.implicit[0]:
                 merged += self._merged(node, event)
             elif key in keys:
-                self._duplicate(key, spot, keys[key])
+                self.problems.append(duplicate_key(self.file, key, spot, keys[key]))
             else:
                 children[key], keys[key] = node, spot
         for other in merged:
             for key, node in other.children.items():
                 if key not in keys:
                     children[key], keys[key] = node, other.keys[key]
-        size = 1 + sum(node.size for node in children.values())
-        value = {key: node.value for key, node in children.items()}
-        return Node(value, *_spot(start), size, children, keys)
+        return mapping(children, keys, _spot(start))
 
     def _merged(self, node: Node, event: Any) -> list[Node]:
         many = list(node.children.values()) if is_list(node.value) else [node]
         if not all(is_mapping(one.value) for one in many):
             raise self._fault("bad_key", "`<<` takes a mapping, or a list of mappings.", event)
         return many
-
-    def _duplicate(self, key: str, spot: tuple[int, int], first: tuple[int, int]) -> None:
-        message = f"the key '{key}' stands twice; the first one is in line {first[0]}, column {first[1]}."
-        place = Place(file=self.file, line=spot[0], column=spot[1])
-        self.problems.append(Problem(severity="error", code="duplicate_key", message=message, place=place))
 
 
 def _spot(event: Any) -> tuple[int, int]:
@@ -195,7 +190,7 @@ def resolved(text: str) -> Any:
     >>> resolved("5"), resolved("1_000"), resolved("0x10"), resolved("1.5"), resolved("12:30"), resolved("~")
     (5, 1000, 16, 1.5, '12:30', None)
     >>> resolved("no"), type(resolved("no")).__name__
-    ('no', 'Word')
+    ('no', 'YamlWord')
     """
     if text in _CONSTANTS:
         return _CONSTANTS[text]
