@@ -150,7 +150,7 @@ def test_check_proposes_the_loadout_that_fits_the_budget(run: Run, config: Path)
     (problem,) = run("check", "--json").json["problems"]
     assert (problem["code"], problem["message"]) == (
         "over_budget",
-        "what is out from the start exceeds the budget: 3 tools of 2.",
+        "what is loaded from the start exceeds the budget: 3 tools of 2.",
     )
     assert problem["hint"].endswith(
         "It would fit with loadout 'developer': write `shrink: true` in the budget to let it step in."

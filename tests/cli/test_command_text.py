@@ -16,8 +16,8 @@ AGENT = ("--agent", "assistant")
     [
         ("broken", "may not use 'broken'. The tool 'broken' is switched off", "permissions set broken true"),
         ("pad", "may use 'pad', but it is not loaded", "session load pad --agent assistant --session default"),
-        ("add_note", "can call 'add_note' now; it is always out", ""),
-        ("load_tools", "can call 'load_tools' now; it is always out", ""),
+        ("add_note", "can call 'add_note' now; it is always loaded", ""),
+        ("load_tools", "can call 'load_tools' now; it is always loaded", ""),
         ("writing", "'writing' is a toolkit. Explain one of its tools: pad", ""),
         ("notes", "'notes' is a plugin. Explain one of its tools: add_note", ""),
     ],

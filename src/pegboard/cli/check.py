@@ -25,7 +25,9 @@ EXAMPLE = "pegboard check --probe --strict"
 
 def check(
     strict: Annotated[bool, typer.Option("--strict", help="Take warnings for errors.")] = False,
-    probe: Annotated[bool, typer.Option("--probe", help="Start every server and plugin, and say which fail.")] = False,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Start every server and plugin, and report which fail.")
+    ] = False,
     accept: Annotated[
         bool,
         typer.Option("--accept", help="Let tools count as read-only of which a server says so only since later."),
@@ -33,7 +35,7 @@ def check(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Say everything that is wrong with the configuration.
+    """Report everything that is wrong with the configuration.
 
     Each problem comes with its place and with what would be right.
     """
@@ -52,7 +54,7 @@ def check(
             if accept and in_memory(configuration):
                 raise UsageError(
                     "Nothing can be accepted with `store: memory:`, which keeps nothing.",
-                    hint="Write sqlite:///FILE to keep what servers said.",
+                    hint="Write sqlite:///FILE to store what servers claim.",
                 )
             if probe or accept or _needs_board(configuration):
                 problems, accepted = await _opened(config, problems, printer, probe=probe, accept=accept)
@@ -86,7 +88,7 @@ def _summary(configuration: Configuration) -> str:
 
 
 def _needs_board(configuration: Configuration) -> bool:
-    """Return whether something is to be said that the file alone does not tell; a store is not made for it."""
+    """Return whether something is to be reported that the file alone does not show; a store is not made for it."""
     from pegboard.assembly import keeps_something
     from pegboard.core.model.specs import ServerSpec
 
@@ -188,7 +190,7 @@ def _clashes(board: Pegboard) -> Iterator[Problem]:
         yield Problem(
             severity="error",
             code="name_clash",
-            message=f"'{clash.first}' and '{clash.second}' are both called '{clash.wire}'; the later one is left out.",
+            message=f"'{clash.first}' and '{clash.second}' are both called '{clash.wire}'; the later one is excluded.",
             hint="Give one of the two plugins another prefix.",
             place=plugin.place if plugin else None,
         )
@@ -229,8 +231,8 @@ async def _over_budget(board: Pegboard) -> Sequence[Problem]:
         terms = command_context(board.services, session.info, access)
         over = excess(access, fit_to_budget(access, DEFAULT, terms), terms)
         if over:
-            message = f"what is out from the start exceeds the budget: {over}."
-            hint = "Raise it, or have less out from the start."
+            message = f"what is loaded from the start exceeds the budget: {over}."
+            hint = "Raise it, or have less loaded from the start."
             smaller = fitting(access, DEFAULT, terms)
             if smaller is not None:
                 hint += f" It would fit with loadout '{smaller}': write `shrink: true` in the budget to let it step in."

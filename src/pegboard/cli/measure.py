@@ -41,7 +41,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Hold what one server puts into every request; ``status`` is ok, failed or off."""
+    """What one server puts into every request; ``status`` is ok, failed or off."""
 
     name: str
     tools: int = 0
@@ -52,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """Hold how many tools, and tokens of their schemas, go into every request."""
+    """How many tools, and tokens of their schemas, go into every request."""
 
     tools: int
     tokens: int
@@ -72,9 +72,9 @@ def measure(
     ] = TIMEOUT,
     as_json: JsonOption = False,
 ) -> int:
-    """Say what MCP servers cost in every request today.
+    """Measure what MCP servers cost in every request today.
 
-    It starts them, counts the tokens of their tools and says what Pegboard would send instead.
+    It starts them, counts the tokens of their tools and shows what Pegboard would send instead.
     Nothing is written and nothing is changed.
     """
 
@@ -147,7 +147,7 @@ def _found(machine: Machine) -> tuple[ServerFile, list[ServerFile]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """Hold a board in front of the servers, their source, and those that are being stopped."""
+    """A board in front of the servers, their source, and those that are being stopped."""
 
     board: Board
     upstreams: McpSource
@@ -204,8 +204,8 @@ def _row(board: Board, servers: Servers, name: str) -> Row:
     count = board.services.counter.count
     shown = [tool for tool in plugin.tools if servers.lets_through(name, tool.name)]
     notes: list[str] = []
-    if left_out := len(plugin.tools) - len(shown):
-        notes.append(f"the client leaves {plural(left_out, 'tool')} out")
+    if hidden := len(plugin.tools) - len(shown):
+        notes.append(f"the client hides {plural(hidden, 'tool')}")
     if guessed := servers.guessed.get(name):
         notes.append(f"measured with a placeholder for {', '.join(guessed)}")
     return Row(

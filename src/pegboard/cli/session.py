@@ -1,4 +1,4 @@
-"""`pegboard session …`: load, unload and look at what a session has out."""
+"""`pegboard session …`: load and unload tools of a session, and show what is loaded."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def load(
         Literal["turn", "idle", "session"] | None, typer.Option("--keep", help="How long. [default: as the agent says]")
     ] = None,
 ) -> int:
-    """Take tools out."""
+    """Load tools."""
     return _change(options, lambda on: on.load(*names, keep=keep), f"Loading {', '.join(names)}")
 
 
@@ -49,7 +49,7 @@ def unload(
     options: Options,
     names: NamesArgument,
 ) -> int:
-    """Hang tools back."""
+    """Unload tools."""
     return _change(options, lambda on: on.unload(*names))
 
 
@@ -57,7 +57,7 @@ def unload(
 def fallback(
     options: Options,
 ) -> int:
-    """Take out everything permitted, for this turn.
+    """Load everything permitted, for this turn.
 
     Where a budget is set, as much as fits, what was used last first.
     """
@@ -68,7 +68,7 @@ def fallback(
 def end_turn(
     options: Options,
 ) -> int:
-    """End the turn; what lapses with it is hung back."""
+    """End the turn; what lapses with it is unloaded."""
     return _change(options, lambda on: on.end_turn())
 
 
@@ -76,7 +76,7 @@ def end_turn(
 def show(
     options: Options,
 ) -> int:
-    """Show the turn and what has been taken out."""
+    """Show the turn and what has been loaded."""
 
     async def shown(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
@@ -98,7 +98,7 @@ def show(
         narrowed = f", loadout '{state.loadout}'" if state.loadout else ""
         printer.heading(f"{_name(on)}: turn {state.turn}{label}{narrowed}")
         if not state.leases:
-            printer.say("Nothing has been loaded; `pegboard surface` shows what is out from the start.")
+            printer.say("Nothing has been loaded; `pegboard surface` shows what is loaded from the start.")
             return DONE
         columns = [
             Column("lease on"),
@@ -196,7 +196,7 @@ def _change(options: Options, change: Callable[[Session], Awaitable[Outcome]], d
 
     async def changed(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
-        await on.surface()  # brings in what is out, so that `loaded` names all of it
+        await on.surface()  # brings in what is loaded, so that `loaded` names all of it
         if doing:
             await bring_in(board, printer, (await on.snapshot()).access)
             with printer.working(doing):
@@ -221,7 +221,7 @@ def _show_outcome(outcome: Outcome, printer: Printer) -> None:
         printer.table([Column("name"), Column("status"), Column("message")], rows)
         printer.say()
     printer.say(
-        f"Turn {outcome.turn}; {plural(len(outcome.loaded), 'tool')} out: {', '.join(outcome.loaded) or 'none'}."
+        f"Turn {outcome.turn}; {plural(len(outcome.loaded), 'tool')} loaded: {', '.join(outcome.loaded) or 'none'}."
     )
 
 

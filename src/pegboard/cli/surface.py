@@ -79,7 +79,7 @@ def _show(found: Surface, rows: list[dict[str, Any]], printer: Printer) -> None:
     if rows:
         printer.table(COLUMNS, [list(row.values()) for row in rows])
     else:
-        printer.say("No tool is out.")
+        printer.say("No tool is loaded.")
     for title, text in (("Hints", "\n".join(found.hints)), ("Suffix", found.suffix), ("Policy", found.policy)):
         if text:
             printer.say()

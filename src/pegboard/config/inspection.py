@@ -63,26 +63,26 @@ def inspect(
     """Return a configuration, or None if it has an error, and every problem by its place."""
     reading = Reading(path=path, env=os.environ if env is None else env)
     try:
-        plan, written = reading.plan()
+        config, written = reading.unchecked()
     except UnreadableError as error:
         return None, [error.problem]
-    specs = joined(plan, registered)
-    names = Names(plan, registered, tools, joined=specs.keys())
-    masker = Masker(reading.secrets | _literal_secrets(plan, reading.secrets))
-    found = [*reading.problems, *check(plan, names, masker), *check_loadouts(plan, written, names)]
+    specs = joined(config, registered)
+    names = Names(config, registered, tools, joined=specs.keys())
+    masker = Masker(reading.secrets | _literal_secrets(config, reading.secrets))
+    found = [*reading.problems, *check(config, names, masker), *check_loadouts(config, written, names)]
     problems = sorted((_masked(p, masker) for p in found), key=lambda p: _order(p, reading.file))
     if any(p.severity == "error" for p in problems):
         return None, problems
     configuration = Configuration(
         path=path,
-        toolkits=Frozen(plan.toolkits),
-        loadouts=Frozen({**BUILT_IN, **plan.loadouts}),
-        agents=Frozen(plan.agents),
-        sub_apps=Frozen(plan.sub_apps),
+        toolkits=Frozen(config.toolkits),
+        loadouts=Frozen({**BUILT_IN, **config.loadouts}),
+        agents=Frozen(config.agents),
+        sub_apps=Frozen(config.sub_apps),
         specs=Frozen(specs),
-        models=Frozen(plan.sheet.section.models),
-        tokens=plan.tokens,
-        store=store_url(plan.sheet.section.store, reading.folder),
+        models=Frozen(config.validated.section.models),
+        tokens=config.tokens,
+        store=store_url(config.validated.section.store, reading.folder),
         secrets=masker.values,
         problems=tuple(problems),
         files=tuple(reading.files),
@@ -108,10 +108,10 @@ def _masked(item: Problem, masker: Masker) -> Problem:
     return replace(item, message=safe(item.message), hint=safe(item.hint), place=place)
 
 
-def _literal_secrets(plan: UncheckedConfig, known: AbstractSet[str]) -> set[str]:
+def _literal_secrets(config: UncheckedConfig, known: AbstractSet[str]) -> set[str]:
     """Return the secrets that were written into the file itself: tokens, and what is named like one."""
-    found = {token.value for token in plan.tokens}
-    for spec in plan.written.values():
+    found = {token.value for token in config.tokens}
+    for spec in config.written.values():
         for pairs in (spec.env, spec.headers) if isinstance(spec, ServerSpec) else ():
             for key, value in pairs.items():
                 named = masked({key: value}, Masker(), frozenset())[key] == MASK

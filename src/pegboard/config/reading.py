@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel
 
 from pegboard import user_folders
-from pegboard.config.check.loadout_checks import Written
-from pegboard.config.compile import UncheckedConfig, draft, env_file_of, loadout_of
+from pegboard.config.check.loadout_checks import WrittenLoadout
+from pegboard.config.compile import UncheckedConfig, compiled, env_file_of, loadout_of
 from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import Document, Key, UnreadableError, is_mapping, read_text, shown
 from pegboard.config.documents.expansion import Expansion, Missing
@@ -30,7 +30,7 @@ _TEXT_KEYS: Final = frozenset(
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
-    """Read the files of one configuration."""
+    """One reading of the files of a configuration: what was found, and what is wrong."""
 
     path: Path
     env: Mapping[str, str]
@@ -52,7 +52,7 @@ class Reading:
         """Return where files of loadouts may lie, nearest first."""
         return self.folder / LOADOUTS, user_folders.configuration(self.env) / LOADOUTS
 
-    def plan(self) -> tuple[UncheckedConfig, list[Written]]:
+    def unchecked(self) -> tuple[UncheckedConfig, list[WrittenLoadout]]:
         """Return the core values of the file, and the loadouts that people wrote."""
         document = self._document(self.path)
         value: dict[str, Any] = document.value
@@ -64,25 +64,29 @@ class Reading:
             document, value = client.document, client.value
             self.problems += client.problems
         also = _client_variables(self.folder) if client else None
-        sheet = self._sheet(File, document, value, unavailable=unavailable, also=also)
-        self.problems += sheet.problems
+        validated = self._sheet(File, document, value, unavailable=unavailable, also=also)
+        self.problems += validated.problems
         files = self._loadout_files()
-        plan = draft(
-            sheet,
+        config = compiled(
+            validated,
             self.folder,
             loadouts={name: item.loadout for name, item in files.items()},
             unavailable=unavailable,
             filters=client.filters if client else {},
             client=client is not None,
         )
-        stated = (part.env_file for part in sheet.section.servers.values() if part.env_file)
+        stated = (part.env_file for part in validated.section.servers.values() if part.env_file)
         self.files += [env_file_of(text, self.folder) for text in stated]
         own = [
-            Written(loadout=loadout_of(name, part, sheet, "loadouts", name), sheet=sheet, path=("loadouts", name))
-            for name, part in sheet.section.loadouts.items()
+            WrittenLoadout(
+                loadout=loadout_of(name, part, validated, "loadouts", name),
+                validated=validated,
+                path=("loadouts", name),
+            )
+            for name, part in validated.section.loadouts.items()
         ]
         shadowed = {item.loadout.name.casefold() for item in own}
-        return plan, [*own, *(item for name, item in files.items() if name not in shadowed)]
+        return config, [*own, *(item for name, item in files.items() if name not in shadowed)]
 
     def _document(self, path: Path) -> Document:
         file = shown(path)
@@ -122,9 +126,9 @@ class Reading:
                 gone.append(missing.path)
         return validate(model, document, filled, gone=gone)
 
-    def _loadout_files(self) -> dict[str, Written]:
+    def _loadout_files(self) -> dict[str, WrittenLoadout]:
         """Return the loadouts in files by their case-folded names; the nearest file wins (L6)."""
-        found: dict[str, Written] = {}
+        found: dict[str, WrittenLoadout] = {}
         beside, personal = self.folders()
         for folder in (beside, personal):
             for path in _listed(folder):
@@ -138,16 +142,16 @@ class Reading:
                     self.problems[before:] = [replace(p, severity="warning") for p in self.problems[before:]]
         return found
 
-    def _loadout_file(self, path: Path) -> Written | None:
+    def _loadout_file(self, path: Path) -> WrittenLoadout | None:
         try:
             document = self._document(path)
         except UnreadableError as error:
             self.problems.append(error.problem)
             return None
         self.problems += document.problems
-        sheet = self._sheet(LoadoutSection, document, document.value)
-        self.problems += sheet.problems
-        return Written(loadout=loadout_of(path.stem, sheet.section, sheet), sheet=sheet, path=())
+        validated = self._sheet(LoadoutSection, document, document.value)
+        self.problems += validated.problems
+        return WrittenLoadout(loadout=loadout_of(path.stem, validated.section, validated), validated=validated, path=())
 
 
 def _listed(folder: Path) -> list[Path]:

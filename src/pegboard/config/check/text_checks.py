@@ -11,6 +11,7 @@ from pegboard.config.check.member_names import Names
 from pegboard.config.compile import SQLITE, UncheckedConfig
 from pegboard.config.documents.document import Key
 from pegboard.config.documents.env_files import ENV_FILE
+from pegboard.config.problem_codes import ProblemCode
 from pegboard.core.model.addresses import STORE_RIGHT, store_fault
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.naming import one_line
@@ -20,38 +21,38 @@ from pegboard.problems import Place, Problem
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
-def _wrong(message: str, place: Place | None, hint: str, code: str = "bad_value") -> Problem:
+def _wrong(message: str, place: Place | None, hint: str, code: ProblemCode = "bad_value") -> Problem:
     return Problem(severity="error", code=code, message=message, hint=hint, place=place)
 
 
-def check_texts(plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def check_texts(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
     """Yield every text that cannot be used where it stands; secrets are never repeated (X5)."""
     for section in ("servers", "plugins"):
-        for name in getattr(plan.sheet.section, section):
-            yield from _name(name, section, "plugin", plan, names)
-    if not plan.generated:
-        for name in plan.toolkits:
-            yield from _name(name, "toolkits", "toolkit", plan, names)
-    for name, spec in plan.written.items():
+        for name in getattr(config.validated.section, section):
+            yield from _name(name, section, "plugin", config, names)
+    if not config.generated:
+        for name in config.toolkits:
+            yield from _name(name, "toolkits", "toolkit", config, names)
+    for name, spec in config.written.items():
         if not isinstance(spec, ServerSpec):
             continue
         if not spec.unavailable:
-            yield from _server(name, plan)
+            yield from _server(name, config)
         elif spec.unavailable.startswith(ENV_FILE):
             message = f"{spec.unavailable.removesuffix('.')}; the server is unavailable until then."
-            place = plan.sheet.place("servers", name, "envFile")
+            place = config.validated.place("servers", name, "envFile")
             hint = "Correct the path, or take it out."
             yield Problem(severity="warning", code="env_missing", message=message, hint=hint, place=place)
-    for token in plan.tokens:
+    for token in config.tokens:
         if token.value.strip() and (fault := _carried(token.value)):
             hint = "Choose one of ASCII letters, digits and signs."
             yield _wrong(f"the token {fault}; clients send it in a header.", token.place, hint)
-    yield from _store(plan)
+    yield from _store(config)
 
 
-def _name(name: str, section: str, what: str, plan: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def _name(name: str, section: str, what: str, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
     """Yield why references to a plugin or toolkit of this name would mean something else."""
-    place, hint = plan.sheet.place(section, name, key=True), "Give it another name."
+    place, hint = config.validated.place(section, name, key=True), "Give it another name."
     shown = one_line(name, limit=80)
     kind, bare = split_kind(name)
     if "*" in name:
@@ -67,11 +68,11 @@ def _name(name: str, section: str, what: str, plan: UncheckedConfig, names: Name
             return
 
 
-def _server(name: str, plan: UncheckedConfig) -> Iterator[Problem]:
-    part = plan.sheet.section.servers[name]
+def _server(name: str, config: UncheckedConfig) -> Iterator[Problem]:
+    part = config.validated.section.servers[name]
     path: tuple[Key, ...] = ("servers", name)
     for header, value in part.headers.items():
-        place = plan.sheet.place(*path, "headers", header)
+        place = config.validated.place(*path, "headers", header)
         if not _HEADER.fullmatch(header):
             message = f"'{one_line(header, limit=80)}' cannot be the name of a header."
             yield _wrong(message, place, "Write letters, digits and '-'.")
@@ -81,10 +82,10 @@ def _server(name: str, plan: UncheckedConfig) -> Iterator[Problem]:
     for variable in part.env:
         if not variable or "=" in variable or "\0" in variable:
             message = f"'{one_line(variable, limit=80)}' cannot be the name of an environment variable."
-            yield _wrong(message, plan.sheet.place(*path, "env", variable), "Write a name without '='.")
+            yield _wrong(message, config.validated.place(*path, "env", variable), "Write a name without '='.")
     if part.cwd and (user := _homeless(part.cwd)):
         message = f"there is no home folder of '{one_line(user, limit=80)}'."
-        yield _wrong(message, plan.sheet.place(*path, "cwd"), "Write the path without '~'.")
+        yield _wrong(message, config.validated.place(*path, "cwd"), "Write the path without '~'.")
 
 
 def _carried(value: str) -> str:
@@ -104,12 +105,12 @@ def _homeless(path: str) -> str:
     return ""
 
 
-def _store(plan: UncheckedConfig) -> Iterator[Problem]:
-    url = plan.sheet.section.store
+def _store(config: UncheckedConfig) -> Iterator[Problem]:
+    url = config.validated.section.store
     if url is None:
         return
     fault = store_fault(url)
     if not fault and (user := _homeless(url.strip().removeprefix(SQLITE))):
         fault = f"there is no home folder of '{one_line(user, limit=80)}'."
     if fault:
-        yield _wrong(fault, plan.sheet.place("store"), STORE_RIGHT, "bad_store")
+        yield _wrong(fault, config.validated.place("store"), STORE_RIGHT, "bad_store")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
+from pegboard.config.problem_codes import ProblemCode
 from pegboard.core.model.tools import EMPTY
 from pegboard.problems import Place, Problem
 
@@ -124,7 +125,9 @@ def dotted(path: Sequence[Key]) -> str:
     return text.removeprefix(".")
 
 
-def fault(file: str, code: str, message: str, *, hint: str = "", at: tuple[int, int] | None = None) -> UnreadableError:
+def fault(
+    file: str, code: ProblemCode, message: str, *, hint: str = "", at: tuple[int, int] | None = None
+) -> UnreadableError:
     """Return the error that ends the reading of a file; ``at`` is line and column, from 1."""
     line, column = at or (None, None)
     place = Place(file=file, line=line, column=column)

@@ -22,6 +22,7 @@ from pegboard.config.documents.document import (
     mapping,
     sequence,
 )
+from pegboard.config.problem_codes import ProblemCode
 from pegboard.problems import Problem
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -102,7 +103,7 @@ class _Reader:
             raise fault(self.file, "file_empty", "is empty.", hint=hint)
         return root
 
-    def _fault(self, code: str, message: str, event: Any, *, hint: str = "") -> UnreadableError:
+    def _fault(self, code: ProblemCode, message: str, event: Any, *, hint: str = "") -> UnreadableError:
         return fault(self.file, code, message, hint=hint, at=_spot(event))
 
     def _node(self, event: Any, depth: int) -> Node:

@@ -27,13 +27,13 @@ Switch = Annotated[Any, WithJsonSchema({"type": "boolean"})]
 
 
 def _optional(description: str, **rest: Any) -> Any:
-    """Return a field that may be left out, with what editors say of it."""
+    """Return an optional field, with what editors show of it."""
     rest = rest or {"default": None}
     return Field(description=description, **rest)
 
 
 class Section(BaseModel):
-    """Hold one mapping of the file: known keys only; one without a value is as if left out."""
+    """One mapping of the file: known keys only; one without a value is as if it were not there."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, populate_by_name=True
@@ -86,15 +86,15 @@ class ServerSection(Section):
     cwd: Text | None = _optional("The folder to start it in, relative to this file.")
     url: Text | None = _optional("The address of a remote server (HTTP).")
     headers: dict[str, Text] = _optional("HTTP headers to send with every request.", default_factory=dict)
-    type: Transport | None = _optional("How to talk to it; told from `command` or `url` where left out.")
+    type: Transport | None = _optional("How to talk to it; without it, `command` or `url` decides.")
     transport: Transport | None = _optional("Another name for `type`.")
     timeout: Seconds = _optional("How long one request may take: 60s, 2m, 500ms.", default=60.0)
-    disabled: Flag = _optional("Leave the server out.", default=False)
+    disabled: Flag = _optional("Do not use the server.", default=False)
     auto_approve: Names = _optional(
-        "What a client calls without asking; kept for the client.", alias="autoApprove", default_factory=list
+        "What a client calls without asking; read by the client alone.", alias="autoApprove", default_factory=list
     )
     always_allow: Names = _optional(
-        "What a client calls without asking; kept for the client.", alias="alwaysAllow", default_factory=list
+        "What a client calls without asking; read by the client alone.", alias="alwaysAllow", default_factory=list
     )
     description: Text = _optional("What the server is for.", default="")
     category: Name | None = _optional("Its category, one of the thirteen or your own.")
@@ -103,7 +103,7 @@ class ServerSection(Section):
     guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
     )
-    trust: Literal["annotations"] | None = _optional("Believe what the server says of its tools, as first seen.")
+    trust: Literal["annotations"] | None = _optional("Trust the annotations of its tools, as first seen.")
     default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
 
@@ -122,7 +122,7 @@ class PluginSection(Section):
     category: Name | None = _optional("Its category, one of the thirteen or your own.")
     prefix: Text | None = _optional("What stands before `__` in the names of its tools.")
     requires: dict[str, Names] = _optional("Tools that a tool brings with it.", default_factory=dict)
-    policy: dict[str, Text] = _optional("What the model is told while a tool is visible.", default_factory=dict)
+    policy: dict[str, Text] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
     needs: dict[str, Needs] = _optional("What a tool cannot work without.", default_factory=dict)
     guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
@@ -135,7 +135,7 @@ class FocusRule(Section):
     """When to narrow a step to some tools."""
 
     when: Text | None = _optional("A regular expression; the rule applies where the message matches it.")
-    tools: Names = _optional("The tools to narrow to; all of the toolkit where left out.", default_factory=list)
+    tools: Names = _optional("The tools to narrow to; without it, all of the toolkit.", default_factory=list)
     choice: Literal["auto", "required"] = _optional("Whether the model must call one of them.", default="auto")
     python: Name | None = _optional("A hook instead of a rule: module:function.")
 
@@ -168,7 +168,7 @@ class ToolkitSection(Section):
     description: Text = _optional("What the model reads of it in lists.", default="")
     tools: Entries = _optional("Its members.", default_factory=list)
     policy: Text = _optional(
-        "What the model is told while a member is visible; {tools} names the visible ones.", default=""
+        "Policy text for the model while a member is visible; {tools} names the visible ones.", default=""
     )
     focus: Annotated[list[FocusRule], Rules] = _optional(
         "When to narrow a step to some of its tools: a rule, or a list of rules.", default_factory=list
@@ -184,7 +184,7 @@ class LoadoutSection(Section):
     categories: Names = _optional("Categories whose plugins are active.", default_factory=list)
     plugins: Names = _optional("Plugins that are active.", default_factory=list)
     discoverable: Names = _optional("Plugins that may be loaded by name: name, prefix* or *.", default_factory=list)
-    disabled: Names = _optional("Plugins that are never there, whatever else says so.", default_factory=list)
+    disabled: Names = _optional("Plugins that are never there, whatever else grants them.", default_factory=list)
 
 
 class SubAppSection(Section):
@@ -202,7 +202,7 @@ class DefaultsSection(Section):
 
 
 class LeaseSection(Section):
-    """How long loaded tools stay out."""
+    """How long loaded tools stay loaded."""
 
     kind: Literal["turn", "idle", "unload"] = _optional(
         "For one turn, while in use, or until unloaded.", default="idle"
@@ -217,7 +217,7 @@ class LeaseSection(Section):
 
 
 class BudgetSection(Section):
-    """How much may be out at once."""
+    """How much may be loaded at once."""
 
     tools: Count | None = _optional("How many tools.")
     tokens: Count | None = _optional("How many tokens of schemas and text.")
@@ -225,7 +225,7 @@ class BudgetSection(Section):
 
 
 class HintsSection(Section):
-    """How much is said of tools that are not out."""
+    """How much text describes tools that are not loaded."""
 
     tokens: Count = _optional("How many tokens.", default=1500)
 
@@ -243,11 +243,11 @@ class AgentSection(Section):
     role: Text = _optional("What it is for.", default="")
     model: Name | None = _optional("One of `models`.")
     rooms: Names = _optional("Where it takes part.", default_factory=list)
-    tools: Entries = _optional("Static tools: always out.", default_factory=list)
+    tools: Entries = _optional("Static tools: always loaded.", default_factory=list)
     essential: Entries = _optional("Tools that nothing takes away.", default_factory=list)
     allowed_toolkits: Names = _optional("Toolkits that it may load.", default_factory=list)
     initial_toolkits: Names = _optional(
-        "Toolkits that are out from the start and stay; all of them allowed ones.", default_factory=list
+        "Toolkits that are loaded from the start and stay; all of them allowed ones.", default_factory=list
     )
     loadout: Name | None = _optional("Its loadout.")
     discoverable: Names = _optional("Plugins that it may load by name: name, prefix* or *.", default_factory=list)
@@ -260,9 +260,9 @@ class AgentSection(Section):
         "The family of meta-tools through which the model manages its tools.", default="pegboard"
     )
     activation: Literal["next_step", "next_request"] | None = _optional("When a change takes effect.")
-    lease: LeaseSection | None = _optional("How long loaded tools stay out.")
-    budget: BudgetSection | None = _optional("How much may be out at once.")
-    hints: HintsSection | None = _optional("How much is said of tools that are not out.")
+    lease: LeaseSection | None = _optional("How long loaded tools stay loaded.")
+    budget: BudgetSection | None = _optional("How much may be loaded at once.")
+    hints: HintsSection | None = _optional("How much text describes tools that are not loaded.")
     unloaded_call: Literal["schema", "run", "reject"] = _optional(
         "What the call of a tool that is not loaded does.", default="schema"
     )
@@ -272,7 +272,7 @@ class AgentSection(Section):
 class File(Section):
     """A Pegboard configuration."""
 
-    store: Text | None = _optional("Where state is kept: sqlite:///path, relative to this file.")
+    store: Text | None = _optional("Where state is stored: sqlite:///path, relative to this file.")
     tokens: dict[Name, TokenSection] = _optional("Who may use the gateway as whom.", default_factory=dict)
     servers: dict[Name, ServerSection] = _optional("MCP servers.", default_factory=dict)
     plugins: dict[Name, PluginSection] = _optional("Plugins written in Python.", default_factory=dict)

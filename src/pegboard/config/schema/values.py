@@ -20,7 +20,7 @@ _LONGEST: Final = 366 * 86400
 
 
 def found(value: Any) -> str:
-    """Say what kind of value was found; text is not repeated, it may be a secret.
+    """Return what kind of value was found; text is not repeated, it may be a secret.
 
     >>> found("x"), found(5), found(True), found([1]), found(None)
     ('a string', 'the number 5', 'true', 'a list', 'nothing')
@@ -128,7 +128,7 @@ def _free(value: Any) -> dict[str, Any]:
 
 
 class Entry(tuple[str, dict[str, Any]]):
-    """Hold an entry of a list of tools: a name, and the overrides that stand with it (T1)."""
+    """An entry of a list of tools: a name, and the overrides that stand with it (T1)."""
 
     __slots__ = ()
 
@@ -158,8 +158,8 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
         if names is not None and (not is_list(names) or not all(isinstance(n, str) for n in names)):
             raise wrong(f"a list of function names in '{key}'", names, "Write [name].")
     rest = {key: value for key, value in settings.items() if not (key in _FILTERS and value is None)}
-    kept = {key: [str(n) for n in rest.pop(key)] for key in _FILTERS if key in rest}
-    return {**plain(rest), **kept}
+    filters = {key: [str(n) for n in rest.pop(key)] for key in _FILTERS if key in rest}
+    return {**plain(rest), **filters}
 
 
 def _rules(value: Any) -> Any:
