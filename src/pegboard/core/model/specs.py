@@ -16,6 +16,8 @@ class ServerSpec:
 
     ``timeout`` is in seconds, for one request. ``unavailable`` says why it cannot be started
     (a missing environment variable), or is empty. ``shared`` lets principals share one process.
+    A message from the server is at most ``message_limit`` bytes long, inflated. A connection is
+    stopped after ``idle`` seconds without a request; None is the default of its scope.
     """
 
     name: str
@@ -27,6 +29,8 @@ class ServerSpec:
     headers: Mapping[str, str] = field(default=EMPTY)
     transport: Literal["stdio", "http", "sse"] = "stdio"
     timeout: float = 60.0
+    message_limit: int = 32 * 1024 * 1024
+    idle: float | None = None
     prefix: str | None = None
     category: str | None = None
     description: str = ""
