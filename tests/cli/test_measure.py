@@ -126,7 +126,7 @@ def test_tools_that_the_client_leaves_out_are_not_counted(run: Run, home: Path) 
     (row,) = run("measure", "--json").json["servers"]
     assert row["tools"] == 1
     assert row["tokens"] < COST["time"][1]
-    assert row["message"] == "the client leaves 1 tool out."
+    assert row["message"] == "hidden by the client: 1 tool."
 
 
 def test_inputs_that_only_the_client_can_ask_for_get_a_placeholder(run: Run) -> None:

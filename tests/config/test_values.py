@@ -112,6 +112,34 @@ def test_every_section_becomes_core_values(writer: Writer) -> None:
     assert "ada-token" not in repr(c)
 
 
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [
+        ("32MiB", 32 * 1024**2), ("500kB", 500_000), ("1.5 mb", 1_500_000), ("2GiB", 2 * 1024**3), ("7B", 7),
+        ("4096", 4096), ('"${SIZE}"', 65_536),
+    ],
+)  # fmt: skip
+def test_a_server_has_limits_and_may_stop_when_idle(writer: Writer, size: str, count: int) -> None:
+    text = f"servers: {{a: {{command: x, limits: {{message: {size}}}, idle: 10m}}}}"
+    spec = writer.loaded(text, SIZE="65536").specs["a"]
+    assert isinstance(spec, ServerSpec)
+    assert (spec.message_limit, spec.idle) == (count, 600.0)
+
+
+def test_a_server_without_limits_has_the_default_ones(writer: Writer) -> None:
+    for text in ("servers: {a: {command: x}}", "servers: {a: {command: x, limits: {}}}"):
+        spec = writer.loaded(text).specs["a"]
+        assert isinstance(spec, ServerSpec)
+        assert (spec.message_limit, spec.idle) == (32 * 1024**2, None)
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "2000GiB", "1.5", "yes", '"12"', "32 mebibytes", "1TB", "[1]"])
+def test_what_is_no_size_is_refused_with_its_place(writer: Writer, size: str) -> None:
+    (problem,) = writer.problems(f"servers: {{a: {{command: x, limits: {{message: {size}}}}}}}")
+    assert (problem.severity, str(problem.place)) == ("error", "pegboard.yaml:1:45")
+    assert "size" in problem.message
+
+
 def test_values_keep_their_places(writer: Writer) -> None:
     """P1: a decision can name the file and line of its rule."""
     c = writer.loaded("""

@@ -205,7 +205,7 @@ def _row(board: Board, servers: Servers, name: str) -> Row:
     shown = [tool for tool in plugin.tools if servers.lets_through(name, tool.name)]
     notes: list[str] = []
     if hidden := len(plugin.tools) - len(shown):
-        notes.append(f"the client hides {plural(hidden, 'tool')}")
+        notes.append(f"hidden by the client: {plural(hidden, 'tool')}")
     if guessed := servers.guessed.get(name):
         notes.append(f"measured with a placeholder for {', '.join(guessed)}")
     return Row(

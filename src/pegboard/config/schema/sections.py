@@ -18,6 +18,7 @@ from pegboard.config.schema.values import (
     Names,
     Rules,
     Seconds,
+    Size,
     Text,
     bad,
 )
@@ -74,6 +75,12 @@ class GuardRule(Section):
     deny: list[Text] = _optional("Patterns of which none may match.", default_factory=list)
 
 
+class LimitsSection(Section):
+    """What a server may send."""
+
+    message: Size = _optional("How large one message may be, inflated: 32MiB, 500kB.", default=32 * 1024 * 1024)
+
+
 class ServerSection(Section):
     """An MCP server, in the shape that every MCP client uses."""
 
@@ -89,6 +96,8 @@ class ServerSection(Section):
     type: Transport | None = _optional("How to talk to it; without it, `command` or `url` decides.")
     transport: Transport | None = _optional("Another name for `type`.")
     timeout: Seconds = _optional("How long one request may take: 60s, 2m, 500ms.", default=60.0)
+    limits: LimitsSection | None = _optional("What it may send.")
+    idle: Seconds | None = _optional("How long without a request its process or connection stays: 10m, 90s.")
     disabled: Flag = _optional("Do not use the server.", default=False)
     auto_approve: Names = _optional(
         "What a client calls without asking; read by the client alone.", alias="autoApprove", default_factory=list

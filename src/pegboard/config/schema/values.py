@@ -16,6 +16,18 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _UNITS: Final[Mapping[str | None, float]] = {None: 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
 _FALSE: Final = frozenset({"false", "no", "off", "0"})
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?b|[kmg]ib)?", re.IGNORECASE)
+_BYTES: Final[Mapping[str, int]] = {
+    "": 1,
+    "b": 1,
+    "kb": 1000,
+    "mb": 1000**2,
+    "gb": 1000**3,
+    "kib": 1024,
+    "mib": 1024**2,
+    "gib": 1024**3,
+}
+_LARGEST: Final = 1024**4
 _LONGEST: Final = 366 * 86400
 
 
@@ -119,6 +131,20 @@ def _seconds(value: Any) -> float:
     return float(value)
 
 
+def _size(value: Any) -> int:
+    hint = "Write it as 32MiB, 500kB or 1GB, or as a number of bytes."
+    if isinstance(value, str) and not isinstance(value, YamlWord):
+        read = _SIZE.fullmatch(value.strip())
+        if read is None or (read[2] is None and not isinstance(value, Expanded)):
+            raise bad("this is not a size.", hint)
+        value = int(float(read[1]) * _BYTES[(read[2] or "").lower()])
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise wrong("a size", value, hint)
+    if not 0 < value <= _LARGEST:
+        raise bad("expected a size of at least one byte and at most 1024GiB.", hint)
+    return value
+
+
 def _free(value: Any) -> dict[str, Any]:
     if value is None:
         return {}
@@ -182,12 +208,19 @@ _DURATION_SCHEMA: Final = {
         {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|h|d)|\$\{.*\})$"},
     ]
 }
+_SIZE_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1},
+        {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*([kKmMgG]?[bB]|[kKmMgG][iI][bB])|\$\{.*\})$"},
+    ]
+}
 
 Text = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "minLength": 1})]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Count = Annotated[int, BeforeValidator(_count), Strict(), WithJsonSchema({"type": "integer", "minimum": 0})]
 Seconds = Annotated[float, BeforeValidator(_seconds), WithJsonSchema(_DURATION_SCHEMA)]
+Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
 Free = Annotated[dict[str, Any], BeforeValidator(_free)]
 ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]
 Names = list[Name]
