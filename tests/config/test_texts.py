@@ -38,6 +38,20 @@ HEADER = " Headers carry ASCII text of one line."
             "servers: {a: {command: x}, a/b: {command: x}}",
             ("pegboard.yaml:1:28: servers.a/b: 'a/b' means the tool 'b' of plugin 'a' too. Rename one of them."),
         ),
+        (
+            "plugins: {'a?': {python: x}}",
+            "pegboard.yaml:1:11: plugins.a?: the name of a plugin cannot hold '?', which stands for anything." + AGAIN,
+        ),
+        *(
+            (
+                f"servers: {{'{name}': {{command: x}}}}",
+                (
+                    f"pegboard.yaml:1:11: servers.{name}: '{name}' cannot be the name of a plugin: a slash stands between "
+                    "a plugin and its tool. Write something on both sides of each slash, or give it another name."
+                ),
+            )
+            for name in ("/", "/b", "a/", "a//b")
+        ),
         ("servers: {'': {command: x}}", "pegboard.yaml:1:11: servers.: a name is empty."),
         (r'servers: {"a\u0007": {command: x}}', "pegboard.yaml:1:11: servers.a\x07: a name holds a control character."),
     ],

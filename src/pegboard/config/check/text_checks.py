@@ -55,14 +55,25 @@ def _name(name: str, section: str, what: str, config: UncheckedConfig, names: Na
     place, hint = config.validated.place(section, name, key=True), "Give it another name."
     shown = one_line(name, limit=80)
     kind, bare = split_kind(name)
-    if "*" in name:
-        yield _wrong(f"the name of a {what} cannot hold '*', which stands for anything.", place, hint)
+    if sign := next((sign for sign in "*?" if sign in name), ""):
+        yield _wrong(f"the name of a {what} cannot hold '{sign}', which stands for anything.", place, hint)
     elif kind is not None:
         message = f"'{shown}' means the {kind} '{one_line(bare, limit=80)}', and cannot be the name of a {what}."
         yield _wrong(message, place, hint)
+    elif section != "toolkits":
+        yield from _slashes(name, place, names)
+
+
+def _slashes(name: str, place: Place, names: Names) -> Iterator[Problem]:
+    """Yield why a slash in the name of a plugin would be taken for that between a plugin and its tool."""
+    shown = one_line(name, limit=80)
+    if not all(name.split("/")):
+        message = f"'{shown}' cannot be the name of a plugin: a slash stands between a plugin and its tool."
+        yield _wrong(message, place, "Write something on both sides of each slash, or give it another name.")
+        return
     for cut in re.finditer("/", name):
         owner, tool = name[: cut.start()], one_line(name[cut.end() :], limit=80)
-        if section != "toolkits" and owner in names.joined:
+        if owner in names.joined:
             message = f"'{shown}' means the tool '{tool}' of plugin '{one_line(owner, limit=80)}' too."
             yield _wrong(message, place, "Rename one of them.")
             return
