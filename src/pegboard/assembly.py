@@ -203,11 +203,11 @@ def _parts(
     )
 
 
-def trial(upstreams: McpSource, masker: Masker) -> Board:
-    """Return a board over servers alone that keeps everything in memory and writes nothing."""
+def trial(source: Source, masker: Masker) -> Board:
+    """Return a board over one source alone that stores everything in memory and writes nothing."""
     from pegboard.stores.memory import MemoryStore
 
-    return Board(_parts(MemoryStore(), (upstreams,), OfflineTokenCounter(), Adapters()), masker=masker, env={})
+    return Board(_parts(MemoryStore(), (source,), OfflineTokenCounter(), Adapters()), masker=masker, env={})
 
 
 class _FocusRules:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Final
 from pegboard.config.check.all_checks import check
 from pegboard.config.check.loadout_checks import check_loadouts
 from pegboard.config.check.member_names import Names
+from pegboard.config.check.override_checks import Misfit, check_overrides
 from pegboard.config.compile import UncheckedConfig, joined, store_url
 from pegboard.config.documents.document import UnreadableError, shown
 from pegboard.config.reading import Reading
@@ -59,8 +60,12 @@ def inspect(
     registered: Mapping[str, RegisteredSpec],
     env: Mapping[str, str] | None = None,
     tools: Mapping[str, Collection[str]] = _NO_TOOLS,
+    misfits: Sequence[Misfit] = (),
 ) -> tuple[Configuration | None, list[Problem]]:
-    """Return a configuration, or None if it has an error, and every problem by its place."""
+    """Return a configuration, or None if it has an error, and every problem by its place.
+
+    ``misfits`` are overrides that plugins were asked about and do not take.
+    """
     reading = Reading(path=path, env=os.environ if env is None else env)
     try:
         config, written = reading.unchecked()
@@ -69,7 +74,12 @@ def inspect(
     specs = joined(config, registered)
     names = Names(config, registered, tools, joined=specs.keys())
     masker = Masker(reading.secrets | _literal_secrets(config, reading.secrets))
-    found = [*reading.problems, *check(config, names, masker), *check_loadouts(config, written, names)]
+    found = [
+        *reading.problems,
+        *check(config, names, masker),
+        *check_loadouts(config, written, names),
+        *check_overrides(config, names, misfits),
+    ]
     problems = sorted((_masked(p, masker) for p in found), key=lambda p: _order(p, reading.file))
     if any(p.severity == "error" for p in problems):
         return None, problems

@@ -9,6 +9,7 @@ ProblemCode = Literal[
     "bad_alias",
     "bad_duration",
     "bad_key",
+    "bad_override",
     "bad_pattern",
     "bad_store",
     "bad_switch",
