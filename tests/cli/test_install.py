@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -482,3 +483,33 @@ def test_what_cannot_be_meant_is_a_matter_of_usage(run: Run, arguments: list[str
     ran = run("init", *arguments)
     assert ran.code == 2
     assert message in ran.err
+
+
+@pytest.mark.parametrize("damage", ["binary", "empty", "folder", "unreadable_copy"])
+def test_what_cannot_be_read_is_one_clear_error_and_nothing_changes(run: Run, damage: str) -> None:
+    path = placed("cursor")
+    assert run("init", "--install", "cursor").code == 0
+    (copy,) = path.parent.glob("*backup")
+    match damage:
+        case "binary":
+            path.write_bytes(b"\x00\xff\xfe")
+        case "empty":
+            path.write_bytes(b"")
+        case "folder":
+            path.unlink()
+            path.mkdir()
+        case _:
+            copy.unlink()
+            copy.mkdir()
+    before = {file: file.read_bytes() for file in path.parent.rglob("*") if file.is_file()}
+    ran = run("init", "--uninstall", "cursor")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert {file: file.read_bytes() for file in path.parent.rglob("*") if file.is_file()} == before
+
+
+def test_a_pipe_is_no_file_of_a_client(run: Run) -> None:
+    os.mkfifo("pipe")
+    for option in ("--install", "--uninstall"):
+        ran = run("init", option, "cursor", "--from", "pipe")
+        assert (ran.code, ran.out) == (1, "")
+        assert "pipe is not a file, and is left as it is." in ran.err

@@ -63,7 +63,7 @@ def measure(
         Path | None,
         typer.Argument(
             metavar="[FILE]",
-            help="A client's configuration. [default: the first that is found, in this folder and then in your home]",
+            help="A client's configuration; - for standard input. [default: the first found, here, then in your home]",
         ),
     ] = None,
     window: Annotated[int, typer.Option("--window", metavar="TOKENS", help="The model's context window.")] = WINDOW,
@@ -105,9 +105,9 @@ def measure(
 
 
 def _named(path: Path, machine: Machine) -> ServerFile:
-    from pegboard.config.clients.server_files import read
+    from pegboard.config.clients.server_files import read, read_standard_input
 
-    return read(path, machine)
+    return read_standard_input(machine) if str(path) == "-" else read(path, machine)
 
 
 def _nothing(file: ServerFile) -> ConfigError:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import stat
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +42,7 @@ def file_of(client: Client, machine: Machine, path: Path | None, *, holding: boo
     Raises ``ConfigError`` where there is none.
     """
     if path is not None:
+        _require_file(path)
         found = read(path, machine).spot
         spot = found if found.client == client else Spot(client=client, path=path, scope="user")
         return _replaceable(read(path, machine, spot=spot))
@@ -54,6 +57,15 @@ def file_of(client: Client, machine: Machine, path: Path | None, *, holding: boo
         raise ConfigError(message, code="not_installed", hint=f"Looked at {looked}.")
     message = f"{client.title} has no configuration with MCP servers."
     raise ConfigError(message, code="no_servers", hint=f"Looked at {looked}. Name the file with --from FILE.")
+
+
+def _require_file(path: Path) -> None:
+    """Raise ``ConfigError`` for a pipe or a device: nothing can be put in its place."""
+    with suppress(OSError, RuntimeError):
+        mode = path.expanduser().stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            message = f"{shown(path)} is not a file, and is left as it is."
+            raise ConfigError(message, code="not_rewritable", hint="Name the client's own file.")
 
 
 def _replaceable(file: ServerFile) -> ServerFile:

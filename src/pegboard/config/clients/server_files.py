@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +21,7 @@ from pegboard.config.documents.document import (
     fault,
     is_list,
     is_mapping,
+    read_input,
     read_text,
     shown,
 )
@@ -26,6 +29,7 @@ from pegboard.config.schema.mcp_json import ClientFile, client_file
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import ConfigError
 
+STANDARD_INPUT: Final = "standard input"
 PLACEHOLDER: Final = "placeholder"
 """What stands for an input that only the client can ask for, where tools are merely listed."""
 _TOML_SPOT: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -72,14 +76,34 @@ def read(path: Path, machine: Machine, *, spot: Spot | None = None) -> ServerFil
 
     ``spot`` says whose file it is; without it, its name and what stands in it do.
     """
-    path = path.expanduser()
+    with suppress(RuntimeError):  # no such user: the file does not exist
+        path = path.expanduser()
     file = shown(path)
-    try:
+    with _as_config_errors():
         text = read_text(path, file=file)
-        document = compose(text, file, path.suffix.lower())
+        return _server_file(text, compose(text, file, path.suffix.lower()), path, machine, spot)
+
+
+def read_standard_input(machine: Machine) -> ServerFile:
+    """Return what a client's file in JSON says that arrives on standard input; raises ``ConfigError``."""
+    with _as_config_errors():
+        if sys.stdin.isatty():
+            raise fault(STANDARD_INPUT, "file_unreadable", "is a terminal.", hint="Write a file to it: … < FILE.")
+        text = read_input(sys.stdin.fileno(), file=STANDARD_INPUT)
+        document = json_text.compose(text, STANDARD_INPUT)
+        return _server_file(text, document, Path(STANDARD_INPUT), machine, None)
+
+
+@contextmanager
+def _as_config_errors() -> Generator[None]:
+    try:
+        yield
     except UnreadableError as error:
         found = error.problem
         raise ConfigError(found.message, code=found.code, hint=found.hint, location=found.place) from None
+
+
+def _server_file(text: str, document: Document, path: Path, machine: Machine, spot: Spot | None) -> ServerFile:
     value: dict[str, Any] = document.value
     spot = spot or spot_of(path, value, machine)
     root = next((root for root in spot.client.roots if is_mapping(_at(value, root))), spot.client.roots[0])

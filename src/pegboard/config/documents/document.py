@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from pegboard.core.model.tools import EMPTY
 from pegboard.problems import Place, Problem
 
 LARGEST_FILE: Final = 10_000_000
+ARRIVAL: Final = 10.0
+"""How long to wait for a pipe or device to give something, in seconds."""
 DEEPEST: Final = 64
 MOST_VALUES: Final = 500_000
 
@@ -155,18 +158,58 @@ def read_text(path: Path, *, file: str) -> str:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
             raise fault(file, "file_unreadable", "is a folder.", hint="Name the file in it.")
-        if stat.S_ISREG(status.st_mode) and status.st_size > LARGEST_FILE:
+        if not stat.S_ISREG(status.st_mode):
+            return _decoded(_of_device(path, file), file)
+        if status.st_size > LARGEST_FILE:
             raise _too_large(file, f"is {_megabytes(status.st_size)}")
         with path.open("rb") as stream:
             data = stream.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         raise fault(file, "file_missing", "does not exist.", hint="`pegboard init` writes one.") from None
     except (OSError, ValueError) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        raise fault(file, "file_unreadable", f"cannot be read: {reason}.") from None
-    if len(data) > LARGEST_FILE:
-        raise _too_large(file, "is more than 10 MB")
+        raise _unreadable(file, error) from None
     return _decoded(data, file)
+
+
+def read_input(number: int, *, file: str) -> str:
+    """Return the text that arrives at a descriptor, such as standard input; raises :class:`UnreadableError`."""
+    try:
+        return _decoded(_arriving(number, file), file)
+    except (OSError, ValueError) as error:
+        raise _unreadable(file, error) from None
+
+
+def _of_device(path: Path, file: str) -> bytes:
+    """Return what a pipe or device gives; a pipe that nobody writes to is opened without waiting."""
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        return _arriving(number, file)
+    finally:
+        os.close(number)
+
+
+def _arriving(number: int, file: str) -> bytes:
+    poller = select.poll() if hasattr(select, "poll") else None
+    if poller is not None:
+        poller.register(number, select.POLLIN)
+    data = bytearray()
+    while len(data) <= LARGEST_FILE:
+        if poller is not None and not poller.poll(ARRIVAL * 1000):
+            hint = "Nobody writes to it. Name a file, or write to it first."
+            raise fault(file, "file_unreadable", f"gave nothing for {ARRIVAL:g} s.", hint=hint)
+        try:
+            chunk = os.read(number, 65_536)
+        except BlockingIOError:
+            continue
+        if not chunk:
+            break
+        data += chunk
+    return bytes(data)
+
+
+def _unreadable(file: str, error: Exception) -> UnreadableError:
+    reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+    return fault(file, "file_unreadable", f"cannot be read: {reason}.")
 
 
 def _megabytes(size: int) -> str:
@@ -178,6 +221,8 @@ def _too_large(file: str, message: str) -> UnreadableError:
 
 
 def _decoded(data: bytes, file: str) -> str:
+    if len(data) > LARGEST_FILE:
+        raise _too_large(file, "is more than 10 MB")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise fault(file, "file_binary", "is written in UTF-16.", hint="Save it as UTF-8.", at=(1, 1))
     try:
