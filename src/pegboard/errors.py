@@ -138,9 +138,16 @@ class ToolUnavailableError(PegboardError):
 
 
 class OverrideError(ToolUnavailableError):
-    """Report a plugin that cannot be constructed since the override of this name does not fit (T1)."""
+    """A plugin that cannot be constructed since one of its inline overrides does not fit (T1)."""
 
     def __init__(self, message: str, *, override: str, hint: str = "") -> None:
+        """Describe the error.
+
+        Args:
+            message: What does not fit, in one sentence.
+            override: The name of the override.
+            hint: What would fit.
+        """
         super().__init__(message, hint=hint)
         self.override = override
 

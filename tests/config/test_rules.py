@@ -132,7 +132,7 @@ RULES = {
     "T4: meta-tools come by themselves": (
         "agents: {a: {tools: [dynamic_tools, file]}}",
         "reserved",
-        "pegboard.yaml:1:22: agents.a.tools: 'dynamic_tools' comes by itself where it is needed. Leave it out.",
+        "pegboard.yaml:1:22: agents.a.tools: 'dynamic_tools' comes by itself where it is needed. Remove it.",
     ),
     "P5, MR8: no shared-only plugin in a toolkit of an isolating agent": (
         """
@@ -143,7 +143,7 @@ RULES = {
         (
             "pegboard.yaml:3:53: agents.a.allowed_toolkits: 'spotify' works only where it is shared, and agent "
             "'a' works "
-            "apart (worker_scope: user). Take it out of toolkit 'media', or share the agent."
+            "apart (worker_scope: user). Remove it from toolkit 'media', or share the agent."
         ),
     ),
     "P5: no shared-only static plugin for an isolating agent": (
@@ -152,7 +152,7 @@ RULES = {
         (
             "pegboard.yaml:1:48: agents.a.tools: 'homeassistant' works only where it is shared, and agent 'a' "
             "works apart "
-            "(worker_scope: user_agent). Take it out, or share the agent."
+            "(worker_scope: user_agent). Remove it, or share the agent."
         ),
     ),
     "P5: private.per isolates, and essentials count": (
@@ -161,7 +161,7 @@ RULES = {
         (
             "pegboard.yaml:1:48: agents.a.essential: 'spotify' works only where it is shared, and agent 'a' "
             "works apart "
-            "(private.per: user). Take it out, or share the agent."
+            "(private.per: user). Remove it, or share the agent."
         ),
     ),
     "P5: a plugin says of itself that it is shared only": (
@@ -172,7 +172,7 @@ RULES = {
         "shared_only",
         (
             "pegboard.yaml:3:42: agents.a.tools: 'lamp' works only where it is shared, and agent 'a' works apart "
-            "(worker_scope: user). Take it out, or share the agent."
+            "(worker_scope: user). Remove it, or share the agent."
         ),
     ),
     "P2: a switch is true or false": (
@@ -505,7 +505,7 @@ RULES = {
         "bad_value",
         (
             "pegboard.yaml:1:21: agents.a.lease: `turns` means nothing with `kind: turn`. "
-            "Leave it out, or write `kind: idle`."
+            "Remove it, or write `kind: idle`."
         ),
     ),
     "F3: when is a regular expression": (

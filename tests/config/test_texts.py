@@ -117,11 +117,11 @@ def test_x5_what_no_header_can_carry_is_told_without_the_value(writer: Writer, v
         ),
         (
             r'servers: {a: {command: "x\0y"}}',
-            "pegboard.yaml:1:24: servers.a.command: holds a NUL character. Take it out: nothing can be done with it.",
+            "pegboard.yaml:1:24: servers.a.command: holds a NUL character. Remove it: nothing can be done with it.",
         ),
         (
             r'store: "sqlite:///x\0y"',
-            "pegboard.yaml:1:8: store: holds a NUL character. Take it out: nothing can be done with it.",
+            "pegboard.yaml:1:8: store: holds a NUL character. Remove it: nothing can be done with it.",
         ),
         (
             "store: sqlite:///~nobody-of-this-name/x.db",

@@ -118,7 +118,7 @@ def _print_json(found: Findings, printer: Printer, *, ok: bool, accept: bool) ->
 
 
 def _print(found: Findings, printer: Printer, *, ok: bool, accept: bool) -> None:
-    from pegboard.config.documents.document import shown
+    from pegboard.config.documents.document import display_path
 
     if accept:
         _print_accepted(found.accepted, printer)
@@ -128,7 +128,7 @@ def _print(found: Findings, printer: Printer, *, ok: bool, accept: bool) -> None
     counted = f" {' and '.join(counts)}." if counts else ""
     usable = None if found.count("error") else found.configuration
     summary = f" {_summary(usable)}" if usable is not None else ""
-    printer.say(f"{shown(found.path)}: {'ok' if ok else 'not ok'}.{counted}{summary}")
+    printer.say(f"{display_path(found.path)}: {'ok' if ok else 'not ok'}.{counted}{summary}")
 
 
 def _print_accepted(accepted: Sequence[Tool], printer: Printer) -> None:

@@ -163,7 +163,7 @@ def _install(
 
 
 def _heading(file: ServerFile) -> dict[str, Any]:
-    return {"client": file.spot.client.name, "file": file.shown}
+    return {"client": file.spot.client.name, "file": file.label}
 
 
 def _after_install(file: ServerFile, backup: Path | None) -> list[str]:
@@ -174,7 +174,7 @@ def _after_install(file: ServerFile, backup: Path | None) -> list[str]:
         return [*lines, "Nothing was changed."]
     return [
         *lines,
-        f"{client.title} starts pegboard now. What was in {file.shown} is kept as {backup}.",
+        f"{client.title} starts pegboard now. What was in {file.label} is kept as {backup}.",
         f"Next: restart {client.title}. To undo it: pegboard init --uninstall {client.name}",
     ]
 
@@ -186,7 +186,7 @@ def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> 
     beside = [other for other in file.entries if other not in names and other not in file.only_its_own()]
     more = f" Beside it stand {', '.join(beside)}: move them into that file by hand." if beside else ""
     gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and begin anew."
-    text = f"Pegboard is in {file.shown} already and uses {used}.{gone}{more}"
+    text = f"Pegboard is in {file.label} already and uses {used}.{gone}{more}"
     document = {"status": "already_installed", "config": str(used), "servers": beside, "backup": None, "diff": ""}
     return _answer(printer, {**_heading(file), **document}, [text])
 
@@ -199,7 +199,7 @@ def _refuse_faults(file: ServerFile, machine: Machine) -> None:
     if wrong:
         listed = "; ".join(f"{name}: {why}" for name, why in wrong.items())
         hint = "Correct it, or take it out, and try again."
-        raise ConfigError(f"{file.shown} is left as it is: {listed}.", code="server_invalid", hint=hint)
+        raise ConfigError(f"{file.label} is left as it is: {listed}.", code="server_invalid", hint=hint)
 
 
 def _write_moved(taken: Taken, file: ServerFile, config: Path, *, force: bool) -> None:
@@ -209,7 +209,7 @@ def _write_moved(taken: Taken, file: ServerFile, config: Path, *, force: bool) -
     personal = file.spot.scope == "user"
     if personal and not config.parent.exists():
         config.parent.mkdir(mode=0o700, parents=True)
-    text = client_text(taken, file.shown)
+    text = client_text(taken, file.label)
     if personal:  # several clients may keep theirs in one folder
         text = text.replace("/pegboard.db", f"/{config.stem}.db", 1)
     before = write(config, text, force=force, like=file.spot.path, allowed=0o600 if personal else 0o666)
@@ -219,7 +219,7 @@ def _write_moved(taken: Taken, file: ServerFile, config: Path, *, force: bool) -
         else:
             before.replace(config)
         listed = "; ".join(map(str, errors))
-        message = f"{config} could not be used, so it and {file.shown} are left as they are: {listed}"
+        message = f"{config} could not be used, so it and {file.label} are left as they are: {listed}"
         raise ConfigError(message, problems=errors)
 
 
@@ -252,9 +252,9 @@ def _uninstall(printer: Printer, name: str, source: Path | None, *, dry_run: boo
     edit, how, backup = removal(file, machine)
     diff = edit.diff()
     if how == "restored":
-        result = f"{file.shown} is again what it was, byte for byte."
+        result = f"{file.label} is again what it was, byte for byte."
     else:
-        result = f"{file.shown} was changed since: Pegboard is taken out, the servers are back, the rest stays."
+        result = f"{file.label} was changed since: Pegboard is removed, the servers are back, the rest stays."
         stays.insert(0, f"What it was before Pegboard is still kept as {backup}.")
     if not dry_run:
         edit.save(backup=False)

@@ -96,7 +96,7 @@ def measure(
                 instead = await _instead(bench.board)
                 _show(printer, chosen, rows, instead, window=window)
         for other in others:
-            printer.note(f"pegboard: also found: {other.spot.client.title}, {other.shown}")
+            printer.note(f"pegboard: also found: {other.spot.client.title}, {other.label}")
         for name in chosen.elsewhere:
             printer.note(f"pegboard: not counted: the servers of the project {name}; measure them in that folder.")
         return DONE if any(row.status == "ok" for row in rows) else REFUSED
@@ -114,7 +114,7 @@ def _nothing(file: ServerFile) -> ConfigError:
     root = ".".join(file.root)
     elsewhere = f" Projects in it that have some: {', '.join(file.elsewhere)}." if file.elsewhere else ""
     hint = f'{file.spot.client.title} keeps them under "{root}".{elsewhere}'
-    return ConfigError(f"{file.shown}: there are no MCP servers in it.", code="no_servers", hint=hint)
+    return ConfigError(f"{file.label}: there are no MCP servers in it.", code="no_servers", hint=hint)
 
 
 def _found(machine: Machine) -> tuple[ServerFile, list[ServerFile]]:
@@ -236,7 +236,7 @@ def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amou
     if printer.as_json:
         printer.document(
             {
-                "file": file.shown,
+                "file": file.label,
                 "client": file.spot.client.name,
                 "window": window,
                 "servers": [_row_json(row, window) for row in rows],
@@ -246,7 +246,7 @@ def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amou
             }
         )
         return
-    printer.heading(f"{file.spot.client.title}: {file.shown}")
+    printer.heading(f"{file.spot.client.title}: {file.label}")
     cells = [_cells(row, window) for row in rows]
     sums = (("total", direct, "sent with every request"), ("with Pegboard", instead, "instead"))
     total, front = (

@@ -36,7 +36,7 @@ def show(
     What was set at run time replaces what the file says.
     """
 
-    async def shown(board: Pegboard, printer: Printer) -> int:
+    async def printed(board: Pegboard, printer: Printer) -> int:
         if agent is not None:
             _require(board, agent)
         switches = {name: own for name, own in (await board.permissions.show()).items() if agent in (None, name)}
@@ -50,7 +50,7 @@ def show(
             printer.say("No switch is set; what is granted is on.")
         return DONE
 
-    return run(Options(config=config, agent=agent, as_json=as_json), shown)
+    return run(Options(config=config, agent=agent, as_json=as_json), printed)
 
 
 def set_(

@@ -78,7 +78,7 @@ def show(
 ) -> int:
     """Show the turn and what has been loaded."""
 
-    async def shown(board: Pegboard, printer: Printer) -> int:
+    async def printed(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
         state = (await on.snapshot()).state
         if printer.as_json:
@@ -111,7 +111,7 @@ def show(
         printer.table(columns, [_lease_row(lease) for lease in state.leases])
         return DONE
 
-    return run(options, shown)
+    return run(options, printed)
 
 
 def list_(

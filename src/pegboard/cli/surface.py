@@ -36,7 +36,7 @@ def surface(
     Tools in order, hints, suffix, policy and focus.
     """
 
-    async def shown(board: Pegboard, printer: Printer) -> int:
+    async def printed(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
         await bring_in(board, printer, (await on.snapshot()).access)
         found = await on.surface(message=message)
@@ -47,7 +47,7 @@ def surface(
             _show(found, rows, printer)
         return DONE
 
-    return run(options, shown)
+    return run(options, printed)
 
 
 def _row(board: Pegboard, out: LoadedTool) -> dict[str, Any]:

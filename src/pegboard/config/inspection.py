@@ -14,7 +14,7 @@ from pegboard.config.check.loadout_checks import check_loadouts
 from pegboard.config.check.member_names import Names
 from pegboard.config.check.override_checks import Misfit, check_overrides
 from pegboard.config.compile import UncheckedConfig, joined, store_url
-from pegboard.config.documents.document import UnreadableError, shown
+from pegboard.config.documents.document import UnreadableError, display_path
 from pegboard.config.reading import Reading
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.loadouts import BUILT_IN
@@ -50,7 +50,7 @@ def load(
         errors = [p for p in problems if p.severity == "error"]
         count = "one problem" if len(errors) == 1 else f"{len(errors)} problems"
         listed = "\n".join(f"  {p}" for p in errors)
-        raise ConfigError(f"{shown(path)} cannot be used, {count}:\n{listed}", problems=problems)
+        raise ConfigError(f"{display_path(path)} cannot be used, {count}:\n{listed}", problems=problems)
     return configuration
 
 

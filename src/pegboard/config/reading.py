@@ -14,7 +14,7 @@ from pegboard import user_folders
 from pegboard.config.check.loadout_checks import WrittenLoadout
 from pegboard.config.compile import UncheckedConfig, compiled, env_file_of, loadout_of
 from pegboard.config.documents import json_text, yaml_text
-from pegboard.config.documents.document import Document, Key, UnreadableError, is_mapping, read_text, shown
+from pegboard.config.documents.document import Document, Key, UnreadableError, display_path, is_mapping, read_text
 from pegboard.config.documents.expansion import Expansion, Missing
 from pegboard.config.schema import mcp_json
 from pegboard.config.schema.sections import File, LoadoutSection
@@ -46,7 +46,7 @@ class Reading:
     @property
     def file(self) -> str:
         """Return the file as problems name it."""
-        return shown(self.path)
+        return display_path(self.path)
 
     def folders(self) -> Iterable[Path]:
         """Return where files of loadouts may lie, nearest first."""
@@ -89,7 +89,7 @@ class Reading:
         return config, [*own, *(item for name, item in files.items() if name not in shadowed)]
 
     def _document(self, path: Path) -> Document:
-        file = shown(path)
+        file = display_path(path)
         text = read_text(path, file=file)
         self.files.append(path)
         return json_text.compose(text, file) if _is_json(path) else yaml_text.compose(text, file)

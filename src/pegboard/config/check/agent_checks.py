@@ -117,14 +117,14 @@ def _scope(agent: Agent, config: UncheckedConfig, names: Names) -> Iterator[Prob
             yield error("shared_only", message, place, hint)
 
     for item in (*agent.static, *agent.essential):
-        yield from bad(item, item.place, "Take it out, or share the agent.")
+        yield from bad(item, item.place, "Remove it, or share the agent.")
     part = (validated.section.agents or {})[agent.name]
     for key, listed in (("allowed_toolkits", part.allowed_toolkits), ("initial_toolkits", part.initial_toolkits)):
         for index, name in enumerate(listed):
             if name in config.toolkits and (key == "allowed_toolkits" or name not in part.allowed_toolkits):
                 for item in config.toolkits[name].members:
                     place = validated.place("agents", agent.name, key, index)
-                    yield from bad(item, place, f"Take it out of toolkit '{name}', or share the agent.")
+                    yield from bad(item, place, f"Remove it from toolkit '{name}', or share the agent.")
 
 
 def _conflicts(agent: Agent, config: UncheckedConfig, names: Names, masker: Masker) -> Iterator[Problem]:

@@ -21,7 +21,7 @@ def check_members(items: Iterable[Member], names: Names, where: str) -> Iterator
     for item in items:
         if split_kind(item.name)[1] in COMES_BY_ITSELF and names.meaning(item.name).kind in ("unknown", "unsure"):
             message = f"'{item.name}' comes by itself where it is needed."
-            yield warning("reserved", message, item.place, "Leave it out.")
+            yield warning("reserved", message, item.place, "Remove it.")
             continue
         meaning = names.meaning(item.name)
         yield from check_member(item, meaning, names)

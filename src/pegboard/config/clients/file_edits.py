@@ -39,7 +39,7 @@ class Edit:
 
     def diff(self) -> str:
         """Return what changes, without secrets and without the lines around it, which may have some."""
-        after = compose(self.text, self.file.shown, self.path.suffix.lower()).value
+        after = compose(self.text, self.file.label, self.path.suffix.lower()).value
         before = self.file.document.value
         masker = Masker(secrets_in(before) | secrets_in(after))
         names = names_in(before) | names_in(after)
@@ -49,7 +49,7 @@ class Edit:
             return f'{found[1]}{found[2]}{found[1]}{found[3]}"{MASK}"' if secret else found[0]
 
         lines = difflib.unified_diff(
-            self.file.text.splitlines(), self.text.splitlines(), self.file.shown, self.file.shown, lineterm="", n=0
+            self.file.text.splitlines(), self.text.splitlines(), self.file.label, self.file.label, lineterm="", n=0
         )
         return "\n".join(masker.text(_PAIR.sub(hidden, line)) for line in lines)
 
@@ -59,7 +59,7 @@ class Edit:
         Raises ``ConfigError`` where somebody else changed it meanwhile.
         """
         if self.path.read_bytes() != self.data:
-            message = f"{self.file.shown} was changed meanwhile, and is left as it is."
+            message = f"{self.file.label} was changed meanwhile, and is left as it is."
             raise ConfigError(message, code="file_changed", hint="Try again.")
         copy = _backed_up(self.path) if backup else None
         mark = "\ufeff" if self.data.startswith(b"\xef\xbb\xbf") else ""
@@ -138,7 +138,7 @@ def edited(file: ServerFile, text: str, servers: Mapping[str, Any]) -> Edit:
         level = level[key]
     level[file.root[-1]] = dict(servers)
     try:
-        after = compose(text, file.shown, suffix(file))
+        after = compose(text, file.label, suffix(file))
     except UnreadableError:
         after = None
     if after is None or after.value != expected or after.problems or file.document.problems:
@@ -148,7 +148,7 @@ def edited(file: ServerFile, text: str, servers: Mapping[str, Any]) -> Edit:
 
 def _not_rewritable(file: ServerFile) -> ConfigError:
     return ConfigError(
-        f"{file.shown} cannot be rewritten without changing something else, and is left as it is.",
+        f"{file.label} cannot be rewritten without changing something else, and is left as it is.",
         code="not_rewritable",
         hint=f"Write each server once, and as a {'table' if suffix(file) == '.toml' else 'member'} of its own.",
     )
@@ -157,5 +157,5 @@ def _not_rewritable(file: ServerFile) -> ConfigError:
 def require_writable(file: ServerFile, path: Path) -> None:
     """Raise ``ConfigError`` for a file that nobody is to write: putting another in its place would be easy."""
     if not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK):
-        message = f"{file.shown} is read-only, and is left as it is."
+        message = f"{file.label} is read-only, and is left as it is."
         raise ConfigError(message, code="not_rewritable", hint="Give yourself the right to write it, if it is yours.")

@@ -84,7 +84,7 @@ def read_client(path: Path) -> Taken:
         value = value.get(key)
         if value is None:
             hint = 'It should hold {"mcpServers": {"name": {"command": …}}}.'
-            raise ConfigError(f"{file.shown}: there are no MCP servers in it.", code="no_servers", hint=hint)
+            raise ConfigError(f"{file.label}: there are no MCP servers in it.", code="no_servers", hint=hint)
     return taken_from(file)
 
 

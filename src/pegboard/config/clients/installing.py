@@ -17,7 +17,7 @@ from pegboard.config.clients.file_edits import Edit, editable, edited, written_s
 from pegboard.config.clients.known import CLIENTS, spots
 from pegboard.config.clients.machine import Machine
 from pegboard.config.clients.server_files import ServerFile, read
-from pegboard.config.documents.document import shown
+from pegboard.config.documents.document import display_path
 from pegboard.core.model.naming import did_you_mean
 from pegboard.errors import ConfigError, UsageError
 
@@ -51,7 +51,7 @@ def file_of(client: Client, machine: Machine, path: Path | None, *, holding: boo
     wanted = [file for file in files if file.entries and (not holding or own_names(file, machine))]
     if wanted:
         return wanted[0]
-    looked = ", ".join(shown(spot.path) for spot in places)
+    looked = ", ".join(display_path(spot.path) for spot in places)
     if holding:
         message = f"Pegboard does not stand in the configuration of {client.title}."
         raise ConfigError(message, code="not_installed", hint=f"Looked at {looked}.")
@@ -64,7 +64,7 @@ def _require_file(path: Path) -> None:
     with suppress(OSError, RuntimeError):
         mode = path.expanduser().stat().st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            message = f"{shown(path)} is not a file, and is left as it is."
+            message = f"{display_path(path)} is not a file, and is left as it is."
             raise ConfigError(message, code="not_rewritable", hint="Name the client's own file.")
 
 

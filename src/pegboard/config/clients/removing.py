@@ -36,10 +36,10 @@ def removal(file: ServerFile, machine: Machine) -> tuple[Edit, Restored, Path]:
     path = file.spot.path.expanduser().resolve()
     names, written_now = own_names(file, machine), written_servers(file)
     if not names:
-        raise ConfigError(f"Pegboard does not stand in {file.shown}.", code="not_installed")
+        raise ConfigError(f"Pegboard does not stand in {file.label}.", code="not_installed")
     backup, config = backup_of(path), own_configuration(written_now[names[0]], machine)
     if backup is None:
-        raise ConfigError(f"No copy of {file.shown} was kept.", code="no_backup", hint=_by_hand(config))
+        raise ConfigError(f"No copy of {file.label} was kept.", code="no_backup", hint=_by_hand(config))
     was = _read_copy(backup, file, config)
     if installed(was, written_now[names[0]], name=names[0]) == file.text:
         require_writable(file, path)
@@ -56,9 +56,9 @@ def _by_hand(config: Path | None) -> str:
 def _read_copy(backup: Path, file: ServerFile, config: Path | None) -> ServerFile:
     try:
         text = backup.read_bytes().decode("utf-8-sig")
-        document = compose(text, file.shown, suffix(file))
+        document = compose(text, file.label, suffix(file))
     except (UnreadableError, UnicodeDecodeError, OSError):
-        message = f"The copy that was kept of {file.shown}, {backup.name}, cannot be read."
+        message = f"The copy that was kept of {file.label}, {backup.name}, cannot be read."
         raise ConfigError(message, code="no_backup", hint=_by_hand(config)) from None
     was = ServerFile(spot=file.spot, text=text, document=document, root=file.root, entries={})
     return replace(was, entries=written_servers(was))

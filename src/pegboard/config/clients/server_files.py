@@ -18,12 +18,12 @@ from pegboard.config.documents.document import (
     Document,
     Node,
     UnreadableError,
+    display_path,
     fault,
     is_list,
     is_mapping,
     read_input,
     read_text,
-    shown,
 )
 from pegboard.config.schema.mcp_json import ClientFile, client_file
 from pegboard.core.model.tools import EMPTY
@@ -52,7 +52,7 @@ class ServerFile:
     elsewhere: tuple[str, ...] = ()
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """Return the name under which messages name the file."""
         return self.document.file
 
@@ -78,7 +78,7 @@ def read(path: Path, machine: Machine, *, spot: Spot | None = None) -> ServerFil
     """
     with suppress(RuntimeError):  # no such user: the file does not exist
         path = path.expanduser()
-    file = shown(path)
+    file = display_path(path)
     with _as_config_errors():
         text = read_text(path, file=file)
         return _server_file(text, compose(text, file, path.suffix.lower()), path, machine, spot)

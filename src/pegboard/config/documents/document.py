@@ -144,7 +144,7 @@ def duplicate_key(file: str, key: str, spot: tuple[int, int], first: tuple[int, 
     return Problem(severity="error", code="duplicate_key", message=message, place=place)
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Return the name under which messages name a file: short where it lies below the working folder."""
     try:
         return str(path.absolute().relative_to(Path.cwd()))

@@ -221,7 +221,7 @@ class LeaseSection(Section):
     @model_validator(mode="after")
     def _turns_belong_to_idle(self) -> LeaseSection:
         if self.turns is not None and self.kind != "idle":
-            raise bad(f"`turns` means nothing with `kind: {self.kind}`.", "Leave it out, or write `kind: idle`.")
+            raise bad(f"`turns` means nothing with `kind: {self.kind}`.", "Remove it, or write `kind: idle`.")
         return self
 
 

@@ -79,7 +79,7 @@ def plain(value: Any) -> Any:
 def _text(value: Any) -> str:
     if isinstance(value, str):
         if "\0" in value:
-            raise bad("holds a NUL character.", "Take it out: nothing can be done with it.")
+            raise bad("holds a NUL character.", "Remove it: nothing can be done with it.")
         return str(value)
     hint = f'Write "{str(value).lower() if isinstance(value, bool) else value}" in quotes.'
     raise wrong("a string", value, hint if isinstance(value, bool | int | float) else "")
