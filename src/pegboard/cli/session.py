@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pegboard.board import Session
     from pegboard.core.model.leases import Lease
     from pegboard.core.state.commands import Outcome
+    from pegboard.core.state.sessions import State
+    from pegboard.ports.stores import SessionKey, StoredState
 
 NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Toolkits, plugins or tools.")]
 
@@ -94,24 +96,21 @@ def show(
                 }
             )
             return DONE
-        label = f" ({state.label})" if state.label else ""
-        narrowed = f", loadout '{state.loadout}'" if state.loadout else ""
-        printer.heading(f"{_name(on)}: turn {state.turn}{label}{narrowed}")
-        if not state.leases:
-            printer.say("Nothing has been loaded; `pegboard surface` shows what is loaded from the start.")
-            return DONE
-        columns = [
-            Column("lease on"),
-            Column("until"),
-            Column("because"),
-            Column("loaded"),
-            Column("used"),
-            Column("without"),
-        ]
-        printer.table(columns, [_lease_row(lease) for lease in state.leases])
+        _print_state(on, state, printer)
         return DONE
 
     return run(options, printed)
+
+
+def _print_state(on: Session, state: State, printer: Printer) -> None:
+    label = f" ({state.label})" if state.label else ""
+    narrowed = f", loadout '{state.loadout}'" if state.loadout else ""
+    printer.heading(f"{_name(on)}: turn {state.turn}{label}{narrowed}")
+    if state.leases:
+        columns = [Column(title) for title in ("lease on", "until", "because", "loaded", "used", "without")]
+        printer.table(columns, [_lease_row(lease) for lease in state.leases])
+    else:
+        printer.say("Nothing has been loaded; `pegboard surface` shows what is loaded from the start.")
 
 
 def list_(
@@ -124,24 +123,8 @@ def list_(
     options = Options(config=config, agent=agent, principal=principal or "local", as_json=as_json)
 
     async def listed(board: Pegboard, printer: Printer) -> int:
-        from pegboard.core.state.session_text import from_text
-
-        records: list[dict[str, Any]] = []
-        for key, stored in await board.services.store.sessions(principal=principal, agent=agent):
-            try:
-                state = from_text(stored.text)
-            except ValueError:
-                state = None
-            records.append(
-                {
-                    "session": key.session,
-                    "agent": key.agent,
-                    "principal": key.principal,
-                    "turn": state.turn if state is not None else None,
-                    "leases": [str(lease.subject) for lease in state.leases] if state is not None else [],
-                    "updated_at": datetime.fromtimestamp(stored.updated_at, UTC).isoformat(timespec="seconds"),
-                }
-            )
+        found = await board.services.store.sessions(principal=principal, agent=agent)
+        records = [_record(key, stored) for key, stored in found]
         if printer.as_json:
             printer.document(records)
         elif not records:
@@ -153,6 +136,23 @@ def list_(
         return DONE
 
     return run(options, listed)
+
+
+def _record(key: SessionKey, stored: StoredState) -> dict[str, Any]:
+    from pegboard.core.state.session_text import from_text
+
+    try:
+        state = from_text(stored.text)
+    except ValueError:
+        state = None
+    return {
+        "session": key.session,
+        "agent": key.agent,
+        "principal": key.principal,
+        "turn": state.turn if state is not None else None,
+        "leases": [str(lease.subject) for lease in state.leases] if state is not None else [],
+        "updated_at": datetime.fromtimestamp(stored.updated_at, UTC).isoformat(timespec="seconds"),
+    }
 
 
 def delete(

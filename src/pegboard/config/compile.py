@@ -82,18 +82,13 @@ def compiled(
     toolkits = {name: _toolkit(name, validated) for name in file.toolkits}
     if client:
         toolkits = {name: _own_toolkit(spec, filters.get(name)) for name, spec in written.items()}
-    if file.agents is None and "agents" not in validated.raw:
-        everything = () if client else ("*",)
-        agents = {"default": Agent(name="default", allowed_toolkits=tuple(toolkits), discoverable=everything)}
-    else:
-        agents = {name: _agent(name, part, validated) for name, part in (file.agents or {}).items()}
     own = {name.casefold(): loadout_of(name, part, validated, "loadouts", name) for name, part in file.loadouts.items()}
     return UncheckedConfig(
         validated=validated,
         written=written,
         toolkits=toolkits,
         loadouts={**loadouts, **own},
-        agents=agents,
+        agents=_agents(validated, tuple(toolkits), client=client),
         sub_apps={
             n: tuple(_members(part.tool_names, validated, "sub_apps", n, "tool_names"))
             for n, part in file.sub_apps.items()
@@ -102,6 +97,14 @@ def compiled(
         generated=client,
         off=(validated.declared("servers") | validated.declared("plugins")) - written.keys(),
     )
+
+
+def _agents(validated: ValidatedDocument[File], toolkits: tuple[str, ...], *, client: bool) -> dict[str, Agent]:
+    parts = validated.section.agents
+    if parts is None and "agents" not in validated.raw:
+        everything = () if client else ("*",)
+        return {"default": Agent(name="default", allowed_toolkits=toolkits, discoverable=everything)}
+    return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
 
 
 def _members(entries: Iterable[Entry], validated: ValidatedDocument[Any], *path: Key) -> Iterable[Member]:

@@ -19,7 +19,7 @@ from pegboard.config.reading import Reading
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.loadouts import BUILT_IN
 from pegboard.core.model.masking import MASK, Masker, masked
-from pegboard.core.model.specs import RegisteredSpec, ServerSpec
+from pegboard.core.model.specs import PluginSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import Frozen
 from pegboard.errors import ConfigError
 from pegboard.problems import Problem
@@ -83,8 +83,18 @@ def inspect(
     problems = sorted((_masked(p, masker) for p in found), key=lambda p: _order(p, reading.file))
     if any(p.severity == "error" for p in problems):
         return None, problems
-    configuration = Configuration(
-        path=path,
+    return _configuration(config, reading, specs, masker, problems), problems
+
+
+def _configuration(
+    config: UncheckedConfig,
+    reading: Reading,
+    specs: Mapping[str, PluginSpec],
+    masker: Masker,
+    problems: Sequence[Problem],
+) -> Configuration:
+    return Configuration(
+        path=reading.path,
         toolkits=Frozen(config.toolkits),
         loadouts=Frozen({**BUILT_IN, **config.loadouts}),
         agents=Frozen(config.agents),
@@ -98,7 +108,6 @@ def inspect(
         files=tuple(reading.files),
         folders=tuple(reading.folders()),
     )
-    return configuration, problems
 
 
 def _order(item: Problem, main: str) -> tuple[bool, str, int, int]:

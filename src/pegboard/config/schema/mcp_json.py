@@ -61,17 +61,7 @@ def servers_root(value: Mapping[str, Any], *, json_file: bool) -> tuple[str, ...
 def client_file(document: Document, value: dict[str, Any], root: tuple[str, ...]) -> ClientFile:
     """Return a client's file in our own shape; what we do not know is warned about and ignored."""
     document = replace(document, heads={"servers": root})
-    problems = [
-        Problem(
-            severity="warning",
-            code="unknown_key",
-            message=f"the key '{key}' means nothing here and is ignored.",
-            hint=did_you_mean(key, _KNOWN_TOP) if key.casefold().startswith("mcp") else "",
-            place=document.place((key,), key=True),
-        )
-        for key in value
-        if key not in _KNOWN_TOP and key != root[0]
-    ]
+    problems = [_meaningless(key, document) for key in value if key not in _KNOWN_TOP and key != root[0]]
     entries: Any = value
     for part in root:
         entries = entries[part]
@@ -98,6 +88,16 @@ def client_file(document: Document, value: dict[str, Any], root: tuple[str, ...]
         problems=tuple(problems),
         unavailable=unavailable,
         filters={name: rule for name, rule in filters.items() if rule},
+    )
+
+
+def _meaningless(key: str, document: Document) -> Problem:
+    return Problem(
+        severity="warning",
+        code="unknown_key",
+        message=f"the key '{key}' means nothing here and is ignored.",
+        hint=did_you_mean(key, _KNOWN_TOP) if key.casefold().startswith("mcp") else "",
+        place=document.place((key,), key=True),
     )
 
 
