@@ -264,7 +264,7 @@ async def _misfits(board: Board, want: PluginRequest) -> list[Misfit]:
 
     loader, (name, key) = board.services.loader, want.key
     plugin = board.world.catalog.plugins[name]
-    if not plugin.takes_overrides:
+    if plugin.kind == "server":
         message, hint = f"'{name}' is a server and takes no overrides.", "Write its settings under `servers`."
         return [Misfit(plugin=name, key=key, override=one, message=message, hint=hint) for one in want.overrides]
     if not want.overrides or not plugin.variant(key).unavailable:
