@@ -8,7 +8,7 @@ import pytest
 import typer.main
 
 from pegboard.cli import main
-from pegboard.cli.app import app
+from pegboard.cli.command_line import app
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "command.md"
 CHANGING = re.compile(r'\d{4}-\d\d-\d\dT[\d:.]+\+00:00|(?<="duration": )[\d.]+|(?<="arguments": ")\w{16}')

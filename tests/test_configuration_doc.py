@@ -16,6 +16,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "Top level": sections.File,
     "`tokens`": sections.TokenSection,
     "`servers`": sections.ServerSection,
+    "`limits`": sections.LimitsSection,
     "`plugins`": sections.PluginSection,
     "`defaults`": sections.DefaultsSection,
     "`toolkits`": sections.ToolkitSection,

@@ -17,8 +17,9 @@ from pegboard.assembly import registered
 from pegboard.board.board import Board, Parts
 from pegboard.cli import main
 from pegboard.config.clients.installing import entry_for, file_of, installation
-from pegboard.config.clients.known import CLIENTS, Machine
-from pegboard.config.loading import inspect
+from pegboard.config.clients.known import CLIENTS
+from pegboard.config.clients.machine import Machine
+from pegboard.config.inspection import inspect
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PythonSpec, ServerSpec

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from pegboard.config.schema.codes import CODES
+from pegboard.config.problem_codes import ProblemCode
 from pegboard.core.model.leases import LeaseReason
 from pegboard.core.state.commands import Status
 
@@ -84,7 +84,7 @@ def errors() -> set[str]:
 
 def problems() -> set[str]:
     seen = {code for name, call in calls() if name == "Problem" for code in keyword(call, "code")}
-    return seen | set(CODES)
+    return seen | set(get_args(ProblemCode))
 
 
 def items() -> set[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.assembly import registered
-from pegboard.config.loading import inspect
+from pegboard.config.inspection import inspect
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "docs" / "gateway.md").read_text("utf-8")

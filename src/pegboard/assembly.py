@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from pegboard import user_folders
 from pegboard.arguments import SchemaValidator
 from pegboard.board import Board, Session
 from pegboard.board.board import Parts
@@ -55,7 +56,7 @@ def dialects() -> Mapping[str, Dialect]:
 
 def choose(path: str | Path | None) -> tuple[Path, bool]:
     """Return the configuration that is meant, and whether it is the packaged quickstart."""
-    from pegboard.config.loading import find
+    from pegboard.config.inspection import find
 
     if path is not None:
         return Path(path), False
@@ -92,7 +93,7 @@ class Pegboard(Board):
         With ``watch`` edits are taken up while it is open. ``adapters`` are the host's own, or a
         test's doubles. Raises ``ConfigError``, ``StoreError``.
         """
-        from pegboard.config.loading import load
+        from pegboard.config.inspection import load
 
         variables = os.environ if env is None else env
         chosen, quickstart = choose(path)
@@ -149,7 +150,7 @@ class Pegboard(Board):
 
         Returns the problems of the file: warnings where it was taken, errors where it was not.
         """
-        from pegboard.config.loading import inspect
+        from pegboard.config.inspection import inspect
 
         known = {p.name: tuple(t.name for t in p.tools) for p in self.world.catalog.plugins.values()}
         configuration, problems = inspect(
@@ -202,11 +203,11 @@ def _parts(
     )
 
 
-def trial(upstreams: McpSource, masker: Masker) -> Board:
-    """Return a board over servers alone that keeps everything in memory and writes nothing."""
+def trial(source: Source, masker: Masker) -> Board:
+    """Return a board over one source alone that stores everything in memory and writes nothing."""
     from pegboard.stores.memory import MemoryStore
 
-    return Board(_parts(MemoryStore(), (upstreams,), OfflineTokenCounter(), Adapters()), masker=masker, env={})
+    return Board(_parts(MemoryStore(), (source,), OfflineTokenCounter(), Adapters()), masker=masker, env={})
 
 
 class _FocusRules:
@@ -277,9 +278,8 @@ def _file_of(configuration: Configuration) -> Path | None:
 
 def quickstart_store() -> Path:
     """Return where the quickstart keeps the state of this folder: in the user's state folder."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     digest = hashlib.sha256(str(Path.cwd()).encode(errors="surrogatepass")).hexdigest()[:12]
-    return Path(base) / "pegboard" / f"quickstart-{digest}.db"
+    return user_folders.state() / f"quickstart-{digest}.db"
 
 
 def _sources(masker: Masker) -> tuple[tuple[Source, ...], McpSource]:

@@ -9,6 +9,7 @@
     │   ├── StoreBusyError       other writers kept it locked for longer than the deadline
     │   └── StoreSchemaError     a database that is damaged, or newer than this version
     ├── ToolUnavailableError a plugin that is granted but cannot run now (P6)
+    │   └── OverrideError        one of its inline overrides does not fit (T1)
     ├── UpstreamError        a server that failed, hung or went away
     │   └── UpstreamTimeoutError it did not answer in time
     └── UsageError           a call of the library or the command that cannot mean anything
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConfigError",
+    "OverrideError",
     "PegboardError",
     "StoreBusyError",
     "StoreError",
@@ -133,6 +135,21 @@ class ToolUnavailableError(PegboardError):
     """A plugin that is granted but cannot run now; the hint is what to do (P6)."""
 
     code = "tool_unavailable"
+
+
+class OverrideError(ToolUnavailableError):
+    """A plugin that cannot be constructed since one of its inline overrides does not fit (T1)."""
+
+    def __init__(self, message: str, *, override: str, hint: str = "") -> None:
+        """Describe the error.
+
+        Args:
+            message: What does not fit, in one sentence.
+            override: The name of the override.
+            hint: What would fit.
+        """
+        super().__init__(message, hint=hint)
+        self.override = override
 
 
 class UpstreamError(PegboardError):

@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from pegboard import user_folders
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -85,8 +87,7 @@ class OfflineTokenCounter:
 
 def default_memory() -> Path:
     """Return where counts are kept: in the user's cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "pegboard" / f"tokens-{ENCODING}.json"
+    return user_folders.cache() / f"tokens-{ENCODING}.json"
 
 
 def _read(path: Path | None) -> dict[str, int]:

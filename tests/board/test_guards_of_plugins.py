@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard, Session
-from pegboard.config.loading import inspect
+from pegboard.config.inspection import inspect
 from pegboard.core.model.delivery import GATEWAY
 
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "sdk_server.py"

@@ -187,3 +187,72 @@ def test_t8_a_probe_reports_requirements_that_nothing_can_meet(
     (project / "notes.py").write_text(mark)
     problems = run("check", "--probe", "--json").json["problems"]
     assert [problem["message"] for problem in problems if problem["code"] == "unknown_tool"] == reported
+
+
+def test_g10_two_tools_of_one_name_are_an_error_without_a_probe(run: Run, project: Path) -> None:
+    """The plugins of the file that are written in Python are imported; nothing is stored."""
+    (project / "pads.py").write_text(
+        'from pegboard import tool\n\n\n@tool(name="add_note")\ndef more() -> str:\n    """Another."""\n    return ""\n'
+    )
+    ran = run("check", "--json")
+    assert ran.code == 1
+    (problem,) = [p for p in ran.json["problems"] if p["severity"] == "error"]
+    assert (problem["code"], problem["path"]) == ("name_clash", "plugins.pads")
+    assert problem["message"] == (
+        "'notes/add_note' and 'pads/add_note' are both called 'add_note'; the later one is excluded."
+    )
+    assert not (project / "state").exists()
+
+
+MISFITS = {
+    "{pages: 5}": ("pages", "plugin 'book' has no parameter 'pages'.", "Did you mean 'page'?"),
+    "{page: many}": ("page", "plugin 'book': parameter 'page' is not valid: ", "It takes: integer."),
+}
+
+
+@pytest.mark.parametrize("overrides", MISFITS)
+@pytest.mark.parametrize("probe", [(), ("--probe",)])
+def test_t1_an_override_that_does_not_fit_is_an_error_at_its_own_place(
+    run: Run, folder: Path, overrides: str, probe: tuple[str, ...]
+) -> None:
+    (folder / "books.py").write_text(
+        "class Book:\n    def __init__(self, page: int = 1) -> None:\n        self._page = page\n\n"
+        '    def read(self) -> str:\n        """Read."""\n        return str(self._page)\n'
+    )
+    (folder / "pegboard.yaml").write_text(
+        'store: "memory:"\n'
+        "plugins: {book: {python: books:Book}}\n"
+        "toolkits:\n"
+        "  shelf:\n"
+        "    tools:\n"
+        f"      - book: {overrides}\n"
+        "agents: {a: {allowed_toolkits: [shelf]}}\n"
+    )
+    override, message, hint = MISFITS[overrides]
+    ran = run("check", *probe, "--json")
+    assert (ran.code, misfits(ran.json, SHAPE)) == (1, [])
+    (problem,) = ran.json["problems"]
+    assert (problem["severity"], problem["code"]) == ("error", "bad_override")
+    assert (problem["file"], problem["line"], problem["column"]) == ("pegboard.yaml", 6, 16)
+    assert problem["path"] == f"toolkits.shelf.tools[0].book.{override}"
+    assert problem["message"].startswith(message)
+    assert hint in problem["hint"]
+
+
+def test_t1_a_server_takes_no_overrides(run: Run, folder: Path) -> None:
+    server = f"{{command: {json.dumps(sys.executable)}, args: [{json.dumps(str(SERVER))}]}}"
+    (folder / "pegboard.yaml").write_text(
+        f'store: "memory:"\nservers: {{plain: {server}}}\nagents:\n  a: {{tools: [{{plain: {{speed: 5}}}}]}}\n'
+    )
+    ran = run("check", "--probe", "--json")
+    (problem,) = ran.json["problems"]
+    assert (problem["code"], problem["line"], problem["column"]) == ("bad_override", 4, 24)
+    assert problem["message"] == "'plain' is a server and takes no overrides."
+
+
+def test_a_plugin_that_cannot_be_imported_is_reported_by_a_probe_alone(run: Run, folder: Path) -> None:
+    (folder / "broken.py").write_text("raise RuntimeError('not today')\n")
+    (folder / "pegboard.yaml").write_text('store: "memory:"\nplugins: {broken: {python: broken}}\n')
+    assert run("check", "--json").json == {"ok": True, "problems": []}
+    (problem,) = run("check", "--probe", "--json").json["problems"]
+    assert (problem["severity"], problem["code"]) == ("warning", "unavailable")

@@ -79,7 +79,7 @@ def test_the_file_is_as_private_as_the_one_that_it_was_taken_from(run: Run, fold
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"mcpServers": ', "client.json:1:"),
         ('{"somethingElse": {}}', "no MCP servers"),
@@ -89,13 +89,13 @@ def test_the_file_is_as_private_as_the_one_that_it_was_taken_from(run: Run, fold
     ],
 )
 def test_a_client_file_that_cannot_be_used_is_told_and_nothing_is_written(
-    run: Run, folder: Path, text: str | None, said: str
+    run: Run, folder: Path, text: str | None, message: str
 ) -> None:
     if text is not None:
         (folder / "client.json").write_text(text)
     ran = run("init", "--from", "client.json")
     assert (ran.code, ran.out) == (1, "")
-    assert said in ran.err
+    assert message in ran.err
     assert not (folder / "pegboard.yaml").exists()
 
 

@@ -49,7 +49,7 @@ def test_help_and_version_import_neither_mcp_nor_pydantic() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["surfac"], "Did you mean 'surface'?"),
         (["surface", "--jsno"], "Did you mean --json?"),
@@ -65,11 +65,11 @@ def test_help_and_version_import_neither_mcp_nor_pydantic() -> None:
     ],
 )
 def test_a_command_that_cannot_be_understood_says_so_in_one_line_and_exits_2(
-    run: Run, arguments: list[str], said: str
+    run: Run, arguments: list[str], message: str
 ) -> None:
     ran = run(*arguments)
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert message in ran.err
     assert ran.err.count("\n") == 1
     assert "--help'" in ran.err
 
@@ -111,10 +111,10 @@ def test_g1_a_session_and_a_principal_have_the_limits_of_the_gateway(run: Run, p
     """G1: nobody stores under a name that a client could not give."""
     arguments = ("session", "show", "--agent", "assistant", option)
     assert run(*arguments, "x" * 512).code == 0
-    for text, said in (("x" * 513, "has 513 characters; at most 512"), ("x\udc80", "is not valid Unicode")):
+    for text, message in (("x" * 513, "has 513 characters; at most 512"), ("x\udc80", "is not valid Unicode")):
         ran = run(*arguments, text, "--json")
         assert (ran.code, ran.json["error"]["code"]) == (2, "usage")
-        assert f"{option} {said}" in ran.json["error"]["message"]
+        assert f"{option} {message}" in ran.json["error"]["message"]
 
 
 def test_a_configuration_that_is_missing_is_named(run: Run, folder: Path) -> None:

@@ -130,9 +130,9 @@ def test_a_hundred_loadouts_in_a_ring_and_odd_patterns_are_warned_of(run: Run, c
     cycles = [problem for problem in ran.json["problems"] if problem["code"] == "loadout_cycle"]
     assert len(cycles) == 100
     assert all(len(problem["message"]) < 200 for problem in cycles)
-    said = {problem["code"]: problem["message"] for problem in ran.json["problems"]}
-    assert said["bad_pattern"] == "in '**' only a star at the end stands for anything."
-    assert said["named_and_disabled"] == "plugin 'git' is both named and disabled; disabled wins."
+    message = {problem["code"]: problem["message"] for problem in ran.json["problems"]}
+    assert message["bad_pattern"] == "in '**' only a star at the end stands for anything."
+    assert message["named_and_disabled"] == "plugin 'git' is both named and disabled; disabled wins."
     assert run("check", "--strict").code == 1
     assert len(run("loadouts", "ring7", "--json").json["chain"]) == 100
     nothing = run("loadouts", "none", "--json").json
@@ -150,7 +150,7 @@ def test_check_proposes_the_loadout_that_fits_the_budget(run: Run, config: Path)
     (problem,) = run("check", "--json").json["problems"]
     assert (problem["code"], problem["message"]) == (
         "over_budget",
-        "what is out from the start exceeds the budget: 3 tools of 2.",
+        "what is loaded from the start exceeds the budget: 3 tools of 2.",
     )
     assert problem["hint"].endswith(
         "It would fit with loadout 'developer': write `shrink: true` in the budget to let it step in."

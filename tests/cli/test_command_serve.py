@@ -60,20 +60,20 @@ def url_in(text: str) -> str:
 
 def test_it_says_what_to_paste_into_a_client_and_ends_cleanly_when_told_to(project: Path) -> None:
     with serving("--port", "0", "--agent", "assistant") as running:
-        said = running.until('"--config"')
-        with urllib.request.urlopen(url_in(said).replace("/mcp", "/healthz"), timeout=DEADLINE) as answer:
+        message = running.until('"--config"')
+        with urllib.request.urlopen(url_in(message).replace("/mcp", "/healthz"), timeout=DEADLINE) as answer:
             assert answer.status == 200
         running.process.send_signal(signal.SIGTERM)
         assert running.process.wait(timeout=DEADLINE) == 0
-    assert '"mcpServers"' in said
+    assert '"mcpServers"' in message
     assert "Traceback" not in running.seen
 
 
 def test_the_quickstart_says_that_it_is_one_and_how_to_get_a_configuration(folder: Path) -> None:
     with serving("--port", "0") as running:
-        said = running.until("Pegboard serves MCP at ")
-    assert "read-only" in said
-    assert "`pegboard init`" in said
+        message = running.until("Pegboard serves MCP at ")
+    assert "read-only" in message
+    assert "`pegboard init`" in message
 
 
 def test_every_command_says_that_the_quickstart_is_in_use_unless_a_script_reads(run: Run, folder: Path) -> None:

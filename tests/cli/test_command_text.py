@@ -16,8 +16,8 @@ AGENT = ("--agent", "assistant")
     [
         ("broken", "may not use 'broken'. The tool 'broken' is switched off", "permissions set broken true"),
         ("pad", "may use 'pad', but it is not loaded", "session load pad --agent assistant --session default"),
-        ("add_note", "can call 'add_note' now; it is always out", ""),
-        ("load_tools", "can call 'load_tools' now; it is always out", ""),
+        ("add_note", "can call 'add_note' now; it is always loaded", ""),
+        ("load_tools", "can call 'load_tools' now; it is always loaded", ""),
         ("writing", "'writing' is a toolkit. Explain one of its tools: pad", ""),
         ("notes", "'notes' is a plugin. Explain one of its tools: add_note", ""),
     ],
@@ -110,7 +110,7 @@ def test_text_of_tools_cannot_steer_the_terminal_or_the_table(run: Run, project:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"text": ', "line 1, column 10"),
         ('{"text": "a",\n  }', "line 2, column 3"),
@@ -122,11 +122,11 @@ def test_text_of_tools_cannot_steer_the_terminal_or_the_table(run: Run, project:
     ],
 )
 def test_arguments_that_are_no_json_object_are_refused_with_the_place(
-    run: Run, project: Path, text: str, said: str
+    run: Run, project: Path, text: str, message: str
 ) -> None:
     ran = run("call", "pad", text, *AGENT)
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert message in ran.err
     assert run("call", "pad", text, *AGENT, "--json").json["error"]["code"] == "bad_arguments"
 
 

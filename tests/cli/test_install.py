@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 from command_support import Run, misfits
 
 from pegboard.config.clients.installing import file_of, installation
-from pegboard.config.clients.known import CLIENTS, Machine
-from pegboard.config.documents import json_text, yaml
+from pegboard.config.clients.known import CLIENTS
+from pegboard.config.clients.machine import Machine
+from pegboard.config.documents import json_text, yaml_text
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ConfigError
 from pegboard.sources.mcp import McpSource
@@ -139,7 +141,7 @@ def test_a_client_has_pegboard_instead_of_its_servers_and_gets_them_back_byte_fo
     assert Path(entry["command"]).is_file()
     assert path.stat().st_mode & 0o777 == 0o640
     assert Path(ran.json["backup"]).read_bytes() == before
-    moved = yaml.compose(config.read_text(), "p").value["servers"]
+    moved = yaml_text.compose(config.read_text(), "p").value["servers"]
     assert list(moved) == ran.json["servers"]
     assert run("check", "--config", str(config)).code == 0
     back = run("init", "--uninstall", client, "--json")
@@ -331,7 +333,7 @@ def test_a_file_may_be_named(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"mcpServers": {"git": {"command": "a"}, "git": {"command": "b"}}}', "cannot be rewritten"),
         ('{"mcpServers": {"git": {"command": 5}, "time": {"command": "x"}}}', "git: it is written wrongly: expected a"),
@@ -341,22 +343,23 @@ def test_a_file_may_be_named(run: Run) -> None:
         (None, "no configuration with MCP servers"),
     ],
 )
-def test_a_file_that_cannot_be_rewritten_is_left_as_it_is(run: Run, text: str | None, said: str) -> None:
+def test_a_file_that_cannot_be_rewritten_is_left_as_it_is(run: Run, text: str | None, message: str) -> None:
     if text is not None:
         put(".cursor/mcp.json", text)
     ran = run("init", "--install", "cursor")
     assert (ran.code, ran.out) == (1, "")
-    assert said in ran.err
+    assert message in ran.err
     assert text is None or Path(".cursor/mcp.json").read_text() == text
     assert not Path("pegboard.yaml").exists()
 
 
-def test_servers_of_toml_that_are_no_tables_are_left_as_they_are(run: Run) -> None:
-    text = 'mcp_servers.git.command = "a"\n'
+def test_servers_of_toml_that_are_no_tables_are_replaced_and_come_back_too(run: Run) -> None:
+    text = 'mcp_servers.git.command = "a"\nmodel = "gpt-6" # mine\n'
     path = put("home/.codex/config.toml", text)
-    ran = run("init", "--install", "codex")
-    assert ran.code == 1
-    assert "Write each server once, and as a table of its own" in ran.err
+    assert run("init", "--install", "codex").code == 0
+    assert list(servers_in(path)) == ["pegboard"]
+    assert 'model = "gpt-6" # mine' in path.read_text()
+    assert run("init", "--uninstall", "codex").code == 0
     assert path.read_text() == text
 
 
@@ -469,14 +472,44 @@ def test_a_file_that_somebody_broke_since_is_told_with_its_place(run: Run) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--install", "cusor"], "Did you mean 'cursor'?"),
         (["--install", "cursor", "--uninstall", "cursor"], "exclude each other"),
         (["--dry-run"], "goes with --install"),
     ],
 )
-def test_what_cannot_be_meant_is_a_matter_of_usage(run: Run, arguments: list[str], said: str) -> None:
+def test_what_cannot_be_meant_is_a_matter_of_usage(run: Run, arguments: list[str], message: str) -> None:
     ran = run("init", *arguments)
     assert ran.code == 2
-    assert said in ran.err
+    assert message in ran.err
+
+
+@pytest.mark.parametrize("damage", ["binary", "empty", "folder", "unreadable_copy"])
+def test_what_cannot_be_read_is_one_clear_error_and_nothing_changes(run: Run, damage: str) -> None:
+    path = placed("cursor")
+    assert run("init", "--install", "cursor").code == 0
+    (copy,) = path.parent.glob("*backup")
+    match damage:
+        case "binary":
+            path.write_bytes(b"\x00\xff\xfe")
+        case "empty":
+            path.write_bytes(b"")
+        case "folder":
+            path.unlink()
+            path.mkdir()
+        case _:
+            copy.unlink()
+            copy.mkdir()
+    before = {file: file.read_bytes() for file in path.parent.rglob("*") if file.is_file()}
+    ran = run("init", "--uninstall", "cursor")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert {file: file.read_bytes() for file in path.parent.rglob("*") if file.is_file()} == before
+
+
+def test_a_pipe_is_no_file_of_a_client(run: Run) -> None:
+    os.mkfifo("pipe")
+    for option in ("--install", "--uninstall"):
+        ran = run("init", option, "cursor", "--from", "pipe")
+        assert (ran.code, ran.out) == (1, "")
+        assert "pipe is not a file, and is left as it is." in ran.err

@@ -1,13 +1,17 @@
 """`pegboard measure`: what a client's servers cost today, measured at real ones."""
 
 import json
+import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_support import Run, misfits
+
+from pegboard.config.documents import document
 
 SERVER = str(Path(__file__).parent.parent / "servers" / "plain_server.py")
 BIN = Path(sys.executable).parent
@@ -126,7 +130,7 @@ def test_tools_that_the_client_leaves_out_are_not_counted(run: Run, home: Path) 
     (row,) = run("measure", "--json").json["servers"]
     assert row["tools"] == 1
     assert row["tokens"] < COST["time"][1]
-    assert row["message"] == "the client leaves 1 tool out."
+    assert row["message"] == "hidden by the client: 1 tool."
 
 
 def test_inputs_that_only_the_client_can_ask_for_get_a_placeholder(run: Run) -> None:
@@ -172,7 +176,7 @@ def test_where_pegboard_is_installed_the_servers_behind_it_are_measured(run: Run
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         ([], 1, "No MCP client's configuration with servers was found"),
         (["nowhere.json"], 1, "nowhere.json: does not exist"),
@@ -182,10 +186,57 @@ def test_where_pegboard_is_installed_the_servers_behind_it_are_measured(run: Run
         (["empty.json", "--timeout", "-1"], 2, "must be more than 0"),
     ],
 )
-def test_what_cannot_be_measured_is_told_in_one_line(run: Run, arguments: list[str], code: int, said: str) -> None:
+def test_what_cannot_be_measured_is_told_in_one_line(run: Run, arguments: list[str], code: int, message: str) -> None:
     Path("empty.json").write_text('{"mcpServers": {}}')
     Path("broken.json").write_text("{,")
     ran = run("measure", *arguments)
     assert (ran.code, ran.out) == (code, "")
-    assert said in ran.err
+    assert message in ran.err
     assert run("measure", *arguments, "--json").json["error"]["message"]
+
+
+def test_a_file_may_come_through_a_pipe(run: Run) -> None:
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=Path("pipe").write_text, args=('{"mcpServers": {"time": {"disabled": true}}}',))
+    writer.start()
+    ran = run("measure", "pipe", "--json")
+    writer.join()
+    assert [(row["name"], row["status"]) for row in ran.json["servers"]] == [("time", "off")]
+
+
+def test_a_file_may_come_on_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with write(Path("any.json"), {"time": {"disabled": True}}).open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        ran = run("measure", "-", "--json")
+    assert (ran.json["file"], [row["name"] for row in ran.json["servers"]]) == ("standard input", ["time"])
+
+
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "ARRIVAL", 0.1)
+    os.mkfifo("pipe")
+    for arguments in (("measure", "pipe"), ("check", "--config", "pipe")):
+        ran = run(*arguments)
+        assert ran.code == 1
+        assert "pipe: gave nothing for 0.1 s." in ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("folder", None, "folder: is a folder"),
+        ("/dev/null", None, "/dev/null: is empty"),
+        ("/dev/zero", None, "/dev/zero: is more than 10 MB"),
+        ("binary.json", b"\xff\xfe\x00", "binary.json:1:1: is written in UTF-16"),
+        ("huge.json", b" " * 10_000_001, "huge.json: is 10 MB; a configuration is at most 10 MB"),
+        ("~no-such-user/mcp.json", None, "does not exist"),
+    ],
+)
+def test_what_is_no_file_of_a_client_is_one_clear_error(
+    run: Run, name: str, content: bytes | None, message: str
+) -> None:
+    Path("folder").mkdir()
+    if content is not None:
+        Path(name).write_bytes(content)
+    ran = run("measure", name)
+    assert (ran.code, ran.out) == (1, "")
+    assert message in ran.err

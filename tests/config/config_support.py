@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
-from pegboard.config.loading import inspect, load
+from pegboard.config.inspection import inspect, load
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.specs import RegisteredSpec
 from pegboard.problems import Problem
@@ -38,7 +38,7 @@ class Writer:
     def problems(self, text: str, name: str = "pegboard.yaml", **env: str) -> list[Problem]:
         return inspect(self.file(text, name), registered=REGISTERED, env=self.env(env))[1]
 
-    def said(self, text: str, name: str = "pegboard.yaml", **env: str) -> list[str]:
+    def messages(self, text: str, name: str = "pegboard.yaml", **env: str) -> list[str]:
         return [str(problem) for problem in self.problems(text, name, **env)]
 
     def loaded(self, text: str, name: str = "pegboard.yaml", **env: str) -> Configuration:

@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -11,9 +11,9 @@ from config_support import REGISTERED, Writer
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pegboard.config.documents.yaml import resolved
-from pegboard.config.loading import inspect, load
-from pegboard.config.schema.codes import CODES
+from pegboard.config.documents.yaml_text import resolved
+from pegboard.config.inspection import inspect, load
+from pegboard.config.problem_codes import ProblemCode
 from pegboard.config.schema.sections import File, known_keys
 from pegboard.errors import ConfigError
 
@@ -77,13 +77,13 @@ BYTES = {
 @pytest.mark.parametrize("kind", BYTES)
 def test_a_file_that_cannot_be_read_gives_one_problem(kind: str, writer: Writer) -> None:
     """§5: one clear problem with its place."""
-    data, code, said = BYTES[kind]
+    data, code, message = BYTES[kind]
     path = writer.file("")
     path.write_bytes(data)
     configuration, problems = inspect(path, registered=REGISTERED, env=writer.env())
     assert configuration is None
     assert [p.code for p in problems] == [code]
-    assert said in (None, str(problems[0]))
+    assert message in (None, str(problems[0]))
     assert code == "file_empty" or (problems[0].place and problems[0].place.line)
 
 
@@ -144,8 +144,8 @@ JSON_TEXTS = {
 
 @pytest.mark.parametrize("text", JSON_TEXTS)
 def test_broken_json_is_told_with_its_place(text: str, writer: Writer) -> None:
-    spot, said = JSON_TEXTS[text]
-    assert writer.said(text, ".mcp.json") == [f".mcp.json:{spot}: is not valid JSON: {said}."]
+    spot, message = JSON_TEXTS[text]
+    assert writer.messages(text, ".mcp.json") == [f".mcp.json:{spot}: is not valid JSON: {message}."]
 
 
 def test_deep_json_is_refused(writer: Writer) -> None:
@@ -176,7 +176,7 @@ def test_arbitrary_data_gives_a_configuration_or_problems(value: dict[str, Any],
     configuration, problems = inspect(path, registered=REGISTERED, env=writer.env({"A": "s3cr3t-value"}))
     assert (configuration is None) == any(p.severity == "error" for p in problems)
     for problem in problems:
-        assert problem.code in CODES
+        assert problem.code in get_args(ProblemCode)
         assert "s3cr3t-value" not in str(problem).encode().decode()
         assert problem.place
         assert problem.place.line

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from config_support import Writer
 
-from pegboard.config.clients.files import PLACEHOLDER, read
-from pegboard.config.clients.known import CLIENTS, Machine, every_spot, spots
+from pegboard.config.clients.compiled_servers import OFF, Servers, servers_of
+from pegboard.config.clients.known import CLIENTS, every_spot, spots
 from pegboard.config.clients.literal_secrets import secrets_in
-from pegboard.config.clients.servers import OFF, Servers, servers_of
+from pegboard.config.clients.machine import Machine
+from pegboard.config.clients.server_files import PLACEHOLDER, read
 from pegboard.errors import ConfigError
 
 GIT = {"command": "mcp-server-git", "args": ["--repository", "."]}
@@ -247,7 +248,7 @@ def test_behind_pegboard_its_own_servers_are_taken(writer: Writer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("config.toml", "[mcp_servers.git\n", "config.toml:1:17: is not valid TOML"),
         (".mcp.json", '{"mcpServers": {"a": }}', ".mcp.json:1:22: is not valid JSON"),
@@ -255,11 +256,11 @@ def test_behind_pegboard_its_own_servers_are_taken(writer: Writer) -> None:
         (".mcp.json", "", "is empty"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_told_with_its_place(writer: Writer, name: str, text: str, said: str) -> None:
+def test_a_file_that_cannot_be_read_is_told_with_its_place(writer: Writer, name: str, text: str, message: str) -> None:
     path = writer.file(text, name)
     with pytest.raises(ConfigError) as caught:
         read(path, machine(writer))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_x5_secrets_are_found_wherever_they_are_written() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pegboard.config.documents import json_text
 from pegboard.config.documents.json_edits import JsonText
-from pegboard.config.documents.toml_edits import rendered, replaced, tables, written
+from pegboard.config.documents.toml_edits import TomlText
 
 TEXT = st.text(alphabet='ab "\\/{}[],:#é\n', max_size=6)
 VALUES = st.recursive(
@@ -96,22 +96,27 @@ z = 3
 """
 
 
-def test_the_tables_of_a_toml_text_are_found_whatever_stands_in_its_values() -> None:
-    assert [table.path for table in tables(TOML)] == [
-        (), ("s", "one"), ("s", "two"), ("s", "two", "env"), ("s", "three"), ("t",),
-    ]  # fmt: skip
-    assert written(TOML, ("s", "one")) == "[s.one]\nx = 1 # one\n"
-
-
-@pytest.mark.parametrize("path", [("s",), ("s", "two"), ("t",), ("new",)])
-def test_tables_are_replaced_and_the_rest_of_the_toml_says_the_same(path: tuple[str, ...]) -> None:
-    after = replaced(TOML, path, rendered((path[0], "p"), {"command": 'c "d"', "args": ["é"], "env": {"K k": "v"}}))
-    value, expected = tomllib.loads(after), tomllib.loads(TOML)
+@pytest.mark.parametrize("key", ["s", "t", "new"])
+def test_tables_are_replaced_and_the_rest_of_the_toml_says_the_same(key: str) -> None:
     added = {"p": {"command": 'c "d"', "args": ["é"], "env": {"K k": "v"}}}
-    if len(path) == 1:
-        expected[path[0]] = added
-    else:
-        del expected["s"]["two"]
-        expected["s"] |= added
-    assert value == expected
+    after = TomlText(TOML).with_object((key,), added)
+    assert tomllib.loads(after) == {**tomllib.loads(TOML), key: added}
     assert [line for line in ("# head", "# of two", "# tail") if line not in after] == []
+
+
+@pytest.mark.parametrize("key", ["s", "t", "new"])
+def test_tables_that_are_put_back_say_what_they_said(key: str) -> None:
+    before = TomlText(TOML)
+    members = before.members((key,))
+    back = TomlText(before.with_object((key,), {"p": {"command": "c"}})).with_object((key,), members)
+    assert tomllib.loads(back) == {key: {}} | tomllib.loads(TOML)
+    assert "x = 1 # one" in back
+    assert [back.count(line) for line in ("# head", "# of two", "# tail")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"), [("s.a.x = 1\ns.b = 2\ny = 3\n", "y = 3"), ("s = { a = { x = 1 } }\n[y]\n", "[y]"), ("", "")]
+)
+def test_what_has_no_header_of_its_own_is_replaced_by_tables_too(text: str, rest: str) -> None:
+    after = TomlText(text).with_object(("s",), {"p": {"command": "c"}})
+    assert tomllib.loads(after) == {**tomllib.loads(rest), "s": {"p": {"command": "c"}}}

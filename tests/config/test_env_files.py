@@ -5,10 +5,10 @@ from config_support import Writer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.config.clients.files import read
-from pegboard.config.clients.known import Machine
-from pegboard.config.clients.servers import servers_of
-from pegboard.config.documents.dotenv import variables
+from pegboard.config.clients.compiled_servers import servers_of
+from pegboard.config.clients.machine import Machine
+from pegboard.config.clients.server_files import read
+from pegboard.config.documents.env_files import variables
 from pegboard.core.model.specs import ServerSpec
 
 CLIENT = '{"servers": {"a": {"command": "x", "envFile": "${workspaceFolder}/.env", "env": {"B": "near"}}}}'
@@ -31,7 +31,7 @@ def test_what_is_written_beside_it_goes_before_the_file(writer: Writer) -> None:
 def test_p6_without_the_file_the_server_is_unavailable_and_everything_else_works(writer: Writer) -> None:
     text = "servers: {a: {command: x, envFile: gone.env}, b: {command: y}}"
     where = writer.folder / "gone.env"
-    assert writer.said(text) == [
+    assert writer.messages(text) == [
         (
             f"pegboard.yaml:1:36: servers.a.envFile: its envFile {where} does not exist; the server is unavailable "
             "until then. Correct the path, or take it out."
@@ -41,13 +41,13 @@ def test_p6_without_the_file_the_server_is_unavailable_and_everything_else_works
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [(None, "cannot be read: Is a directory"), (b"A=\xff", "cannot be read: it is not UTF-8 text"), (b"A=x\0y", "NUL")],
 )
-def test_p6_a_file_that_cannot_be_used_says_why(writer: Writer, content: bytes | None, said: str) -> None:
+def test_p6_a_file_that_cannot_be_used_says_why(writer: Writer, content: bytes | None, message: str) -> None:
     path = writer.folder / ".env"
     path.mkdir() if content is None else path.write_bytes(content)
-    assert said in server(writer, "servers: {a: {command: x, envFile: .env}}").unavailable
+    assert message in server(writer, "servers: {a: {command: x, envFile: .env}}").unavailable
 
 
 def test_x5_what_is_named_like_a_secret_in_it_is_never_shown(writer: Writer) -> None:
@@ -77,13 +77,16 @@ def test_a_client_whose_servers_are_measured_has_it_too(writer: Writer) -> None:
         ("A='$x ${Y}'", {"A": "$x ${Y}"}),
         ('A="say \\"hi\\"" # said', {"A": 'say "hi"'}),
         ("A=x#y", {"A": "x#y"}),
-        ("A=#y", {"A": ""}),
+        ("A= #y", {"A": ""}),
+        ("A='one\ntwo'\nB=\"x\n y\"", {"A": "one\ntwo", "B": "x\n y"}),
+        ("A='open\nB=1", {"B": "1"}),
+        ("A=${B}\nB=1", {"A": "${B}", "B": "1"}),
         ("A=1\r\nA=2\r\n", {"A": "2"}),
         ("\ufeffA=1", {"A": "1"}),
         ("=1\n1A=2\nA B=3\n[section]", {}),
     ],
 )
-def test_lines_are_read_as_editors_read_them(text: str, found: dict[str, str]) -> None:
+def test_variables_are_read_as_editors_read_them(text: str, found: dict[str, str]) -> None:
     assert variables(text) == found
 
 

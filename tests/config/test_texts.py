@@ -10,7 +10,7 @@ HEADER = " Headers carry ASCII text of one line."
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "servers: {'*': {command: x}}",
@@ -38,19 +38,34 @@ HEADER = " Headers carry ASCII text of one line."
             "servers: {a: {command: x}, a/b: {command: x}}",
             ("pegboard.yaml:1:28: servers.a/b: 'a/b' means the tool 'b' of plugin 'a' too. Rename one of them."),
         ),
+        (
+            "plugins: {'a?': {python: x}}",
+            "pegboard.yaml:1:11: plugins.a?: the name of a plugin cannot hold '?', which stands for anything." + AGAIN,
+        ),
+        *(
+            (
+                f"servers: {{'{name}': {{command: x}}}}",
+                (
+                    f"pegboard.yaml:1:11: servers.{name}: '{name}' cannot be the name of a plugin: a slash stands "
+                    "between a plugin and its tool. Write something on both sides of each slash, or "
+                    "give it another name."
+                ),
+            )
+            for name in ("/", "/b", "a/", "a//b")
+        ),
         ("servers: {'': {command: x}}", "pegboard.yaml:1:11: servers.: a name is empty."),
         (r'servers: {"a\u0007": {command: x}}', "pegboard.yaml:1:11: servers.a\x07: a name holds a control character."),
     ],
 )
-def test_a_name_that_would_mean_something_else_is_refused(writer: Writer, text: str, said: str) -> None:
+def test_a_name_that_would_mean_something_else_is_refused(writer: Writer, text: str, message: str) -> None:
     """P3: whoever writes the name of a plugin in a list means that plugin and nothing else."""
-    assert writer.said(text) == [said]
+    assert writer.messages(text) == [message]
 
 
 def test_a_name_with_a_slash_that_means_one_thing_only_is_taken(writer: Writer) -> None:
     """VS Code names servers of its gallery so: `microsoft/playwright-mcp`."""
     assert (
-        writer.said("servers: {microsoft/playwright: {command: x}}\ntoolkits: {t: {tools: [microsoft/playwright]}}")
+        writer.messages("servers: {microsoft/playwright: {command: x}}\ntoolkits: {t: {tools: [microsoft/playwright]}}")
         == []
     )
 
@@ -68,7 +83,7 @@ def test_x5_what_no_header_can_carry_is_told_without_the_value(writer: Writer, v
     """X5, G2: after the environment has been filled in; neither headers nor tokens are repeated."""
     servers = "servers: {docs: {url: 'http://x/', headers: {X-Key: '${KEY}'}}}"
     text = servers + "\ntokens: {ada: {token: '${KEY}', agents: ['*']}}"
-    header, token = writer.said(text, KEY=value)
+    header, token = writer.messages(text, KEY=value)
     assert header == f"pegboard.yaml:1:53: servers.docs.headers.X-Key: the value of the header 'X-Key' {fault}.{HEADER}"
     assert token == (
         f"pegboard.yaml:2:23: tokens.ada.token: the token {fault}; clients send it in a header. "
@@ -77,7 +92,7 @@ def test_x5_what_no_header_can_carry_is_told_without_the_value(writer: Writer, v
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "servers: {docs: {url: 'http://x/', headers: {'X Key': y}}}",
@@ -102,11 +117,11 @@ def test_x5_what_no_header_can_carry_is_told_without_the_value(writer: Writer, v
         ),
         (
             r'servers: {a: {command: "x\0y"}}',
-            "pegboard.yaml:1:24: servers.a.command: holds a NUL character. Take it out: nothing can be done with it.",
+            "pegboard.yaml:1:24: servers.a.command: holds a NUL character. Remove it: nothing can be done with it.",
         ),
         (
             r'store: "sqlite:///x\0y"',
-            "pegboard.yaml:1:8: store: holds a NUL character. Take it out: nothing can be done with it.",
+            "pegboard.yaml:1:8: store: holds a NUL character. Remove it: nothing can be done with it.",
         ),
         (
             "store: sqlite:///~nobody-of-this-name/x.db",
@@ -122,12 +137,12 @@ def test_x5_what_no_header_can_carry_is_told_without_the_value(writer: Writer, v
         ("store: pegboard.db", f"pegboard.yaml:1:8: store: the address of a store needs a scheme.{STORE}"),
     ],
 )
-def test_a_text_that_cannot_be_used_has_its_place(writer: Writer, text: str, said: str) -> None:
-    assert writer.said(text) == [said]
+def test_a_text_that_cannot_be_used_has_its_place(writer: Writer, text: str, message: str) -> None:
+    assert writer.messages(text) == [message]
 
 
 def test_a_home_folder_that_is_not_there_never_ends_in_a_traceback_for_a_client_file(writer: Writer) -> None:
-    said = writer.said('{"mcpServers": {"a": {"command": "x", "cwd": "~nobody-of-this-name"}}}', ".mcp.json")
-    assert [text.partition(": ")[2] for text in said] == [
+    message = writer.messages('{"mcpServers": {"a": {"command": "x", "cwd": "~nobody-of-this-name"}}}', ".mcp.json")
+    assert [text.partition(": ")[2] for text in message] == [
         "mcpServers.a.cwd: there is no home folder of '~nobody-of-this-name'. Write the path without '~'."
     ]

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from config_support import REGISTERED, Writer
 
-from pegboard.config.loading import find, inspect, load
+from pegboard.config.inspection import find, inspect, load
 from pegboard.config.schema.json_schema import schema
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
@@ -112,6 +112,34 @@ def test_every_section_becomes_core_values(writer: Writer) -> None:
     assert "ada-token" not in repr(c)
 
 
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [
+        ("32MiB", 32 * 1024**2), ("500kB", 500_000), ("1.5 mb", 1_500_000), ("2GiB", 2 * 1024**3), ("7B", 7),
+        ("4096", 4096), ('"${SIZE}"', 65_536),
+    ],
+)  # fmt: skip
+def test_a_server_has_limits_and_may_stop_when_idle(writer: Writer, size: str, count: int) -> None:
+    text = f"servers: {{a: {{command: x, limits: {{message: {size}}}, idle: 10m}}}}"
+    spec = writer.loaded(text, SIZE="65536").specs["a"]
+    assert isinstance(spec, ServerSpec)
+    assert (spec.message_limit, spec.idle) == (count, 600.0)
+
+
+def test_a_server_without_limits_has_the_default_ones(writer: Writer) -> None:
+    for text in ("servers: {a: {command: x}}", "servers: {a: {command: x, limits: {}}}"):
+        spec = writer.loaded(text).specs["a"]
+        assert isinstance(spec, ServerSpec)
+        assert (spec.message_limit, spec.idle) == (32 * 1024**2, None)
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "2000GiB", "1.5", "yes", '"12"', "32 mebibytes", "1TB", "[1]"])
+def test_what_is_no_size_is_refused_with_its_place(writer: Writer, size: str) -> None:
+    (problem,) = writer.problems(f"servers: {{a: {{command: x, limits: {{message: {size}}}}}}}")
+    assert (problem.severity, str(problem.place)) == ("error", "pegboard.yaml:1:45")
+    assert "size" in problem.message
+
+
 def test_values_keep_their_places(writer: Writer) -> None:
     """P1: a decision can name the file and line of its rule."""
     c = writer.loaded("""
@@ -191,8 +219,8 @@ def test_references_are_filled_in(writer: Writer) -> None:
 
 def test_no_problem_gives_a_secret_away(writer: Writer) -> None:
     """X5: values from the environment, tokens and headers are masked in every text."""
-    said = "\n".join(
-        writer.said(
+    message = "\n".join(
+        writer.messages(
             """
             tokens: {ada: {token: literal-token, agents: [literal-token]}}
             servers: {x: {command: y, env: {API_KEY: literal-key}, prefix: a}}
@@ -202,8 +230,8 @@ def test_no_problem_gives_a_secret_away(writer: Writer) -> None:
             S="from-the-environment",
         )
     )
-    assert said.count("***") >= 5
-    assert not any(secret in said for secret in ("literal-token", "literal-key", "from-the-environment"))
+    assert message.count("***") >= 5
+    assert not any(secret in message for secret in ("literal-token", "literal-key", "from-the-environment"))
 
 
 def test_a_server_without_its_variable_is_unavailable(writer: Writer) -> None:
@@ -223,7 +251,7 @@ def test_modules_beside_the_file_are_read_without_running_them(writer: Writer) -
     writer.file("def add(): ...\ndef _hidden(): ...\nraise_on_import = 1 / 1\n", "mytools/notes.py")
     text = "plugins: {notes: {python: mytools.notes}}\ntoolkits: {t: {tools: [add, notes/add, %s]}}"
     assert [p.code for p in writer.problems(text % "ad")] == ["duplicate_member", "unknown_tool"]
-    assert writer.said(text % "notes/ad")[1].endswith(
+    assert writer.messages(text % "notes/ad")[1].endswith(
         "'notes/ad' is not a known plugin or tool. Did you mean 'notes/add'?"
     )
 
@@ -249,7 +277,7 @@ def test_loadouts_lie_in_files_and_the_nearest_wins(writer: Writer) -> None:
     assert "docker" in c.specs
     assert {path.name for path in c.files} == {"pegboard.yaml", "Developer.yaml", "broken.yaml", "mine.yaml"}
     writer.file("plugin: [csv]\n", "loadouts/bad.yaml")
-    assert writer.said("agents: {}")[-1] == (
+    assert writer.messages("agents: {}")[-1] == (
         "loadouts/bad.yaml:1:1: the key 'plugin' is not known here. Did you mean 'plugins'?"
     )
 
@@ -288,13 +316,13 @@ def test_the_file_of_vs_code_and_one_of_ours_in_json_are_told_apart(writer: Writ
     ours = writer.loaded('{"servers": {"a": {"command": "x"}}, "agents": {"b": {}}}', "pegboard.json")
     assert (list(vscode.toolkits), list(vscode.agents)) == (["a"], ["default"])
     assert (list(ours.toolkits), list(ours.agents)) == ([], ["b"])
-    assert writer.said('{\n "mcpServers": {\n  "a": {"command": 5}}}', ".mcp.json") == [
+    assert writer.messages('{\n "mcpServers": {\n  "a": {"command": 5}}}', ".mcp.json") == [
         '.mcp.json:3:20: mcpServers.a.command: expected a string, found the number 5. Write "5" in quotes.'
     ]
 
 
 def test_a_file_of_ours_keeps_its_servers_under_their_own_name(writer: Writer) -> None:
-    assert writer.said("mcpServers: {a: {command: x}}\nagents: {}") == [
+    assert writer.messages("mcpServers: {a: {command: x}}\nagents: {}") == [
         "pegboard.yaml:1:1: the key 'mcpServers' is not known here. Write 'servers'."
     ]
     assert list(writer.loaded("mcpServers: {a: {command: x}}").toolkits) == ["a"]

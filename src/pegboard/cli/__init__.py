@@ -30,7 +30,7 @@ def _run(arguments: list[str]) -> int:
 
         print(f"pegboard {version('pegboard')}")  # noqa: T201
         return 0
-    from pegboard.cli.app import run
+    from pegboard.cli.command_line import run
 
     return run(arguments)
 

@@ -33,7 +33,7 @@ def audit(
 ) -> int:
     """Show the audit trail, the newest record first."""
 
-    async def shown(board: Pegboard, printer: Printer) -> int:
+    async def printed(board: Pegboard, printer: Printer) -> int:
         records = await board.services.store.entries(
             principal=principal, agent=agent, session=session, kind=kind, limit=limit
         )
@@ -45,7 +45,7 @@ def audit(
             printer.table(COLUMNS, [_row(record) for record in records])
         return DONE
 
-    return run(Options(config=config, as_json=as_json), shown)
+    return run(Options(config=config, as_json=as_json), printed)
 
 
 def _record_json(record: AuditRecord) -> dict[str, Any]:

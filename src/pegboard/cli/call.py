@@ -132,10 +132,10 @@ def _block(block: JsonObject) -> str:
     if kind == "text":
         return str(block.get("text", ""))
     resource = block.get("resource")
-    held = cast("JsonObject", resource) if isinstance(resource, Mapping) else block
-    if isinstance(held.get("text"), str):
-        return held["text"]
-    data = held.get("data") or held.get("blob") or ""
+    content = cast("JsonObject", resource) if isinstance(resource, Mapping) else block
+    if isinstance(content.get("text"), str):
+        return content["text"]
+    data = content.get("data") or content.get("blob") or ""
     size = f", {len(str(data)) * 3 // 4} bytes" if data else ""
-    label = " ".join(str(held[key]) for key in ("mimeType", "uri", "name") if held.get(key))
+    label = " ".join(str(content[key]) for key in ("mimeType", "uri", "name") if content.get(key))
     return f"[{kind}{f' {label}' if label else ''}{size}]"

@@ -2,30 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli.common import DONE, REFUSED, ConfigOption, JsonOption, Options, guarded, problem_json, warnings_to
+from pegboard.cli.common import (
+    DONE,
+    LONGEST_WAIT,
+    REFUSED,
+    ConfigOption,
+    JsonOption,
+    Options,
+    guarded,
+    problem_json,
+    warnings_to,
+)
 from pegboard.cli.rendering import Printer, plural
 from pegboard.core.model.tools import Tool
-from pegboard.errors import PegboardError, UsageError
+from pegboard.errors import OverrideError, PegboardError, UsageError
 from pegboard.problems import Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pegboard.assembly import Pegboard
-    from pegboard.board.catalog.loader import PluginRequest
+    from pegboard.board import Board
+    from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
+    from pegboard.config.check.override_checks import Misfit
     from pegboard.config.schema.configuration import Configuration
 
 EXAMPLE = "pegboard check --probe --strict"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What was found: the configuration, unless it cannot be used, its problems, and what was accepted."""
+
+    path: Path
+    configuration: Configuration | None
+    problems: Sequence[Problem]
+    accepted: Sequence[Tool] = ()
+
+    def count(self, severity: str) -> int:
+        """Return how many problems are that severe."""
+        return sum(problem.severity == severity for problem in self.problems)
+
+
 def check(
     strict: Annotated[bool, typer.Option("--strict", help="Take warnings for errors.")] = False,
-    probe: Annotated[bool, typer.Option("--probe", help="Start every server and plugin, and say which fail.")] = False,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Start every server and plugin, and report which fail.")
+    ] = False,
     accept: Annotated[
         bool,
         typer.Option("--accept", help="Let tools count as read-only of which a server says so only since later."),
@@ -33,47 +62,80 @@ def check(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Say everything that is wrong with the configuration.
+    """Report everything that is wrong with the configuration.
 
-    Each problem comes with its place and with what would be right.
+    Each problem comes with its place and with what would be right. Plugins written in Python are
+    imported; servers are started only with --probe.
     """
 
     async def checked(printer: Printer) -> int:
-        from pegboard.assembly import choose, in_memory, registered
-        from pegboard.config.documents.document import shown
-        from pegboard.config.loading import inspect
-        from pegboard.core.model.masking import Masker
-
-        path, _ = choose(config)
-        configuration, problems = inspect(path, registered=registered())
-        accepted: Sequence[Tool] = ()
-        if configuration is not None:
-            printer.masker = Masker(configuration.secrets)
-            if accept and in_memory(configuration):
-                raise UsageError(
-                    "Nothing can be accepted with `store: memory:`, which keeps nothing.",
-                    hint="Write sqlite:///FILE to keep what servers said.",
-                )
-            if probe or accept or _needs_board(configuration):
-                problems, accepted = await _opened(config, problems, printer, probe=probe, accept=accept)
-        errors = sum(problem.severity == "error" for problem in problems)
-        warnings = len(problems) - errors
-        ok = not errors and not (strict and warnings)
-        if printer.as_json:
-            told = {"accepted": [{"plugin": tool.plugin, "name": tool.wire} for tool in accepted]} if accept else {}
-            printer.document({"ok": ok, "problems": [problem_json(problem) for problem in problems], **told})
-            return DONE if ok else REFUSED
-        if accept:
-            _say_accepted(accepted, printer)
-        for problem in problems:
-            printer.say(f"{problem}{' (warning)' if problem.severity == 'warning' else ''}")
-        counted = [plural(errors, "error")] * bool(errors) + [plural(warnings, "warning")] * bool(warnings)
-        found = f" {' and '.join(counted)}." if counted else ""
-        what = f" {_summary(configuration)}" if configuration is not None and not errors else ""
-        printer.say(f"{shown(path)}: {'ok' if ok else 'not ok'}.{found}{what}")
+        found = await _examined(config, printer, probe=probe, accept=accept)
+        ok = not found.count("error") and not (strict and found.problems)
+        if as_json:
+            _print_json(found, printer, ok=ok, accept=accept)
+        else:
+            _print(found, printer, ok=ok, accept=accept)
         return DONE if ok else REFUSED
 
     return guarded(Options(config=config, as_json=as_json), checked)
+
+
+async def _examined(config: Path | None, printer: Printer, *, probe: bool, accept: bool) -> Findings:
+    """Return what the file shows, and where it can be used, what its plugins show."""
+    from pegboard.assembly import choose, in_memory, registered
+    from pegboard.config.inspection import inspect
+    from pegboard.core.model.masking import Masker
+
+    path, _ = choose(config)
+    configuration, problems = inspect(path, registered=registered())
+    found = Findings(path=path, configuration=configuration, problems=problems)
+    if configuration is None:
+        return found
+    printer.masker = Masker(configuration.secrets)
+    if accept and in_memory(configuration):
+        raise UsageError(
+            "Nothing can be accepted with `store: memory:`, which keeps nothing.",
+            hint="Write sqlite:///FILE to store what servers claim.",
+        )
+    try:
+        with warnings_to(printer):
+            return await _asked(config, found, configuration, printer, probe=probe, accept=accept)
+    except PegboardError as error:
+        failed = Problem(
+            severity="error", code=error.code, message=error.message, hint=error.hint, place=error.location
+        )
+        return replace(found, problems=[*problems, failed])
+
+
+# -- printing --------------------------------------------------------------------------------------
+
+
+def _print_json(found: Findings, printer: Printer, *, ok: bool, accept: bool) -> None:
+    document: dict[str, object] = {"ok": ok, "problems": [problem_json(problem) for problem in found.problems]}
+    if accept:
+        document["accepted"] = [{"plugin": tool.plugin, "name": tool.wire} for tool in found.accepted]
+    printer.document(document)
+
+
+def _print(found: Findings, printer: Printer, *, ok: bool, accept: bool) -> None:
+    from pegboard.config.documents.document import display_path
+
+    if accept:
+        _print_accepted(found.accepted, printer)
+    for problem in found.problems:
+        printer.say(f"{problem}{' (warning)' if problem.severity == 'warning' else ''}")
+    counts = [plural(count, kind) for kind in ("error", "warning") if (count := found.count(kind))]
+    counted = f" {' and '.join(counts)}." if counts else ""
+    usable = None if found.count("error") else found.configuration
+    summary = f" {_summary(usable)}" if usable is not None else ""
+    printer.say(f"{display_path(found.path)}: {'ok' if ok else 'not ok'}.{counted}{summary}")
+
+
+def _print_accepted(accepted: Sequence[Tool], printer: Printer) -> None:
+    for tool in accepted:
+        printer.say(f"accepted: '{tool.wire}' of server '{tool.plugin}' counts as read-only from the next call on.")
+    if not accepted:
+        printer.say("There is nothing to accept.")
 
 
 def _summary(configuration: Configuration) -> str:
@@ -85,8 +147,29 @@ def _summary(configuration: Configuration) -> str:
     return f"{', '.join(counts)}."
 
 
-def _needs_board(configuration: Configuration) -> bool:
-    """Return whether something is to be said that the file alone does not tell; a store is not made for it."""
+# -- asking plugins --------------------------------------------------------------------------------
+
+
+async def _asked(
+    config: Path | None, found: Findings, configuration: Configuration, printer: Printer, *, probe: bool, accept: bool
+) -> Findings:
+    """Return what was found, with what only the plugins themselves and the store show."""
+    stored = probe or accept or _needs_store(configuration)
+    if not stored and not _has_local(configuration):
+        return found
+    async with _board(config, configuration, stored=stored) as board:
+        printer.masker = board.services.masker
+        wants = _wants(board, probe=probe)
+        await _bring_in(board.services.loader, wants, printer, probe=probe)
+        problems = await _problems(board, configuration, wants, probe=probe)
+        if not stored:
+            return replace(found, problems=problems)
+        accepted = await board.permissions.accept_claims() if accept else ()
+        return replace(found, problems=[*problems, *_claims(board), *(await _over_budget(board))], accepted=accepted)
+
+
+def _needs_store(configuration: Configuration) -> bool:
+    """Return whether something is to be reported that only an open store shows; none is made for it."""
     from pegboard.assembly import keeps_something
     from pegboard.core.model.specs import ServerSpec
 
@@ -96,53 +179,44 @@ def _needs_board(configuration: Configuration) -> bool:
     return trusted and keeps_something(configuration)
 
 
-def _say_accepted(accepted: Sequence[Tool], printer: Printer) -> None:
-    for tool in accepted:
-        printer.say(f"accepted: '{tool.wire}' of server '{tool.plugin}' counts as read-only from the next call on.")
-    if not accepted:
-        printer.say("There is nothing to accept.")
+def _has_local(configuration: Configuration) -> bool:
+    from pegboard.core.model.specs import PythonSpec
+
+    return any(isinstance(spec, PythonSpec) for spec in configuration.specs.values())
 
 
-async def _opened(
-    config: Path | None, before: list[Problem], printer: Printer, *, probe: bool, accept: bool
-) -> tuple[list[Problem], Sequence[Tool]]:
-    """Return the problems with those that only an open board can see, and what was accepted."""
-    from pegboard.assembly import Pegboard, registered
-    from pegboard.config.loading import inspect
+@asynccontextmanager
+async def _board(config: Path | None, configuration: Configuration, *, stored: bool) -> AsyncGenerator[Board]:
+    """Open the board of the configuration, or one in memory over its Python plugins alone."""
+    from pegboard.assembly import Pegboard, trial
+    from pegboard.core.model.catalog import Catalog
+    from pegboard.core.model.masking import Masker
+    from pegboard.core.model.specs import PythonSpec
+    from pegboard.sources.python import PythonSource
 
+    if stored:
+        async with Pegboard.open(config) as opened:
+            yield opened
+        return
+    masker = Masker(configuration.secrets)
+    board = trial(PythonSource(), masker)
     try:
-        with warnings_to(printer):
-            async with Pegboard.open(config) as board:
-                printer.masker = board.services.masker
-                found = before
-                if probe:
-                    await _start(board, printer)
-                    plugins = board.world.catalog.plugins.values()
-                    known = {plugin.name: [tool.name for tool in plugin.tools] for plugin in plugins if plugin.tools}
-                    _, problems = inspect(board.configuration.path, registered=registered(), tools=known)
-                    found = [*problems, *_faults(board), *_clashes(board), *_requirements(board)]
-                accepted = await board.permissions.accept_claims() if accept else ()
-                return [*found, *_claims(board), *(await _over_budget(board))], accepted
-    except PegboardError as error:
-        said = Problem(severity="error", code=error.code, message=error.message, hint=error.hint, place=error.location)
-        return [*before, said], ()
+        specs = {name: spec for name, spec in configuration.specs.items() if isinstance(spec, PythonSpec)}
+        await board.adopt(configuration.world(Catalog()), specs, masker=masker)
+        yield board
+    finally:
+        await board.aclose()
 
 
-async def _start(board: Pegboard, printer: Printer) -> None:
-    wants = _wants(board)
-    names = list(dict.fromkeys(want.plugin for want in wants))
-    with printer.working(f"Starting {', '.join(names) or 'nothing'}", lasting=True):
-        await board.services.loader.ask_anew(wants)
-
-
-def _wants(board: Pegboard) -> list[PluginRequest]:
-    """Return every plugin under all the overrides with which something names it."""
+def _wants(board: Board, *, probe: bool) -> list[PluginRequest]:
+    """Return plugins under all the overrides with which something names them: with ``probe`` all, else local ones."""
     from pegboard.board.catalog.loader import PluginRequest
     from pegboard.core.model.selectors import entries
 
     world = board.world
     groups = [toolkit.members for toolkit in world.toolkits.values()]
     groups += [group for agent in world.agents.values() for group in (agent.static, agent.essential)]
+    groups += world.sub_apps.values()
     wants = {
         want.key: want
         for group in groups
@@ -150,23 +224,96 @@ def _wants(board: Pegboard) -> list[PluginRequest]:
         for want in (PluginRequest(plugin=entry.plugin, overrides=entry.overrides),)
     }
     named = {plugin for plugin, _ in wants}
-    return [*wants.values(), *(PluginRequest(plugin=name) for name in world.catalog.plugins if name not in named)]
+    every = [*wants.values(), *(PluginRequest(plugin=name) for name in world.catalog.plugins if name not in named)]
+    return [want for want in every if probe or world.catalog.plugins[want.plugin].kind == "python"]
 
 
-def _faults(board: Pegboard) -> Iterator[Problem]:
+async def _bring_in(loader: CatalogLoader, wants: Sequence[PluginRequest], printer: Printer, *, probe: bool) -> None:
+    names = ", ".join(dict.fromkeys(want.plugin for want in wants))
+    if probe:
+        with printer.working(f"Starting {names or 'nothing'}", lasting=True):
+            await loader.ask_anew(wants)
+        return
+    with printer.working(f"Importing {names}"):
+        await loader.ready(wants, wait=LONGEST_WAIT, patient=True)
+    if late := ", ".join(want.plugin for want in wants if loader.missing(want)):
+        printer.note(f"pegboard: {late} did not answer within {LONGEST_WAIT:.0f} s; going on without.")
+
+
+async def _problems(
+    board: Board, configuration: Configuration, wants: Sequence[PluginRequest], *, probe: bool
+) -> list[Problem]:
+    """Return the problems of the file, now that the tools of plugins are known, and those of plugins."""
+    from pegboard.assembly import registered
+    from pegboard.config.inspection import inspect
+
+    plugins = board.world.catalog.plugins.values()
+    known = {plugin.name: [tool.name for tool in plugin.tools] for plugin in plugins if plugin.tools}
+    misfits = [misfit for want in wants for misfit in await _misfits(board, want)]
+    _, problems = inspect(configuration.path, registered=registered(), tools=known, misfits=misfits)
+    found = [*problems, *_clashes(board, {want.plugin for want in wants})]
+    if not probe:
+        return found
+    unfit = {(misfit.plugin, misfit.key) for misfit in misfits}
+    return [*found, *_faults(board, configuration, unfit), *_requirements(board, configuration)]
+
+
+async def _misfits(board: Board, want: PluginRequest) -> list[Misfit]:
+    """Return the overrides of a request that its plugin does not take; a server takes none."""
+    from pegboard.config.check.override_checks import Misfit
+
+    loader, (name, key) = board.services.loader, want.key
+    plugin = board.world.catalog.plugins[name]
+    if plugin.kind == "server":
+        message, hint = f"'{name}' is a server and takes no overrides.", "Write its settings under `servers`."
+        return [Misfit(plugin=name, key=key, override=one, message=message, hint=hint) for one in want.overrides]
+    if not want.overrides or not plugin.variant(key).unavailable:
+        return []
+    spec = loader.specs[name]
+    try:
+        await loader.source_of(spec).describe(spec, want.overrides)
+    except OverrideError as error:
+        return [Misfit(plugin=name, key=key, override=error.override, message=error.message, hint=error.hint)]
+    except Exception:  # a plugin's own code may raise anything; it is reported with its faults
+        return []
+    return []
+
+
+def _faults(board: Board, configuration: Configuration, misfits: set[tuple[str, str]]) -> Iterator[Problem]:
     """Yield what cannot run now (P6): a warning, since everything else works."""
     for plugin in board.world.catalog.plugins.values():
-        if getattr(board.configuration.specs[plugin.name], "unavailable", ""):
+        if getattr(configuration.specs[plugin.name], "unavailable", ""):
             continue  # the file says so itself
-        reasons = [variant.unavailable for variant in plugin.variants.values()]
+        variants = plugin.variants.items()
+        reasons = [variant.unavailable for key, variant in variants if (plugin.name, key) not in misfits]
         reasons += [f"tool '{tool.name}': {tool.unavailable}" for tool in plugin.tools if tool.unavailable]
         for reason in dict.fromkeys(filter(None, reasons)):
             message = reason if plugin.place is not None else f"plugin '{plugin.name}': {reason}"
             yield Problem(severity="warning", code="unavailable", message=message, place=plugin.place)
 
 
-def _claims(board: Pegboard) -> Iterator[Problem]:
-    """Yield what a trusted server says of its tools only since it was first seen (G6)."""
+def _clashes(board: Board, asked: set[str]) -> Iterator[Problem]:
+    """Yield tools that have one name on the wire (G10), of plugins that were asked."""
+    catalog = board.world.catalog
+
+    def owner(tool: str) -> str:
+        return max((name for name in catalog.plugins if tool.startswith(f"{name}/")), key=len, default="")
+
+    for clash in catalog.clashes:
+        if not {owner(clash.first), owner(clash.second)} <= asked:
+            continue
+        plugin = catalog.plugins.get(owner(clash.second))
+        yield Problem(
+            severity="error",
+            code="name_clash",
+            message=f"'{clash.first}' and '{clash.second}' are both called '{clash.wire}'; the later one is excluded.",
+            hint="Give one of the two plugins another prefix.",
+            place=plugin.place if plugin else None,
+        )
+
+
+def _claims(board: Board) -> Iterator[Problem]:
+    """Yield what a trusted server claims of its tools only since it was first seen (G6)."""
     for plugin in board.world.catalog.plugins.values():
         for tool in board.services.trust.pending(plugin):
             yield Problem(
@@ -179,26 +326,13 @@ def _claims(board: Pegboard) -> Iterator[Problem]:
             )
 
 
-def _clashes(board: Pegboard) -> Iterator[Problem]:
-    catalog = board.world.catalog
-    for clash in catalog.clashes:
-        plugin = catalog.plugins.get(clash.second.partition("/")[0])
-        yield Problem(
-            severity="error",
-            code="name_clash",
-            message=f"'{clash.first}' and '{clash.second}' are both called '{clash.wire}'; the later one is left out.",
-            hint="Give one of the two plugins another prefix.",
-            place=plugin.place if plugin else None,
-        )
-
-
-def _requirements(board: Pegboard) -> Iterator[Problem]:
+def _requirements(board: Board, configuration: Configuration) -> Iterator[Problem]:
     """Yield what tools require and nothing can meet (T8), but for what the file itself names wrongly."""
     from pegboard.core.model.specs import PythonSpec
     from pegboard.core.state.requirements import unresolved_requirements
 
     for tool, name, why in unresolved_requirements(board.world):
-        spec = board.configuration.specs.get(tool.plugin)
+        spec = configuration.specs.get(tool.plugin)
         written = spec.requires.get(tool.name, ()) if isinstance(spec, PythonSpec) else ()
         several = why.startswith("it may be")
         if name not in written or several:
@@ -211,7 +345,7 @@ def _requirements(board: Pegboard) -> Iterator[Problem]:
             )
 
 
-async def _over_budget(board: Pegboard) -> Sequence[Problem]:
+async def _over_budget(board: Board) -> Sequence[Problem]:
     """Return a warning for every agent whose start takes more than its budget (S9)."""
     from pegboard.board.meta_tools import command_context
     from pegboard.core.state.sessions import DEFAULT
@@ -227,8 +361,8 @@ async def _over_budget(board: Pegboard) -> Sequence[Problem]:
         terms = command_context(board.services, session.info, access)
         over = excess(access, fit_to_budget(access, DEFAULT, terms), terms)
         if over:
-            message = f"what is out from the start exceeds the budget: {over}."
-            hint = "Raise it, or have less out from the start."
+            message = f"what is loaded from the start exceeds the budget: {over}."
+            hint = "Raise it, or have less loaded from the start."
             smaller = fitting(access, DEFAULT, terms)
             if smaller is not None:
                 hint += f" It would fit with loadout '{smaller}': write `shrink: true` in the budget to let it step in."

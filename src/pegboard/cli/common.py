@@ -55,7 +55,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Hold the options that commands have in common."""
+    """The options that commands have in common."""
 
     config: Path | None = None
     agent: str | None = None
@@ -111,7 +111,7 @@ def run(options: Options, action: Action, *, watch: bool = False) -> int:
 
 
 class _Notes(logging.Handler):
-    """Say what the library warns of in one line each."""
+    """A log handler that prints each warning of the library in one line."""
 
     def __init__(self, printer: Printer) -> None:
         super().__init__(logging.WARNING)
@@ -123,7 +123,7 @@ class _Notes(logging.Handler):
 
 @contextmanager
 def warnings_to(printer: Printer) -> Generator[None]:
-    """Let the printer say what the library warns of, while the context lasts."""
+    """Print the warnings of the library while the context lasts."""
     logger, notes = logging.getLogger("pegboard"), _Notes(printer)
     logger.addHandler(notes)
     propagated, logger.propagate = logger.propagate, False
@@ -151,13 +151,13 @@ def guarded(options: Options, action: Callable[[Printer], Awaitable[int]]) -> in
 def _require_text(options: Options) -> None:
     for name, value in (("--agent", options.agent), ("--session", options.session), ("--principal", options.principal)):
         if value is not None and not value.strip():
-            raise UsageError(f"{name} is empty.", hint="Name one, or leave the option out.")
+            raise UsageError(f"{name} is empty.", hint="Name one, or omit the option.")
         if value is not None and (problem := label_problem(value)):
             raise UsageError(f"{name} {problem}", hint="Name a shorter one in plain text.")
 
 
 def report(error: BaseException, printer: Printer) -> int:
-    """Say what went wrong and return the exit code; what is no mistake of the user is raised again."""
+    """Report what went wrong and return the exit code; what is no mistake of the user is raised again."""
     cause = _only(error)
     if isinstance(cause, BrokenPipeError):
         raise cause
@@ -165,12 +165,12 @@ def report(error: BaseException, printer: Printer) -> int:
         return 130
     if not isinstance(cause, PegboardError | OSError):
         raise error
-    told = cause if isinstance(cause, PegboardError) else _told(cause)
+    failure = cause if isinstance(cause, PegboardError) else _system_error(cause)
     if printer.as_json:
-        printer.document({"error": _error_json(told)})
+        printer.document({"error": _error_json(failure)})
     else:
-        printer.note(f"pegboard: {told}")
-    return USAGE if isinstance(told, UsageError) and told.code not in _NOT_VALID else REFUSED
+        printer.note(f"pegboard: {failure}")
+    return USAGE if isinstance(failure, UsageError) and failure.code not in _NOT_VALID else REFUSED
 
 
 def _only(error: BaseException) -> BaseException:
@@ -181,7 +181,7 @@ def _only(error: BaseException) -> BaseException:
     return error
 
 
-def _told(error: OSError) -> PegboardError:
+def _system_error(error: OSError) -> PegboardError:
     where = f"{error.filename}: " if error.filename else ""
     return PegboardError(f"{where}{error.strerror or error}.", code="system_error")
 

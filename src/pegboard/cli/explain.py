@@ -32,7 +32,7 @@ STICKY: Final = frozenset(
 )
 REMEDIES: Final[Mapping[str, str]] = {
     "denied_loadout": "Take it out of the loadout's `disabled`, or give the agent another loadout.",
-    "denied_scope": "Give the agent `worker_scope: shared` and no `private:`, or leave this plugin out.",
+    "denied_scope": "Give the agent `worker_scope: shared` and no `private:`, or remove this plugin.",
     "denied_filter": "Change include_tools or exclude_tools where the plugin is named.",
     "denied_parent": "Permit it to the parent's agent first.",
     "denied_default": "Switch it on: pegboard permissions set {tool} true --agent {agent}",
@@ -49,7 +49,7 @@ def explain(
     options: Options,
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="The name of the tool.")],
 ) -> int:
-    """Say why an agent can or cannot call a tool now."""
+    """Explain why an agent can or cannot call a tool now."""
 
     async def explained(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
@@ -98,12 +98,12 @@ def verdict(found: Explanation, agent: str) -> str:
         return f"Agent '{agent}' may use {name}, but it cannot run now: {fault.text}"
     clash = _code(found, "conflict")
     if clash is not None and not found.loaded:
-        said = f"Agent '{agent}' may use {name}, but it is not loaded, and its toolkit clashes with what is out."
-        return f"{said} {clash.text}"
+        message = f"Agent '{agent}' may use {name}, but it is not loaded, and its toolkit clashes with what is loaded."
+        return f"{message} {clash.text}"
     if _code(found, NOT_SEEN) is not None:
         return f"Agent '{agent}' may use plugin {name}, whose tools are not known yet."
     if found.callable:
-        stays = "; it is always out" if _code(found, *STICKY) is not None else ""
+        stays = "; it is always loaded" if _code(found, *STICKY) is not None else ""
         other = "; another toolkit would bring it with other settings" if clash is not None else ""
         return f"Agent '{agent}' can call {name} now{stays}{other}."
     if not found.loaded:
@@ -124,19 +124,19 @@ def advice(found: Explanation, options: Options, agent: str, switches: Iterable[
         if first is None:
             return ""
         switch = next((name for name in switches if f"'{name}'" in first.text), found.tool)
-        said = REMEDIES.get(first.code, "").format(tool=found.tool, switch=switch, agent=agent)
-        return f"{said} (written in {first.where})" if said and first.where else said
+        message = REMEDIES.get(first.code, "").format(tool=found.tool, switch=switch, agent=agent)
+        return f"{message} (written in {first.where})" if message and first.where else message
     if _code(found, "unavailable") is not None:
         return "Put right what the reason names, then run `pegboard check --probe`."
     if _code(found, "conflict") is not None and not found.loaded:
-        shown = f"`pegboard session show {where}` lists what is out"
-        return f"Hang back what clashes first ({shown}): pegboard session unload NAME {where}"
+        shown = f"`pegboard session show {where}` lists what is loaded"
+        return f"Unload what clashes first ({shown}): pegboard session unload NAME {where}"
     if _code(found, "narrowed_loadout") is not None:
         return "Another active loadout, or none, brings it back: `session.use_loadout(None)` in the library."
     if not found.loaded:
         return f"The model loads it, or you do: pegboard session load {found.tool} {where}"
     if found.callable and _code(found, *STICKY) is None:
-        return f"To hang it back: pegboard session unload {found.tool} {where}"
+        return f"To unload it: pegboard session unload {found.tool} {where}"
     return ""
 
 

@@ -28,9 +28,9 @@ def loadouts(
     With NAME its chain, and what is disabled. Answers also where `check` fails.
     """
 
-    async def shown(printer: Printer) -> int:
+    async def printed(printer: Printer) -> int:
         from pegboard.assembly import choose, registered
-        from pegboard.config.check.loadout_reading import loadouts_of
+        from pegboard.config.loadout_reading import loadouts_of
         from pegboard.core.model.masking import Masker
 
         path, _ = choose(config)
@@ -50,7 +50,7 @@ def loadouts(
         _one(row, len(read.plugins), printer)
         return DONE
 
-    return guarded(Options(config=config, as_json=as_json), shown)
+    return guarded(Options(config=config, as_json=as_json), printed)
 
 
 def _row(name: str, known: Mapping[str, Loadout], plugins: Mapping[str, str | None]) -> dict[str, Any]:

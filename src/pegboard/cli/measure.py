@@ -20,9 +20,9 @@ from pegboard.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from pegboard.board import Board
-    from pegboard.config.clients.files import ServerFile
-    from pegboard.config.clients.known import Machine
-    from pegboard.config.clients.servers import Servers
+    from pegboard.config.clients.compiled_servers import Servers
+    from pegboard.config.clients.machine import Machine
+    from pegboard.config.clients.server_files import ServerFile
     from pegboard.sources.mcp import McpSource
 
 EXAMPLE = "pegboard measure ~/.cursor/mcp.json"
@@ -41,7 +41,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Hold what one server puts into every request; ``status`` is ok, failed or off."""
+    """What one server puts into every request; ``status`` is ok, failed or off."""
 
     name: str
     tools: int = 0
@@ -52,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """Hold how many tools, and tokens of their schemas, go into every request."""
+    """How many tools, and tokens of their schemas, go into every request."""
 
     tools: int
     tokens: int
@@ -63,7 +63,7 @@ def measure(
         Path | None,
         typer.Argument(
             metavar="[FILE]",
-            help="A client's configuration. [default: the first that is found, in this folder and then in your home]",
+            help="A client's configuration; - for standard input. [default: the first found, here, then in your home]",
         ),
     ] = None,
     window: Annotated[int, typer.Option("--window", metavar="TOKENS", help="The model's context window.")] = WINDOW,
@@ -72,15 +72,15 @@ def measure(
     ] = TIMEOUT,
     as_json: JsonOption = False,
 ) -> int:
-    """Say what MCP servers cost in every request today.
+    """Measure what MCP servers cost in every request today.
 
-    It starts them, counts the tokens of their tools and says what Pegboard would send instead.
+    It starts them, counts the tokens of their tools and shows what Pegboard would send instead.
     Nothing is written and nothing is changed.
     """
 
     async def measured(printer: Printer) -> int:
-        from pegboard.config.clients.known import Machine
-        from pegboard.config.clients.servers import servers_of
+        from pegboard.config.clients.compiled_servers import servers_of
+        from pegboard.config.clients.machine import Machine
 
         if window < 1 or not timeout > 0:
             raise UsageError("--window and --timeout must be more than 0.")
@@ -96,7 +96,7 @@ def measure(
                 instead = await _instead(bench.board)
                 _show(printer, chosen, rows, instead, window=window)
         for other in others:
-            printer.note(f"pegboard: also found: {other.spot.client.title}, {other.shown}")
+            printer.note(f"pegboard: also found: {other.spot.client.title}, {other.label}")
         for name in chosen.elsewhere:
             printer.note(f"pegboard: not counted: the servers of the project {name}; measure them in that folder.")
         return DONE if any(row.status == "ok" for row in rows) else REFUSED
@@ -105,22 +105,22 @@ def measure(
 
 
 def _named(path: Path, machine: Machine) -> ServerFile:
-    from pegboard.config.clients.files import read
+    from pegboard.config.clients.server_files import read, read_standard_input
 
-    return read(path, machine)
+    return read_standard_input(machine) if str(path) == "-" else read(path, machine)
 
 
 def _nothing(file: ServerFile) -> ConfigError:
     root = ".".join(file.root)
     elsewhere = f" Projects in it that have some: {', '.join(file.elsewhere)}." if file.elsewhere else ""
     hint = f'{file.spot.client.title} keeps them under "{root}".{elsewhere}'
-    return ConfigError(f"{file.shown}: there are no MCP servers in it.", code="no_servers", hint=hint)
+    return ConfigError(f"{file.label}: there are no MCP servers in it.", code="no_servers", hint=hint)
 
 
 def _found(machine: Machine) -> tuple[ServerFile, list[ServerFile]]:
     """Return the first configuration that has servers, and the others; raises ``ConfigError``."""
-    from pegboard.config.clients.files import read
     from pegboard.config.clients.known import every_spot
+    from pegboard.config.clients.server_files import read
 
     found: list[ServerFile] = []
     broken: list[ConfigError] = []
@@ -147,7 +147,7 @@ def _found(machine: Machine) -> tuple[ServerFile, list[ServerFile]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """Hold a board in front of the servers, their source, and those that are being stopped."""
+    """A board in front of the servers, their source, and those that are being stopped."""
 
     board: Board
     upstreams: McpSource
@@ -185,8 +185,8 @@ async def _rows(bench: Bench, servers: Servers, printer: Printer) -> list[Row]:
         bench.stopping.append(asyncio.create_task(bench.upstreams.retain(pending)))
         await counting
         row = _row(board, servers, name)
-        said = plural(row.tools, "tool") if row.status == "ok" else "failed"
-        printer.note(f"pegboard: {total - len(waiting)} of {total} servers asked; {name}: {said}")
+        message = plural(row.tools, "tool") if row.status == "ok" else "failed"
+        printer.note(f"pegboard: {total - len(waiting)} of {total} servers asked; {name}: {message}")
         return row
 
     if total:
@@ -203,16 +203,16 @@ def _row(board: Board, servers: Servers, name: str) -> Row:
         return Row(name=name, status="failed", message=fault)
     count = board.services.counter.count
     shown = [tool for tool in plugin.tools if servers.lets_through(name, tool.name)]
-    said: list[str] = []
-    if left_out := len(plugin.tools) - len(shown):
-        said.append(f"the client leaves {plural(left_out, 'tool')} out")
+    notes: list[str] = []
+    if hidden := len(plugin.tools) - len(shown):
+        notes.append(f"hidden by the client: {plural(hidden, 'tool')}")
     if guessed := servers.guessed.get(name):
-        said.append(f"measured with a placeholder for {', '.join(guessed)}")
+        notes.append(f"measured with a placeholder for {', '.join(guessed)}")
     return Row(
         name=name,
         tools=len(shown),
         tokens=sum(count(serialised(replace(tool, wire=tool.name))) for tool in shown),
-        message=f"{'; '.join(said)}." if said else "",
+        message=f"{'; '.join(notes)}." if notes else "",
     )
 
 
@@ -236,7 +236,7 @@ def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amou
     if printer.as_json:
         printer.document(
             {
-                "file": file.shown,
+                "file": file.label,
                 "client": file.spot.client.name,
                 "window": window,
                 "servers": [_row_json(row, window) for row in rows],
@@ -246,12 +246,12 @@ def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amou
             }
         )
         return
-    printer.heading(f"{file.spot.client.title}: {file.shown}")
+    printer.heading(f"{file.spot.client.title}: {file.label}")
     cells = [_cells(row, window) for row in rows]
     sums = (("total", direct, "sent with every request"), ("with Pegboard", instead, "instead"))
     total, front = (
-        (name, str(amount.tools), f"{amount.tokens:,}", _percent(amount.tokens, window), said)
-        for name, amount, said in sums
+        (name, str(amount.tools), f"{amount.tokens:,}", _percent(amount.tokens, window), message)
+        for name, amount, message in sums
     )
     printer.table(COLUMNS, [*cells, ("", "", "", "", ""), total, front])
     printer.say()

@@ -36,23 +36,21 @@ def show(
     What was set at run time replaces what the file says.
     """
 
-    async def shown(board: Pegboard, printer: Printer) -> int:
+    async def printed(board: Pegboard, printer: Printer) -> int:
         if agent is not None:
             _require(board, agent)
-        switches = {name: held for name, held in (await board.permissions.show()).items() if agent in (None, name)}
+        switches = {name: own for name, own in (await board.permissions.show()).items() if agent in (None, name)}
         if printer.as_json:
             printer.document(switches)
             return DONE
-        rows = [
-            (name, subject, "on" if on else "off") for name, held in switches.items() for subject, on in held.items()
-        ]
+        rows = [(name, subject, "on" if on else "off") for name, own in switches.items() for subject, on in own.items()]
         if rows:
             printer.table([Column("agent"), Column("name"), Column("switch")], rows)
         else:
             printer.say("No switch is set; what is granted is on.")
         return DONE
 
-    return run(Options(config=config, agent=agent, as_json=as_json), shown)
+    return run(Options(config=config, agent=agent, as_json=as_json), printed)
 
 
 def set_(
@@ -75,11 +73,11 @@ def set_(
         _require(board, chosen)
         await bring_in(board, printer)
         await board.permissions.set(chosen, name, _VALUES[value])
-        held = dict((await board.permissions.show()).get(chosen, {}))
+        switches = dict((await board.permissions.show()).get(chosen, {}))
         if printer.as_json:
-            printer.document({chosen: held})
+            printer.document({chosen: switches})
         else:
-            now = {True: "on", False: "off", None: "not set"}[held.get(name)]
+            now = {True: "on", False: "off", None: "not set"}[switches.get(name)]
             printer.say(f"'{name}' is {now} for agent '{chosen}'.")
         return DONE
 

@@ -26,7 +26,7 @@ GAP = 3
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Describe a column of a table; ``flexible`` ones give way where the terminal is narrow."""
+    """A column of a table; ``flexible`` ones give way where the terminal is narrow."""
 
     title: str
     align: Literal["left", "right"] = "left"
@@ -34,7 +34,7 @@ class Column:
 
 
 class Printer:
-    """Write answers to standard output and everything else to standard error, without secrets (X5).
+    """The writer of answers to standard output, and of everything else to standard error, without secrets (X5).
 
     With ``as_json`` exactly one document goes to standard output. ``masker`` is replaced as soon as
     the secrets of the configuration are known.

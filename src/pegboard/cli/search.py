@@ -47,16 +47,7 @@ def search(
         await bring_in(board, printer, (await on.snapshot()).access)
         found = await on.search(*queries_of(words), limit=limit)
         if printer.as_json:
-            results = [
-                {
-                    "name": one.name,
-                    "plugin": one.plugin,
-                    "description": one.description,
-                    "score": one.score,
-                    "loaded": one.loaded,
-                }
-                for one in found.results
-            ]
+            results = [_result_json(one) for one in found.results]
             printer.document({"query": "; ".join(found.query), "results": results, "hint": found.hint})
             return DONE
         if found.results:
@@ -77,6 +68,16 @@ def queries_of(words: Sequence[str]) -> tuple[str, ...]:
     (('read a file',), ('read a file', 'commit'))
     """
     return tuple(words) if any(" " in word.strip() for word in words) else (" ".join(words),)
+
+
+def _result_json(one: FoundTool) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "plugin": one.plugin,
+        "description": one.description,
+        "score": one.score,
+        "loaded": one.loaded,
+    }
 
 
 def _row(one: FoundTool) -> tuple[str, ...]:

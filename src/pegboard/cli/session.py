@@ -1,4 +1,4 @@
-"""`pegboard session …`: load, unload and look at what a session has out."""
+"""`pegboard session …`: load and unload tools of a session, and show what is loaded."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pegboard.board import Session
     from pegboard.core.model.leases import Lease
     from pegboard.core.state.commands import Outcome
+    from pegboard.core.state.sessions import State
+    from pegboard.ports.stores import SessionKey, StoredState
 
 NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME...", help="Toolkits, plugins or tools.")]
 
@@ -40,7 +42,7 @@ def load(
         Literal["turn", "idle", "session"] | None, typer.Option("--keep", help="How long. [default: as the agent says]")
     ] = None,
 ) -> int:
-    """Take tools out."""
+    """Load tools."""
     return _change(options, lambda on: on.load(*names, keep=keep), f"Loading {', '.join(names)}")
 
 
@@ -49,7 +51,7 @@ def unload(
     options: Options,
     names: NamesArgument,
 ) -> int:
-    """Hang tools back."""
+    """Unload tools."""
     return _change(options, lambda on: on.unload(*names))
 
 
@@ -57,7 +59,7 @@ def unload(
 def fallback(
     options: Options,
 ) -> int:
-    """Take out everything permitted, for this turn.
+    """Load everything permitted, for this turn.
 
     Where a budget is set, as much as fits, what was used last first.
     """
@@ -68,7 +70,7 @@ def fallback(
 def end_turn(
     options: Options,
 ) -> int:
-    """End the turn; what lapses with it is hung back."""
+    """End the turn; what lapses with it is unloaded."""
     return _change(options, lambda on: on.end_turn())
 
 
@@ -76,9 +78,9 @@ def end_turn(
 def show(
     options: Options,
 ) -> int:
-    """Show the turn and what has been taken out."""
+    """Show the turn and what has been loaded."""
 
-    async def shown(board: Pegboard, printer: Printer) -> int:
+    async def printed(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
         state = (await on.snapshot()).state
         if printer.as_json:
@@ -94,24 +96,21 @@ def show(
                 }
             )
             return DONE
-        label = f" ({state.label})" if state.label else ""
-        narrowed = f", loadout '{state.loadout}'" if state.loadout else ""
-        printer.heading(f"{_name(on)}: turn {state.turn}{label}{narrowed}")
-        if not state.leases:
-            printer.say("Nothing has been loaded; `pegboard surface` shows what is out from the start.")
-            return DONE
-        columns = [
-            Column("lease on"),
-            Column("until"),
-            Column("because"),
-            Column("loaded"),
-            Column("used"),
-            Column("without"),
-        ]
-        printer.table(columns, [_lease_row(lease) for lease in state.leases])
+        _print_state(on, state, printer)
         return DONE
 
-    return run(options, shown)
+    return run(options, printed)
+
+
+def _print_state(on: Session, state: State, printer: Printer) -> None:
+    label = f" ({state.label})" if state.label else ""
+    narrowed = f", loadout '{state.loadout}'" if state.loadout else ""
+    printer.heading(f"{_name(on)}: turn {state.turn}{label}{narrowed}")
+    if state.leases:
+        columns = [Column(title) for title in ("lease on", "until", "because", "loaded", "used", "without")]
+        printer.table(columns, [_lease_row(lease) for lease in state.leases])
+    else:
+        printer.say("Nothing has been loaded; `pegboard surface` shows what is loaded from the start.")
 
 
 def list_(
@@ -124,24 +123,8 @@ def list_(
     options = Options(config=config, agent=agent, principal=principal or "local", as_json=as_json)
 
     async def listed(board: Pegboard, printer: Printer) -> int:
-        from pegboard.core.state.session_text import from_text
-
-        records: list[dict[str, Any]] = []
-        for key, stored in await board.services.store.sessions(principal=principal, agent=agent):
-            try:
-                state = from_text(stored.text)
-            except ValueError:
-                state = None
-            records.append(
-                {
-                    "session": key.session,
-                    "agent": key.agent,
-                    "principal": key.principal,
-                    "turn": state.turn if state is not None else None,
-                    "leases": [str(lease.subject) for lease in state.leases] if state is not None else [],
-                    "updated_at": datetime.fromtimestamp(stored.updated_at, UTC).isoformat(timespec="seconds"),
-                }
-            )
+        found = await board.services.store.sessions(principal=principal, agent=agent)
+        records = [_record(key, stored) for key, stored in found]
         if printer.as_json:
             printer.document(records)
         elif not records:
@@ -153,6 +136,23 @@ def list_(
         return DONE
 
     return run(options, listed)
+
+
+def _record(key: SessionKey, stored: StoredState) -> dict[str, Any]:
+    from pegboard.core.state.session_text import from_text
+
+    try:
+        state = from_text(stored.text)
+    except ValueError:
+        state = None
+    return {
+        "session": key.session,
+        "agent": key.agent,
+        "principal": key.principal,
+        "turn": state.turn if state is not None else None,
+        "leases": [str(lease.subject) for lease in state.leases] if state is not None else [],
+        "updated_at": datetime.fromtimestamp(stored.updated_at, UTC).isoformat(timespec="seconds"),
+    }
 
 
 def delete(
@@ -196,7 +196,7 @@ def _change(options: Options, change: Callable[[Session], Awaitable[Outcome]], d
 
     async def changed(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
-        await on.surface()  # brings in what is out, so that `loaded` names all of it
+        await on.surface()  # brings in what is loaded, so that `loaded` names all of it
         if doing:
             await bring_in(board, printer, (await on.snapshot()).access)
             with printer.working(doing):
@@ -221,7 +221,7 @@ def _show_outcome(outcome: Outcome, printer: Printer) -> None:
         printer.table([Column("name"), Column("status"), Column("message")], rows)
         printer.say()
     printer.say(
-        f"Turn {outcome.turn}; {plural(len(outcome.loaded), 'tool')} out: {', '.join(outcome.loaded) or 'none'}."
+        f"Turn {outcome.turn}; {plural(len(outcome.loaded), 'tool')} loaded: {', '.join(outcome.loaded) or 'none'}."
     )
 
 

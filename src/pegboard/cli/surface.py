@@ -36,7 +36,7 @@ def surface(
     Tools in order, hints, suffix, policy and focus.
     """
 
-    async def shown(board: Pegboard, printer: Printer) -> int:
+    async def printed(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
         await bring_in(board, printer, (await on.snapshot()).access)
         found = await on.surface(message=message)
@@ -47,7 +47,7 @@ def surface(
             _show(found, rows, printer)
         return DONE
 
-    return run(options, shown)
+    return run(options, printed)
 
 
 def _row(board: Pegboard, out: LoadedTool) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _show(found: Surface, rows: list[dict[str, Any]], printer: Printer) -> None:
     if rows:
         printer.table(COLUMNS, [list(row.values()) for row in rows])
     else:
-        printer.say("No tool is out.")
+        printer.say("No tool is loaded.")
     for title, text in (("Hints", "\n".join(found.hints)), ("Suffix", found.suffix), ("Policy", found.policy)):
         if text:
             printer.say()
@@ -95,10 +95,10 @@ def _show(found: Surface, rows: list[dict[str, Any]], printer: Printer) -> None:
 def totals(found: Surface) -> str:
     """Return one sentence on what the surface costs, and what it saves."""
     costs = found.tokens
-    said = f"{plural(len(found.tools), 'tool')}, {costs.total} tokens (tools {costs.tools}, text {costs.text})."
+    message = f"{plural(len(found.tools), 'tool')}, {costs.total} tokens (tools {costs.tools}, text {costs.text})."
     if costs.saved > 0:
         share = round(100 * costs.saved / costs.catalog) if costs.catalog else 0
-        return f"{said} The whole catalog would cost {costs.catalog}: saved {costs.saved} ({share}%)."
+        return f"{message} The whole catalog would cost {costs.catalog}: saved {costs.saved} ({share}%)."
     if costs.saved < 0:
-        return f"{said} The whole catalog would cost {costs.catalog}: loading all of it is cheaper."
-    return said
+        return f"{message} The whole catalog would cost {costs.catalog}: loading all of it is cheaper."
+    return message

@@ -100,5 +100,5 @@ def _unseen(plugin: Plugin) -> str:
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     available = "yes" if row["available"] else "no"
-    said = row["description"] if row["available"] else row["reason"]
-    return row["name"], row["plugin"], row["category"] or "", str(row["tokens"]), available, said
+    message = row["description"] if row["available"] else row["reason"]
+    return row["name"], row["plugin"], row["category"] or "", str(row["tokens"]), available, message

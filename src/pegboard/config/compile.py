@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from pegboard.config.documents.document import Expanded, Key, YamlWord
-from pegboard.config.documents.dotenv import read_variables
+from pegboard.config.documents.env_files import read_variables
 from pegboard.config.schema.configuration import Token
 from pegboard.config.schema.sections import (
     AgentSection,
     File,
     LeaseSection,
+    LimitsSection,
     LoadoutSection,
     PluginSection,
     ServerSection,
@@ -38,14 +39,14 @@ COMES_BY_ITSELF: Final = frozenset({"dynamic_tools", "delegate", "self_config"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncheckedConfig:
-    """Hold the core values of a file whose references have not been checked.
+    """The core values of a file whose references have not been checked.
 
     ``written`` are the plugins of the file itself, ``off`` those of them that are switched off or
     written wrongly; ``loadouts`` are the ones that people wrote, by
     their case-folded names.
     """
 
-    sheet: ValidatedDocument[File]
+    validated: ValidatedDocument[File]
     written: Mapping[str, ServerSpec | PythonSpec]
     toolkits: Mapping[str, Toolkit]
     loadouts: Mapping[str, Loadout]
@@ -56,8 +57,8 @@ class UncheckedConfig:
     off: frozenset[str] = field(default=frozenset())
 
 
-def draft(
-    sheet: ValidatedDocument[File],
+def compiled(
+    validated: ValidatedDocument[File],
     folder: Path,
     *,
     loadouts: Mapping[str, Loadout],
@@ -70,41 +71,45 @@ def draft(
     ``client`` takes it for the file of an MCP client: every server is a toolkit of its own. Where a
     file has no ``agents`` section, one agent ``default`` may load everything that it names.
     """
-    file = sheet.section
+    file = validated.section
     written: dict[str, ServerSpec | PythonSpec] = {
-        name: _server(name, part, folder, sheet.place("servers", name, key=True), unavailable.get(name, ""))
+        name: _server(name, part, folder, validated.place("servers", name, key=True), unavailable.get(name, ""))
         for name, part in file.servers.items()
         if not part.disabled
     }
     for name, part in file.plugins.items():
-        written[name] = _python(name, part, folder, sheet.place("plugins", name, key=True))
-    toolkits = {name: _toolkit(name, sheet) for name in file.toolkits}
+        written[name] = _python(name, part, folder, validated.place("plugins", name, key=True))
+    toolkits = {name: _toolkit(name, validated) for name in file.toolkits}
     if client:
         toolkits = {name: _own_toolkit(spec, filters.get(name)) for name, spec in written.items()}
-    if file.agents is None and "agents" not in sheet.raw:
-        everything = () if client else ("*",)
-        agents = {"default": Agent(name="default", allowed_toolkits=tuple(toolkits), discoverable=everything)}
-    else:
-        agents = {name: _agent(name, part, sheet) for name, part in (file.agents or {}).items()}
-    own = {name.casefold(): loadout_of(name, part, sheet, "loadouts", name) for name, part in file.loadouts.items()}
+    own = {name.casefold(): loadout_of(name, part, validated, "loadouts", name) for name, part in file.loadouts.items()}
     return UncheckedConfig(
-        sheet=sheet,
+        validated=validated,
         written=written,
         toolkits=toolkits,
         loadouts={**loadouts, **own},
-        agents=agents,
+        agents=_agents(validated, tuple(toolkits), client=client),
         sub_apps={
-            n: tuple(_members(part.tool_names, sheet, "sub_apps", n, "tool_names")) for n, part in file.sub_apps.items()
+            n: tuple(_members(part.tool_names, validated, "sub_apps", n, "tool_names"))
+            for n, part in file.sub_apps.items()
         },
-        tokens=tuple(_tokens(sheet)),
+        tokens=tuple(_tokens(validated)),
         generated=client,
-        off=(sheet.declared("servers") | sheet.declared("plugins")) - written.keys(),
+        off=(validated.declared("servers") | validated.declared("plugins")) - written.keys(),
     )
 
 
-def _members(entries: Iterable[Entry], sheet: ValidatedDocument[Any], *path: Key) -> Iterable[Member]:
+def _agents(validated: ValidatedDocument[File], toolkits: tuple[str, ...], *, client: bool) -> dict[str, Agent]:
+    parts = validated.section.agents
+    if parts is None and "agents" not in validated.raw:
+        everything = () if client else ("*",)
+        return {"default": Agent(name="default", allowed_toolkits=toolkits, discoverable=everything)}
+    return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
+
+
+def _members(entries: Iterable[Entry], validated: ValidatedDocument[Any], *path: Key) -> Iterable[Member]:
     for index, (name, overrides) in enumerate(entries):
-        yield member(name, overrides, place=sheet.place(*path, index))
+        yield member(name, overrides, place=validated.place(*path, index))
 
 
 def shared_only(name: str, stated: bool | None) -> bool:
@@ -127,6 +132,8 @@ def _server(name: str, part: ServerSection, folder: Path, place: Place, unavaila
         headers=Frozen(part.headers),
         transport=transport,
         timeout=part.timeout,
+        message_limit=(part.limits or LimitsSection()).message,
+        idle=part.idle,
         prefix=part.prefix,
         category=part.category or category_of(name),
         description=part.description,
@@ -180,17 +187,17 @@ def _guards(part: ServerSection | PluginSection) -> JsonObject:
     )
 
 
-def _toolkit(name: str, sheet: ValidatedDocument[File]) -> Toolkit:
-    part = sheet.section.toolkits[name]
+def _toolkit(name: str, validated: ValidatedDocument[File]) -> Toolkit:
+    part = validated.section.toolkits[name]
     return Toolkit(
         name=name,
         description=part.description,
-        members=tuple(_members(part.tools, sheet, "toolkits", name, "tools")),
+        members=tuple(_members(part.tools, validated, "toolkits", name, "tools")),
         policy=part.policy,
         focus=tuple(Frozen(rule.model_dump(exclude_none=True)) for rule in part.focus),
         label=part.label,
         icon=part.icon,
-        place=sheet.place("toolkits", name, key=True),
+        place=validated.place("toolkits", name, key=True),
     )
 
 
@@ -199,7 +206,7 @@ def _own_toolkit(spec: ServerSpec | PythonSpec, overrides: dict[str, Any] | None
     return Toolkit(name=spec.name, description=spec.description, members=(only,), place=spec.place)
 
 
-def loadout_of(name: str, part: LoadoutSection, sheet: ValidatedDocument[Any], *path: Key) -> Loadout:
+def loadout_of(name: str, part: LoadoutSection, validated: ValidatedDocument[Any], *path: Key) -> Loadout:
     """Return a loadout that stands at this path of a file."""
     return Loadout(
         name=name,
@@ -208,17 +215,17 @@ def loadout_of(name: str, part: LoadoutSection, sheet: ValidatedDocument[Any], *
         categories=tuple(part.categories),
         discoverable=tuple(part.discoverable),
         disabled=tuple(part.disabled),
-        place=sheet.place(*path, key=True),
+        place=validated.place(*path, key=True),
     )
 
 
-def _agent(name: str, part: AgentSection, sheet: ValidatedDocument[File]) -> Agent:
-    own = [m for m in _members(part.tools, sheet, "agents", name, "tools") if m.name not in COMES_BY_ITSELF]
-    essential = tuple(_members(part.essential, sheet, "agents", name, "essential"))
+def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) -> Agent:
+    own = [m for m in _members(part.tools, validated, "agents", name, "tools") if m.name not in COMES_BY_ITSELF]
+    essential = tuple(_members(part.essential, validated, "agents", name, "essential"))
     taken = {split_kind(item.name)[1] for item in (*own, *essential)}
-    shared = _members(sheet.section.defaults.tools, sheet, "defaults", "tools")
+    shared = _members(validated.section.defaults.tools, validated, "defaults", "tools")
     switches = {key: truth for key, value in part.permissions.items() if (truth := boolean(value)) is not None}
-    places = {key: sheet.place("agents", name, "permissions", key, key=True) for key in switches}
+    places = {key: validated.place("agents", name, "permissions", key, key=True) for key in switches}
     budget = part.budget
     return Agent(
         name=name,
@@ -243,7 +250,7 @@ def _agent(name: str, part: AgentSection, sheet: ValidatedDocument[File]) -> Age
         role=part.role,
         model=part.model or "",
         rooms=tuple(part.rooms),
-        place=sheet.place("agents", name, key=True),
+        place=validated.place("agents", name, key=True),
     )
 
 
@@ -272,32 +279,32 @@ def _until(part: LeaseSection | None) -> LeaseTerm | None:
             return LeaseTerm("idle", IDLE_TURNS if part.turns is None else part.turns)
 
 
-def _tokens(sheet: ValidatedDocument[File]) -> Iterable[Token]:
-    for principal, part in sheet.section.tokens.items():
+def _tokens(validated: ValidatedDocument[File]) -> Iterable[Token]:
+    for principal, part in validated.section.tokens.items():
         agents = None if "*" in part.agents else tuple(part.agents)
         yield Token(
-            principal=principal, value=part.token, agents=agents, place=sheet.place("tokens", principal, "token")
+            principal=principal, value=part.token, agents=agents, place=validated.place("tokens", principal, "token")
         )
 
 
-def joined(plan: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) -> dict[str, PluginSpec]:
+def joined(config: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) -> dict[str, PluginSpec]:
     """Return the plugins that join the catalog: those of the file, and those that it names."""
-    wanted = {part.casefold() for name in _names(plan) for part in _plugin_parts(name)}
-    named = {n: spec for n, spec in registered.items() if n.casefold() in wanted and n not in plan.written}
-    return {**plan.written, **named}
+    wanted = {part.casefold() for name in _names(config) for part in _plugin_parts(name)}
+    named = {n: spec for n, spec in registered.items() if n.casefold() in wanted and n not in config.written}
+    return {**config.written, **named}
 
 
-def _names(plan: UncheckedConfig) -> Iterable[str]:
-    for toolkit in plan.toolkits.values():
+def _names(config: UncheckedConfig) -> Iterable[str]:
+    for toolkit in config.toolkits.values():
         yield from (item.name for item in toolkit.members)
-    for agent in plan.agents.values():
+    for agent in config.agents.values():
         yield from (item.name for item in (*agent.static, *agent.essential))
         yield from (*agent.discoverable, *agent.switches)
-    for items in plan.sub_apps.values():
+    for items in config.sub_apps.values():
         yield from (item.name for item in items)
-    for loadout in plan.loadouts.values():
+    for loadout in config.loadouts.values():
         yield from (*loadout.plugins, *loadout.discoverable)
-    for spec in plan.written.values():
+    for spec in config.written.values():
         if isinstance(spec, PythonSpec):
             yield from (name for others in spec.requires.values() for name in others)
 

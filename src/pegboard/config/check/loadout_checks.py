@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pegboard.config.check.members import Names
-from pegboard.config.check.references import problem
+from pegboard.config.check.found import error, warning
+from pegboard.config.check.member_names import Names
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import Key
 from pegboard.config.schema.validation import ValidatedDocument
@@ -20,21 +20,21 @@ _SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """Hold a loadout that people wrote, and where it stands."""
+class WrittenLoadout:
+    """A loadout that people wrote, and where it stands."""
 
     loadout: Loadout
-    sheet: ValidatedDocument[Any]
+    validated: ValidatedDocument[Any]
     path: tuple[Key, ...]
 
     def place(self, *path: Key, key: bool = False) -> Place:
         """Return where a part of it stands."""
-        return self.sheet.place(*self.path, *path, key=key)
+        return self.validated.place(*self.path, *path, key=key)
 
 
-def check_loadouts(plan: UncheckedConfig, written: Sequence[Written], names: Names) -> Iterator[Problem]:
+def check_loadouts(config: UncheckedConfig, written: Sequence[WrittenLoadout], names: Names) -> Iterator[Problem]:
     """Yield what is wrong with loadouts, and with agents that name them."""
-    known: Mapping[str, Loadout] = {**BUILT_IN, **plan.loadouts}
+    known: Mapping[str, Loadout] = {**BUILT_IN, **config.loadouts}
     plugins = {name.casefold() for name in (*names.plugins, *names.off)} | PLUGIN_CATEGORIES.keys()
     categories = {c.casefold() for c in CATEGORIES} | {
         spec.category.casefold() for spec in names.plugins.values() if spec.category
@@ -44,14 +44,14 @@ def check_loadouts(plan: UncheckedConfig, written: Sequence[Written], names: Nam
         yield from _names(item, plugins, names)
         yield from _categories(item, categories)
     yield from _same(written)
-    for agent in plan.agents.values():
+    for agent in config.agents.values():
         if agent.loadout is not None and agent.loadout.casefold() not in known:
-            said = f"loadout '{agent.loadout}' is not defined; the agent has nothing from it."
-            place = plan.sheet.place("agents", agent.name, "loadout")
-            yield problem("warning", "unknown_loadout", said, place, did_you_mean(agent.loadout, _titles(known)))
-        part = (plan.sheet.section.agents or {}).get(agent.name)
+            message = f"loadout '{agent.loadout}' is not defined; the agent has nothing from it."
+            place = config.validated.place("agents", agent.name, "loadout")
+            yield warning("unknown_loadout", message, place, did_you_mean(agent.loadout, _titles(known)))
+        part = (config.validated.section.agents or {}).get(agent.name)
         for index, pattern in enumerate(part.discoverable if part else ()):
-            place = plan.sheet.place("agents", agent.name, "discoverable", index)
+            place = config.validated.place("agents", agent.name, "discoverable", index)
             yield from _pattern(pattern, place, plugins, names)
 
 
@@ -59,14 +59,14 @@ def _titles(known: Mapping[str, Loadout]) -> list[str]:
     return [loadout.name for loadout in known.values()]
 
 
-def _chain(item: Written, known: Mapping[str, Loadout]) -> Iterator[Problem]:
+def _chain(item: WrittenLoadout, known: Mapping[str, Loadout]) -> Iterator[Problem]:
     loadout = item.loadout
     parent = loadout.parent
     if parent is None:
         return
     if parent.casefold() not in known:
-        said = f"loadout '{parent}' is not defined; the chain ends here."
-        yield problem("warning", "unknown_parent", said, item.place("extends"), did_you_mean(parent, _titles(known)))
+        message = f"loadout '{parent}' is not defined; the chain ends here."
+        yield warning("unknown_parent", message, item.place("extends"), did_you_mean(parent, _titles(known)))
         return
     chain = [loadout.name]
     above: Loadout | None = known[parent.casefold()]
@@ -74,28 +74,26 @@ def _chain(item: Written, known: Mapping[str, Loadout]) -> Iterator[Problem]:
         chain.append(above.name)
         if above.name.casefold() == loadout.name.casefold():
             links = chain if len(chain) <= _SHOWN else [*chain[: _SHOWN - 2], "…", chain[-1]]
-            said = f"the loadout extends itself: {' → '.join(links)}; the chain is cut there."
-            yield problem("warning", "loadout_cycle", said, item.place("extends"), "Let one of them extend nothing.")
+            message = f"the loadout extends itself: {' → '.join(links)}; the chain is cut there."
+            yield warning("loadout_cycle", message, item.place("extends"), "Let one of them extend nothing.")
             return
         if above.name.casefold() in (name.casefold() for name in chain[:-1]):
             return
         above = known.get(above.parent.casefold()) if above.parent else None
 
 
-def _names(item: Written, plugins: set[str], names: Names) -> Iterator[Problem]:
+def _names(item: WrittenLoadout, plugins: set[str], names: Names) -> Iterator[Problem]:
     loadout = item.loadout
     for key, listed in (("plugins", loadout.plugins), ("disabled", loadout.disabled)):
         for index, name in enumerate(listed):
             if name.casefold() not in plugins:
-                said = f"plugin '{name}' is not known."
-                yield problem("warning", "unknown_plugin", said, item.place(key, index), names.question(name))
+                message = f"plugin '{name}' is not known."
+                yield warning("unknown_plugin", message, item.place(key, index), names.question(name))
     named = {name.casefold() for name in loadout.plugins}
     for index, name in enumerate(loadout.disabled):
         if name.casefold() in named:
-            said = f"plugin '{name}' is both named and disabled; disabled wins."
-            yield problem(
-                "warning", "named_and_disabled", said, item.place("disabled", index), "Leave one of them out."
-            )
+            message = f"plugin '{name}' is both named and disabled; disabled wins."
+            yield warning("named_and_disabled", message, item.place("disabled", index), "Leave one of them out.")
     for index, pattern in enumerate(loadout.discoverable):
         yield from _pattern(pattern, item.place("discoverable", index), plugins, names)
 
@@ -103,27 +101,25 @@ def _names(item: Written, plugins: set[str], names: Names) -> Iterator[Problem]:
 def _pattern(pattern: str, place: Place, plugins: set[str], names: Names) -> Iterator[Problem]:
     """Yield a pattern that cannot match what it looks like, and a name that means nothing."""
     if "*" in pattern[:-1] or "?" in pattern:
-        said = f"in '{pattern}' only a star at the end stands for anything."
-        yield problem("warning", "bad_pattern", said, place, "Write a name, prefix* or *.")
+        message = f"in '{pattern}' only a star at the end stands for anything."
+        yield warning("bad_pattern", message, place, "Write a name, prefix* or *.")
     elif not pattern.endswith("*") and pattern.casefold() not in plugins:
-        said = f"plugin '{pattern}' is not known."
-        yield problem("warning", "unknown_plugin", said, place, names.question(pattern))
+        message = f"plugin '{pattern}' is not known."
+        yield warning("unknown_plugin", message, place, names.question(pattern))
 
 
-def _categories(item: Written, known: set[str]) -> Iterator[Problem]:
+def _categories(item: WrittenLoadout, known: set[str]) -> Iterator[Problem]:
     for index, name in enumerate(item.loadout.categories):
         if name.casefold() not in known:
-            said = f"no plugin is in the category '{name}'."
-            yield problem(
-                "warning", "unknown_category", said, item.place("categories", index), did_you_mean(name, CATEGORIES)
-            )
+            message = f"no plugin is in the category '{name}'."
+            yield warning("unknown_category", message, item.place("categories", index), did_you_mean(name, CATEGORIES))
 
 
-def _same(written: Sequence[Written]) -> Iterator[Problem]:
+def _same(written: Sequence[WrittenLoadout]) -> Iterator[Problem]:
     seen: dict[tuple[int, str], str] = {}
     for item in written:
         name = item.loadout.name
-        first = seen.setdefault((id(item.sheet), name.casefold()), name)
+        first = seen.setdefault((id(item.validated), name.casefold()), name)
         if first != name:
-            said = f"loadouts '{first}' and '{name}' differ only in case, which does not count."
-            yield problem("error", "duplicate_loadout", said, item.place(key=True), "Rename one of them.")
+            message = f"loadouts '{first}' and '{name}' differ only in case, which does not count."
+            yield error("duplicate_loadout", message, item.place(key=True), "Rename one of them.")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 
 def offered(target: str, folder: Path) -> frozenset[str] | None:
-    """Return every name that a plugin's functions can have, or None where only running it would tell.
+    """Return every name that a plugin's functions can have, or None where only running it would show.
 
     ``target`` is a module or ``module:object``; only modules beside the configuration are read. A
-    class without bases offers its methods, a function that is not a factory could not be told from
-    one, so that it is None.
+    class without bases offers its methods, a function and a factory look the same,
+    so that both give None.
     """
     module, _, wanted = target.partition(":")
     base = folder.joinpath(*module.split("."))

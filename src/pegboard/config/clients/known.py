@@ -2,116 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from pegboard.config.clients.client import Client, Spot, as_written
+from pegboard.config.clients.codex import CODEX
+from pegboard.config.clients.gemini import GEMINI
+from pegboard.config.clients.machine import Machine
+from pegboard.config.clients.vscode import VSCODE
+from pegboard.config.clients.zed import ZED
 from pegboard.config.documents.document import is_mapping
 
-Scope = Literal["project", "user"]
-Root = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
-    """Describe a client.
-
-    ``roots`` are the paths of keys under which its servers may stand, the usual one first. ``project``
-    are its files relative to a project's folder, ``user`` those of a person: a leading ``~`` stands
-    for the home folder, ``{apps}`` for where the system keeps the settings of applications.
-    """
-
-    name: str
-    title: str
-    roots: tuple[Root, ...] = (("mcpServers",),)
-    project: tuple[str, ...] = ()
-    user: tuple[str, ...] = ()
-    marker: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
-    """Hold one place where a client keeps its servers; ``folder`` is where it starts them, if known."""
-
-    client: Client
-    path: Path
-    scope: Scope
-    folder: Path | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """Hold what decides where files lie: the current folder, the home folder, the system, variables."""
-
-    folder: Path = field(default_factory=Path.cwd)
-    home: Path = field(default_factory=Path.home)
-    system: str = sys.platform
-    env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-
-    @property
-    def applications(self) -> Path:
-        """Return where this system keeps the settings of applications."""
-        if self.system == "darwin":
-            return self.home / "Library" / "Application Support"
-        if self.system == "win32":
-            return Path(self.env.get("APPDATA") or self.home / "AppData" / "Roaming")
-        return Path(self.env.get("XDG_CONFIG_HOME") or self.home / ".config")
-
-    @property
-    def configuration(self) -> Path:
-        """Return the folder of our own files for this user."""
-        return Path(self.env.get("XDG_CONFIG_HOME") or self.home / ".config") / "pegboard"
-
-    def user_path(self, pattern: str) -> Path:
-        """Return where a file of this user lies."""
-        zed = self.applications / "Zed" if self.system == "win32" else self.configuration.parent / "zed"
-        starts = {
-            "~/": self.home,
-            "{apps}/": self.applications,
-            "{codex}/": Path(self.env.get("CODEX_HOME") or self.home / ".codex"),
-            "{zed}/": zed,
-        }
-        start = next(start for start in starts if pattern.startswith(start))
-        return starts[start] / pattern.removeprefix(start)
-
-
-PEGBOARD: Final = Client(name="pegboard", title="Pegboard", roots=(("servers",),), project=("pegboard.yaml",))
+PEGBOARD: Final = Client(
+    name="pegboard", title="Pegboard", roots=(("servers",),), project=("pegboard.yaml",), translate=as_written
+)
 ANY: Final = Client(name="mcp", title="MCP client", roots=(("mcpServers",), ("servers",), ("mcp", "servers")))
-VSCODE: Final = Client(
-    name="vscode",
-    title="VS Code",
-    roots=(("servers",), ("mcp", "servers"), ("mcpServers",)),
-    project=(".vscode/mcp.json",),
-    user=("{apps}/Code/User/mcp.json", "{apps}/Code/User/settings.json", "{apps}/Code - Insiders/User/mcp.json"),
-)
-CODEX: Final = Client(
-    name="codex",
-    title="Codex",
-    roots=(("mcp_servers",),),
-    project=(".codex/config.toml",),
-    user=("{codex}/config.toml",),
-    marker="mcp_servers",
-)
-ZED: Final = Client(
-    name="zed",
-    title="Zed",
-    roots=(("context_servers",),),
-    project=(".zed/settings.json",),
-    user=("{zed}/settings.json",),
-    marker="context_servers",
-)
 CLAUDE_CODE: Final = Client(
     name="claude-code",
     title="Claude Code",
     project=(".mcp.json",),
     user=("~/.claude.json",),
     marker="projects",
-)
-GEMINI: Final = Client(
-    name="gemini", title="Gemini CLI", project=(".gemini/settings.json",), user=("~/.gemini/settings.json",)
 )
 CLIENTS: Final[Mapping[str, Client]] = {
     client.name: client

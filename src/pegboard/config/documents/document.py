@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
+from pegboard.config.problem_codes import ProblemCode
 from pegboard.core.model.tools import EMPTY
 from pegboard.problems import Place, Problem
 
 LARGEST_FILE: Final = 10_000_000
+ARRIVAL: Final = 10.0
+"""How long to wait for a pipe or device to give something, in seconds."""
 DEEPEST: Final = 64
 MOST_VALUES: Final = 500_000
 
@@ -21,7 +25,7 @@ KeyPath = tuple[Key, ...]
 
 
 class YamlWord(str):
-    """Hold an unquoted ``yes``, ``no``, ``on`` or ``off``: a name where a name stands, else a boolean."""
+    """An unquoted ``yes``, ``no``, ``on`` or ``off``: a name where a name stands, else a boolean."""
 
     __slots__ = ()
 
@@ -32,14 +36,14 @@ class YamlWord(str):
 
 
 class Expanded(str):
-    """Hold text that came out of ``${…}``: it may stand for a number or boolean, and is never shown."""
+    """Text that came out of ``${…}``: it may stand for a number or boolean, and is never shown."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Hold a value and where it stands; ``size`` counts the values in it, aliases written out."""
+    """A value and where it stands; ``size`` counts the values in it, aliases written out."""
 
     value: Any
     line: int
@@ -47,6 +51,18 @@ class Node:
     size: int = 1
     children: Mapping[Any, Node] = field(default=EMPTY)
     keys: Mapping[str, tuple[int, int]] = field(default=EMPTY)
+
+
+def sequence(nodes: Sequence[Node], spot: tuple[int, int]) -> Node:
+    """Return the node of a list."""
+    size = 1 + sum(node.size for node in nodes)
+    return Node([node.value for node in nodes], *spot, size, dict(enumerate(nodes)))
+
+
+def mapping(children: Mapping[str, Node], keys: Mapping[str, tuple[int, int]], spot: tuple[int, int]) -> Node:
+    """Return the node of a mapping; ``keys`` are the places of its keys."""
+    size = 1 + sum(node.size for node in children.values())
+    return Node({key: node.value for key, node in children.items()}, *spot, size, children, keys)
 
 
 def is_mapping(value: object) -> TypeGuard[dict[str, Any]]:
@@ -60,7 +76,7 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 
 
 class UnreadableError(Exception):
-    """Stop the reading of a file that cannot be read any further."""
+    """The end of the reading of a file: it cannot be read any further."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -69,7 +85,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """Hold what one file says; ``problems`` are those that did not stop the reading.
+    """What one file says; ``problems`` are those that did not stop the reading.
 
     ``heads`` says where a section really stands, if not under its own key.
     """
@@ -112,15 +128,24 @@ def dotted(path: Sequence[Key]) -> str:
     return text.removeprefix(".")
 
 
-def fault(file: str, code: str, message: str, *, hint: str = "", at: tuple[int, int] | None = None) -> UnreadableError:
+def fault(
+    file: str, code: ProblemCode, message: str, *, hint: str = "", at: tuple[int, int] | None = None
+) -> UnreadableError:
     """Return the error that ends the reading of a file; ``at`` is line and column, from 1."""
     line, column = at or (None, None)
     place = Place(file=file, line=line, column=column)
     return UnreadableError(Problem(severity="error", code=code, message=message, hint=hint, place=place))
 
 
-def shown(path: Path) -> str:
-    """Return the name under which a file is spoken of: short where it lies below the working folder."""
+def duplicate_key(file: str, key: str, spot: tuple[int, int], first: tuple[int, int]) -> Problem:
+    """Return the problem that a key stands twice in one mapping."""
+    message = f"the key '{key}' stands twice; the first one is in line {first[0]}, column {first[1]}."
+    place = Place(file=file, line=spot[0], column=spot[1])
+    return Problem(severity="error", code="duplicate_key", message=message, place=place)
+
+
+def display_path(path: Path) -> str:
+    """Return the name under which messages name a file: short where it lies below the working folder."""
     try:
         return str(path.absolute().relative_to(Path.cwd()))
     except (ValueError, OSError):
@@ -133,29 +158,71 @@ def read_text(path: Path, *, file: str) -> str:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
             raise fault(file, "file_unreadable", "is a folder.", hint="Name the file in it.")
-        if stat.S_ISREG(status.st_mode) and status.st_size > LARGEST_FILE:
+        if not stat.S_ISREG(status.st_mode):
+            return _decoded(_of_device(path, file), file)
+        if status.st_size > LARGEST_FILE:
             raise _too_large(file, f"is {_megabytes(status.st_size)}")
         with path.open("rb") as stream:
             data = stream.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         raise fault(file, "file_missing", "does not exist.", hint="`pegboard init` writes one.") from None
     except (OSError, ValueError) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        raise fault(file, "file_unreadable", f"cannot be read: {reason}.") from None
-    if len(data) > LARGEST_FILE:
-        raise _too_large(file, "is more than 10 MB")
+        raise _unreadable(file, error) from None
     return _decoded(data, file)
+
+
+def read_input(number: int, *, file: str) -> str:
+    """Return the text that arrives at a descriptor, such as standard input; raises :class:`UnreadableError`."""
+    try:
+        return _decoded(_arriving(number, file), file)
+    except (OSError, ValueError) as error:
+        raise _unreadable(file, error) from None
+
+
+def _of_device(path: Path, file: str) -> bytes:
+    """Return what a pipe or device gives; a pipe that nobody writes to is opened without waiting."""
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        return _arriving(number, file)
+    finally:
+        os.close(number)
+
+
+def _arriving(number: int, file: str) -> bytes:
+    poller = select.poll() if hasattr(select, "poll") else None
+    if poller is not None:
+        poller.register(number, select.POLLIN)
+    data = bytearray()
+    while len(data) <= LARGEST_FILE:
+        if poller is not None and not poller.poll(ARRIVAL * 1000):
+            hint = "Nobody writes to it. Name a file, or write to it first."
+            raise fault(file, "file_unreadable", f"gave nothing for {ARRIVAL:g} s.", hint=hint)
+        try:
+            chunk = os.read(number, 65_536)
+        except BlockingIOError:
+            continue
+        if not chunk:
+            break
+        data += chunk
+    return bytes(data)
+
+
+def _unreadable(file: str, error: Exception) -> UnreadableError:
+    reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+    return fault(file, "file_unreadable", f"cannot be read: {reason}.")
 
 
 def _megabytes(size: int) -> str:
     return f"{size / 1_000_000:.1f}".removesuffix(".0") + " MB"
 
 
-def _too_large(file: str, said: str) -> UnreadableError:
-    return fault(file, "file_too_large", f"{said}; a configuration is at most 10 MB.")
+def _too_large(file: str, message: str) -> UnreadableError:
+    return fault(file, "file_too_large", f"{message}; a configuration is at most 10 MB.")
 
 
 def _decoded(data: bytes, file: str) -> str:
+    if len(data) > LARGEST_FILE:
+        raise _too_large(file, "is more than 10 MB")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise fault(file, "file_binary", "is written in UTF-16.", hint="Save it as UTF-8.", at=(1, 1))
     try:
@@ -163,8 +230,8 @@ def _decoded(data: bytes, file: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        said = f"is not text: byte 0x{data[error.start]:02x} is not UTF-8."
-        raise fault(file, "file_binary", said, hint="Save it as UTF-8.", at=(line, column)) from None
+        message = f"is not text: byte 0x{data[error.start]:02x} is not UTF-8."
+        raise fault(file, "file_binary", message, hint="Save it as UTF-8.", at=(line, column)) from None
     if "\0" in text:
         spot = text.index("\0")
         at = (text.count("\n", 0, spot) + 1, spot - text.rfind("\n", 0, spot))

@@ -17,13 +17,13 @@ _INDENT: Final = "  "
 
 
 class Raw(str):
-    """Hold a value as it stood in a file."""
+    """A value as it stood in a file."""
 
     __slots__ = ()
 
 
 class JsonText:
-    """Find the parts of one JSON text."""
+    """One JSON text whose objects can be read as they are written, and replaced."""
 
     def __init__(self, text: str, document: Document) -> None:
         self.text = text

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable
-from json import JSONDecodeError, decoder
-from typing import Any, Final, cast
+from json import JSONDecodeError, JSONDecoder
+from typing import Any, Final
 
-from pegboard.config.documents.document import DEEPEST, MOST_VALUES, Document, Node, UnreadableError, fault, is_mapping
-from pegboard.problems import Place, Problem
+from pegboard.config.documents.document import (
+    DEEPEST,
+    MOST_VALUES,
+    Document,
+    Node,
+    UnreadableError,
+    duplicate_key,
+    fault,
+    is_mapping,
+    mapping,
+    sequence,
+)
+from pegboard.problems import Problem
 
-_scan = cast("Callable[[str, int, bool], tuple[str, int]]", vars(decoder)["scanstring"])
+_DECODER: Final = JSONDecoder()
 _GAP: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<rest>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)")
 _CONSTANT: Final = re.compile(r"true|false|null")
@@ -28,13 +38,13 @@ def compose(text: str, file: str) -> Document:
     if (end := reader.gap(end)) != len(text):
         raise reader.fault("expected the end of the file", end)
     if not is_mapping(root.value):
-        said = 'expected an object, as in {"mcpServers": {…}}.'
-        raise fault(file, "not_mapping", said, at=(root.line, root.column))
+        message = 'expected an object, as in {"mcpServers": {…}}.'
+        raise fault(file, "not_mapping", message, at=(root.line, root.column))
     return Document(file=file, root=root, problems=tuple(reader.problems))
 
 
 class _Reader:
-    """Build nodes from one text; positions count characters from 0."""
+    """The reader of one text; positions count characters from 0."""
 
     def __init__(self, text: str, file: str) -> None:
         self.text, self.file = text, file
@@ -47,9 +57,9 @@ class _Reader:
         line = bisect_right(self._lines, at)
         return line, at - self._lines[line - 1] + 1
 
-    def fault(self, said: str, at: int) -> UnreadableError:
+    def fault(self, message: str, at: int) -> UnreadableError:
         """Return the error that the text is not JSON from here on."""
-        return fault(self.file, "syntax", f"is not valid JSON: {said}.", at=self.spot(at))
+        return fault(self.file, "syntax", f"is not valid JSON: {message}.", at=self.spot(at))
 
     def gap(self, at: int) -> int:
         """Return the position of what follows white space and comments."""
@@ -61,10 +71,10 @@ class _Reader:
         self._count += 1
         if depth > DEEPEST or self._count > MOST_VALUES:
             deep = f"is nested more than {DEEPEST} levels deep."
-            code, said = (
+            code, message = (
                 ("too_deep", deep) if depth > DEEPEST else ("too_large", f"holds more than {MOST_VALUES} values.")
             )
-            raise fault(self.file, code, said, at=self.spot(at))
+            raise fault(self.file, code, message, at=self.spot(at))
         match self.text[at : at + 1]:
             case "{":
                 return self._object(at, depth)
@@ -90,10 +100,10 @@ class _Reader:
 
     def _string(self, at: int) -> tuple[str, int]:
         try:
-            read: tuple[str, int] = _scan(self.text, at + 1, True)
+            read: tuple[str, int] = _DECODER.raw_decode(self.text, at)
         except JSONDecodeError as error:
-            said = error.msg[0].lower() + error.msg[1:]
-            raise self.fault(said.removesuffix(" starting at"), min(error.pos, len(self.text))) from None
+            message = error.msg[0].lower() + error.msg[1:]
+            raise self.fault(message.removesuffix(" starting at"), min(error.pos, len(self.text))) from None
         return read
 
     def _object(self, start: int, depth: int) -> tuple[Node, int]:
@@ -110,13 +120,11 @@ class _Reader:
                 raise self.fault("expected `:` after the key", at)
             node, at = self.value(self.gap(at + 1), depth + 1)
             if key in keys:
-                self._duplicate(key, spot, keys[key])
+                self.problems.append(duplicate_key(self.file, key, spot, keys[key]))
             else:
                 children[key], keys[key] = node, spot
             at = self._next(at, "}")
-        size = 1 + sum(node.size for node in children.values())
-        value = {key: node.value for key, node in children.items()}
-        return Node(value, *self.spot(start), size, children, keys), at + 1
+        return mapping(children, keys, self.spot(start)), at + 1
 
     def _array(self, start: int, depth: int) -> tuple[Node, int]:
         nodes: list[Node] = []
@@ -125,8 +133,7 @@ class _Reader:
             node, at = self.value(at, depth + 1)
             nodes.append(node)
             at = self._next(at, "]")
-        size = 1 + sum(node.size for node in nodes)
-        return Node([n.value for n in nodes], *self.spot(start), size, dict(enumerate(nodes))), at + 1
+        return sequence(nodes, self.spot(start)), at + 1
 
     def _next(self, at: int, closing: str) -> int:
         at = self.gap(at)
@@ -135,8 +142,3 @@ class _Reader:
         if self.text[at : at + 1] != closing:
             raise self.fault(f"expected `,` or `{closing}`", at)
         return at
-
-    def _duplicate(self, key: str, spot: tuple[int, int], first: tuple[int, int]) -> None:
-        said = f"the key '{key}' stands twice; the first one is in line {first[0]}, column {first[1]}."
-        place = Place(file=self.file, line=spot[0], column=spot[1])
-        self.problems.append(Problem(severity="error", code="duplicate_key", message=said, place=place))

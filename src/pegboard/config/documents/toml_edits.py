@@ -1,125 +1,105 @@
-"""Change the tables of one name in a TOML text, and leave every other character as it is."""
+"""Change the tables below one key of a TOML text, and leave everything else as it is, comments included."""
 
 from __future__ import annotations
 
-import json
-import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import tomlkit
+from tomlkit.items import AoT, Comment, Item, Table, Whitespace
 
 from pegboard.config.documents.document import is_list, is_mapping
 
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-_LINE: Final = re.compile(r"[^\n]*\n?")
-_PART: Final = re.compile(
-    r'"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}\n]', re.DOTALL
-)
 
+class TomlText:
+    """One TOML text whose tables below a key can be read as they are written, and replaced.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """Hold where a table stands: from its header to the end of its last value."""
-
-    path: tuple[str, ...]
-    start: int
-    end: int
-
-
-def tables(text: str) -> Iterator[Table]:
-    """Yield the tables of a text, which is valid TOML; what stands before the first has no path."""
-    path: tuple[str, ...] = ()
-    start = end = at = 0
-    while at < len(text):
-        found = _LINE.match(text, at)
-        assert found is not None
-        line = found[0].strip()
-        if line.startswith("["):
-            if end > start or path:
-                yield Table(path=path, start=start, end=end)
-            path, start, end = _path(line), at, found.end()
-            at = end
-        elif line and not line.startswith("#"):
-            at = end = _end(text, at)
-        else:
-            at = found.end()
-    if end > start or path:
-        yield Table(path=path, start=start, end=end)
-
-
-def _path(header: str) -> tuple[str, ...]:
-    value: Any = tomllib.loads(header)
-    keys: list[str] = []
-    while value:
-        if is_list(value):
-            value = value[0]
-        elif is_mapping(value):
-            key, value = next(iter(value.items()))
-            keys.append(key)
-    return tuple(keys)
-
-
-def _end(text: str, at: int) -> int:
-    """Return the end of the lines of one key and value."""
-    depth = 0
-    for found in _PART.finditer(text, at):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
-        if found[0] == "\n" and depth == 0:
-            return found.end()
-    return len(text)
-
-
-def written(text: str, path: Sequence[str]) -> str:
-    """Return the tables at a path and below it as they are written."""
-    parts = [text[table.start : table.end] for table in tables(text) if _below(table, path)]
-    return "\n".join(part.rstrip() + "\n" for part in parts)
-
-
-def replaced(text: str, path: Sequence[str], instead: str) -> str:
-    """Return the text with other tables instead of those at a path and below it; else added at the end."""
-    gone = [table for table in tables(text) if _below(table, path)]
-    if not gone:
-        return (text.rstrip("\n") + "\n\n" if text.strip() else "") + instead
-    parts: list[str] = []
-    at = 0
-    for number, table in enumerate(gone):
-        parts.append(text[at : table.start])
-        end = table.end
-        if number == 0:
-            parts.append(instead)
-        else:
-            end += len(text[end:]) - len(text[end:].lstrip("\n"))
-        at = end
-    rest = text[at:]
-    return "".join(parts) + rest if rest.strip() else "".join(parts).rstrip("\n") + "\n"
-
-
-def _below(table: Table, path: Sequence[str]) -> bool:
-    return table.path[: len(path)] == tuple(path)
-
-
-def rendered(path: Sequence[str], table: Mapping[str, Any]) -> str:
-    """Return a table as TOML.
-
-    >>> print(rendered(("a", "b c"), {"command": "x", "args": ["y"], "env": {"K": "v"}}), end="")
-    [a."b c"]
-    command = "x"
-    args = ["y"]
-    env = { K = "v" }
+    Raises ``tomlkit.exceptions.TOMLKitError`` for what is not TOML.
     """
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in table.items()]
-    return "\n".join((f"[{'.'.join(map(_key, path))}]", *lines)) + "\n"
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._document = tomlkit.parse(text)
+
+    def members(self, path: Sequence[str]) -> dict[str, Any]:
+        """Return the values below a key as they are written, without the comments after them."""
+        values: Any = cast("Any", tomlkit.parse(self._text))
+        for key in path:
+            values = values.get(key, {})
+        found: dict[str, Item] = dict(values.items())
+        for item in found.values():
+            _take_comments(item)
+        return found
+
+    def with_object(self, path: Sequence[str], members: Mapping[str, Any]) -> str:
+        """Return the text with these values below a key instead of those that stand there.
+
+        Comments after a table that goes stay: they belong to what follows. Below several keys nothing
+        is changed.
+        """
+        key, *deeper = path
+        if deeper:
+            return self._text
+        document = self._document
+        parts = [(name, item) for name, item in document.body if name is not None and name.key == key]
+        comments = [comment for _, item in parts for comment in _take_comments(item)]
+        table = tomlkit.table(is_super_table=bool(members))
+        for name, value in members.items():
+            table.add(name, value if isinstance(value, Item) else _table(value))
+        _add_comments(table, comments)
+        if parts and all(isinstance(item, Table) and not name.is_dotted() for name, item in parts):
+            document[key] = table
+            return tomlkit.dumps(document)
+        if parts:  # what has no header of its own: a table in its place would take in what follows
+            document.remove(key)
+        if self._text.strip():
+            document.add(tomlkit.nl())
+        document.add(key, table)
+        return tomlkit.dumps(document)
 
 
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False)
+def _take_comments(item: Item) -> list[str]:
+    """Take the comments at the end of a table, and of those in it, out; return them."""
+    if isinstance(item, AoT):
+        return [comment for table in item.body for comment in _take_comments(table)]
+    if not isinstance(item, Table):
+        return []
+    found = [comment for _, inner in item.value.body for comment in _take_comments(inner)]
+    body = item.value.body
+    end = len(body)
+    while end and isinstance(body[end - 1][1], Comment | Whitespace):
+        end -= 1
+    found += [inner.as_string().strip() for _, inner in body[end:] if isinstance(inner, Comment)]
+    del body[end:]
+    return found
 
 
-def _value(value: Any) -> str:
+def _add_comments(table: Table, comments: Sequence[str]) -> None:
+    """Add comments to the end of a table, so that they stand before what follows it."""
+    last: Any = next(reversed(table.value.body), (None, table))[1]
+    if isinstance(last, AoT):
+        last = last.body[-1]
+    if not comments or not isinstance(last, Table):
+        return
+    last.add(tomlkit.nl())
+    for comment in comments:
+        last.add(tomlkit.comment(comment.removeprefix("#").strip()))
+    last.add(tomlkit.ws(""))
+
+
+def _table(value: Mapping[str, Any]) -> Table:
+    table = tomlkit.table()
+    for key, inner in value.items():
+        table.add(key, _inline(inner))
+    return table
+
+
+def _inline(value: Any) -> Any:
     if is_mapping(value):
-        inner = ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items())
-        return f"{{ {inner} }}"
+        table = tomlkit.inline_table()
+        for key, inner in value.items():
+            table.add(key, _inline(inner))
+        return table
     if is_list(value):
-        return f"[{', '.join(map(_value, value))}]"
-    return json.dumps(value, ensure_ascii=False)
+        return cast("Item", tomlkit.item([_inline(inner) for inner in value]))
+    return cast("Item", tomlkit.item(value))

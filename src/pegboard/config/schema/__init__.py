@@ -1,1 +1,1 @@
-"""What a configuration may say: its sections, their values, their validation. Knows `documents`."""
+"""The shape of a configuration: its sections, their values, their validation. Knows `documents`."""

@@ -18,7 +18,7 @@ from pegboard.problems import Place, Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """Say who may use the gateway as whom (G2); ``agents`` None is all of them."""
+    """Who may use the gateway as whom (G2); ``agents`` None is all of them."""
 
     principal: str
     value: str = field(repr=False)
@@ -28,9 +28,9 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Hold everything that a configuration says, as core values.
+    """Everything that a configuration says, as core values.
 
-    ``loadouts`` are keyed by their case-folded names and hold the built-in ones too (L4, L6).
+    ``loadouts`` are keyed by their case-folded names and contain the built-in ones too (L4, L6).
     ``specs`` are the plugins that join the catalog. ``store`` is a URL with an absolute path.
     ``secrets`` must never be written anywhere (X5). ``problems`` are warnings only. ``files`` were
     read and ``folders`` were looked into: a change in either makes a new configuration.

@@ -47,9 +47,9 @@ def _why(pattern: str) -> str:
     try:
         SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
     except SchemaError as error:
-        _, found, said = str(error).rpartition("error: ")
+        _, found, message = str(error).rpartition("error: ")
         if found:
-            return said.strip().rstrip(".")
+            return message.strip().rstrip(".")
     return "it is too large"
 
 

@@ -24,7 +24,7 @@ _MILLISECONDS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFile:
-    """Hold what a client's file says in our own shape.
+    """What a client's file says, in our own shape.
 
     ``unavailable`` says why a server cannot run; ``filters`` are the overrides that let only some of
     its functions through.
@@ -59,19 +59,9 @@ def servers_root(value: Mapping[str, Any], *, json_file: bool) -> tuple[str, ...
 
 
 def client_file(document: Document, value: dict[str, Any], root: tuple[str, ...]) -> ClientFile:
-    """Return a client's file in our own shape; what we do not know is warned about and left out."""
+    """Return a client's file in our own shape; what we do not know is warned about and ignored."""
     document = replace(document, heads={"servers": root})
-    problems = [
-        Problem(
-            severity="warning",
-            code="unknown_key",
-            message=f"the key '{key}' means nothing here and is left out.",
-            hint=did_you_mean(key, _KNOWN_TOP) if key.casefold().startswith("mcp") else "",
-            place=document.place((key,), key=True),
-        )
-        for key in value
-        if key not in _KNOWN_TOP and key != root[0]
-    ]
+    problems = [_meaningless(key, document) for key in value if key not in _KNOWN_TOP and key != root[0]]
     entries: Any = value
     for part in root:
         entries = entries[part]
@@ -98,6 +88,16 @@ def client_file(document: Document, value: dict[str, Any], root: tuple[str, ...]
         problems=tuple(problems),
         unavailable=unavailable,
         filters={name: rule for name, rule in filters.items() if rule},
+    )
+
+
+def _meaningless(key: str, document: Document) -> Problem:
+    return Problem(
+        severity="warning",
+        code="unknown_key",
+        message=f"the key '{key}' means nothing here and is ignored.",
+        hint=did_you_mean(key, _KNOWN_TOP) if key.casefold().startswith("mcp") else "",
+        place=document.place((key,), key=True),
     )
 
 
@@ -132,11 +132,11 @@ def _unknown(server: dict[str, Any], name: str, document: Document) -> list[Prob
     known = known_keys(ServerSection)
     for key in [key for key in server if key not in known]:
         del server[key]
-        said = f"the key '{key}' is not known here and is left out."
+        message = f"the key '{key}' is not known here and is ignored."
         place = document.place(("servers", name, key), key=True)
         at = replace(place, path=place.path.removesuffix(f".{key}"))
         problems.append(
-            Problem(severity="warning", code="unknown_key", message=said, hint=did_you_mean(key, known), place=at)
+            Problem(severity="warning", code="unknown_key", message=message, hint=did_you_mean(key, known), place=at)
         )
     return problems
 

@@ -18,6 +18,7 @@ from pegboard.config.schema.values import (
     Names,
     Rules,
     Seconds,
+    Size,
     Text,
     bad,
 )
@@ -26,14 +27,14 @@ Transport = Literal["stdio", "http", "sse", "streamable-http", "streamableHttp",
 Switch = Annotated[Any, WithJsonSchema({"type": "boolean"})]
 
 
-def _said(description: str, **rest: Any) -> Any:
-    """Return a field that may be left out, with what editors say of it."""
+def _optional(description: str, **rest: Any) -> Any:
+    """Return an optional field, with what editors show of it."""
     rest = rest or {"default": None}
     return Field(description=description, **rest)
 
 
 class Section(BaseModel):
-    """Hold one mapping of the file: known keys only; one without a value is as if left out."""
+    """One mapping of the file: known keys only; one without a value is as if it were not there."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, populate_by_name=True
@@ -70,74 +71,82 @@ class TokenSection(Section):
 class GuardRule(Section):
     """What an argument may be."""
 
-    allow: list[Text] | None = _said("Patterns of which one must match.")
-    deny: list[Text] = _said("Patterns of which none may match.", default_factory=list)
+    allow: list[Text] | None = _optional("Patterns of which one must match.")
+    deny: list[Text] = _optional("Patterns of which none may match.", default_factory=list)
+
+
+class LimitsSection(Section):
+    """What a server may send."""
+
+    message: Size = _optional("How large one message may be, inflated: 32MiB, 500kB.", default=32 * 1024 * 1024)
 
 
 class ServerSection(Section):
     """An MCP server, in the shape that every MCP client uses."""
 
-    command: Text | None = _said("The program to start (stdio).")
-    args: list[Text] = _said("Its arguments.", default_factory=list)
-    env: dict[str, Text] = _said("Its environment.", default_factory=dict)
-    env_file: Text | None = _said(
+    command: Text | None = _optional("The program to start (stdio).")
+    args: list[Text] = _optional("Its arguments.", default_factory=list)
+    env: dict[str, Text] = _optional("Its environment.", default_factory=dict)
+    env_file: Text | None = _optional(
         "A file of lines NAME=VALUE for its environment, relative to this file.", alias="envFile", default=None
     )
-    cwd: Text | None = _said("The folder to start it in, relative to this file.")
-    url: Text | None = _said("The address of a remote server (HTTP).")
-    headers: dict[str, Text] = _said("HTTP headers to send with every request.", default_factory=dict)
-    type: Transport | None = _said("How to talk to it; told from `command` or `url` where left out.")
-    transport: Transport | None = _said("Another name for `type`.")
-    timeout: Seconds = _said("How long one request may take: 60s, 2m, 500ms.", default=60.0)
-    disabled: Flag = _said("Leave the server out.", default=False)
-    auto_approve: Names = _said(
-        "What a client calls without asking; kept for the client.", alias="autoApprove", default_factory=list
+    cwd: Text | None = _optional("The folder to start it in, relative to this file.")
+    url: Text | None = _optional("The address of a remote server (HTTP).")
+    headers: dict[str, Text] = _optional("HTTP headers to send with every request.", default_factory=dict)
+    type: Transport | None = _optional("How to talk to it; without it, `command` or `url` decides.")
+    transport: Transport | None = _optional("Another name for `type`.")
+    timeout: Seconds = _optional("How long one request may take: 60s, 2m, 500ms.", default=60.0)
+    limits: LimitsSection | None = _optional("What it may send.")
+    idle: Seconds | None = _optional("How long without a request its process or connection stays: 10m, 90s.")
+    disabled: Flag = _optional("Do not use the server.", default=False)
+    auto_approve: Names = _optional(
+        "What a client calls without asking; read by the client alone.", alias="autoApprove", default_factory=list
     )
-    always_allow: Names = _said(
-        "What a client calls without asking; kept for the client.", alias="alwaysAllow", default_factory=list
+    always_allow: Names = _optional(
+        "What a client calls without asking; read by the client alone.", alias="alwaysAllow", default_factory=list
     )
-    description: Text = _said("What the server is for.", default="")
-    category: Name | None = _said("Its category, one of the thirteen or your own.")
-    prefix: Text | None = _said('What stands before `__` in the names of its tools; "" for bare names.')
-    shared: Flag = _said("Let several principals share one process.", default=False)
-    guards: dict[str, dict[str, GuardRule]] = _said(
+    description: Text = _optional("What the server is for.", default="")
+    category: Name | None = _optional("Its category, one of the thirteen or your own.")
+    prefix: Text | None = _optional('What stands before `__` in the names of its tools; "" for bare names.')
+    shared: Flag = _optional("Let several principals share one process.", default=False)
+    guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
     )
-    trust: Literal["annotations"] | None = _said("Believe what the server says of its tools, as first seen.")
-    default_on: Flag = _said("Whether what is granted of it is on where no switch says so.", default=True)
-    shared_only: Flag | None = _said("Refuse it to agents that work apart for each user.")
+    trust: Literal["annotations"] | None = _optional("Trust the annotations of its tools, as first seen.")
+    default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
+    shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
 
 
 class Needs(Section):
     """What a tool cannot work without."""
 
-    env: Names = _said("Environment variables.", default_factory=list)
+    env: Names = _optional("Environment variables.", default_factory=list)
 
 
 class PluginSection(Section):
     """A plugin written in Python."""
 
     python: Name = Field(description="A module, or module:object (a function, a class or a factory).")
-    description: Text = _said("What the plugin is for.", default="")
-    category: Name | None = _said("Its category, one of the thirteen or your own.")
-    prefix: Text | None = _said("What stands before `__` in the names of its tools.")
-    requires: dict[str, Names] = _said("Tools that a tool brings with it.", default_factory=dict)
-    policy: dict[str, Text] = _said("What the model is told while a tool is visible.", default_factory=dict)
-    needs: dict[str, Needs] = _said("What a tool cannot work without.", default_factory=dict)
-    guards: dict[str, dict[str, GuardRule]] = _said(
+    description: Text = _optional("What the plugin is for.", default="")
+    category: Name | None = _optional("Its category, one of the thirteen or your own.")
+    prefix: Text | None = _optional("What stands before `__` in the names of its tools.")
+    requires: dict[str, Names] = _optional("Tools that a tool brings with it.", default_factory=dict)
+    policy: dict[str, Text] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
+    needs: dict[str, Needs] = _optional("What a tool cannot work without.", default_factory=dict)
+    guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
     )
-    default_on: Flag = _said("Whether what is granted of it is on where no switch says so.", default=True)
-    shared_only: Flag | None = _said("Refuse it to agents that work apart for each user.")
+    default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
+    shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
 
 
 class FocusRule(Section):
     """When to narrow a step to some tools."""
 
-    when: Text | None = _said("A regular expression; the rule applies where the message matches it.")
-    tools: Names = _said("The tools to narrow to; all of the toolkit where left out.", default_factory=list)
-    choice: Literal["auto", "required"] = _said("Whether the model must call one of them.", default="auto")
-    python: Name | None = _said("A hook instead of a rule: module:function.")
+    when: Text | None = _optional("A regular expression; the rule applies where the message matches it.")
+    tools: Names = _optional("The tools to narrow to; without it, all of the toolkit.", default_factory=list)
+    choice: Literal["auto", "required"] = _optional("Whether the model must call one of them.", default="auto")
+    python: Name | None = _optional("A hook instead of a rule: module:function.")
 
     @field_validator("when")
     @classmethod
@@ -165,65 +174,69 @@ class FocusRule(Section):
 class ToolkitSection(Section):
     """Tools that are granted, loaded and switched as one."""
 
-    description: Text = _said("What the model reads of it in lists.", default="")
-    tools: Entries = _said("Its members.", default_factory=list)
-    policy: Text = _said(
-        "What the model is told while a member is visible; {tools} names the visible ones.", default=""
+    description: Text = _optional("What the model reads of it in lists.", default="")
+    tools: Entries = _optional("Its members.", default_factory=list)
+    policy: Text = _optional(
+        "Policy text for the model while a member is visible; {tools} names the visible ones.", default=""
     )
-    focus: Annotated[list[FocusRule], Rules] = _said(
+    focus: Annotated[list[FocusRule], Rules] = _optional(
         "When to narrow a step to some of its tools: a rule, or a list of rules.", default_factory=list
     )
-    label: Text = _said("How people see it.", default="")
-    icon: Text = _said("The picture that people see.", default="")
+    label: Text = _optional("How people see it.", default="")
+    icon: Text = _optional("The picture that people see.", default="")
 
 
 class LoadoutSection(Section):
     """What a kind of agent has."""
 
-    extends: Name | None = _said("The loadout that this one builds on.")
-    categories: Names = _said("Categories whose plugins are active.", default_factory=list)
-    plugins: Names = _said("Plugins that are active.", default_factory=list)
-    discoverable: Names = _said("Plugins that may be loaded by name: name, prefix* or *.", default_factory=list)
-    disabled: Names = _said("Plugins that are never there, whatever else says so.", default_factory=list)
+    extends: Name | None = _optional("The loadout that this one builds on.")
+    categories: Names = _optional("Categories whose plugins are active.", default_factory=list)
+    plugins: Names = _optional("Plugins that are active.", default_factory=list)
+    discoverable: Names = _optional("Plugins that may be loaded by name: name, prefix* or *.", default_factory=list)
+    disabled: Names = _optional("Plugins that are never there, whatever else grants them.", default_factory=list)
 
 
 class SubAppSection(Section):
     """What a session that is opened for a sub-app has besides."""
 
-    tool_names: Entries = _said("Its tools.", default_factory=list)
+    tool_names: Entries = _optional("Its tools.", default_factory=list)
 
 
 class DefaultsSection(Section):
     """What every agent has."""
 
-    tools: Entries = _said("Static tools of every agent; its own entry of the same name wins.", default_factory=list)
+    tools: Entries = _optional(
+        "Static tools of every agent; its own entry of the same name wins.", default_factory=list
+    )
 
 
 class LeaseSection(Section):
-    """How long loaded tools stay out."""
+    """How long loaded tools stay loaded."""
 
-    kind: Literal["turn", "idle", "unload"] = _said("For one turn, while in use, or until unloaded.", default="idle")
-    turns: Count | None = _said("How many idle turns stay (kind: idle).")
+    kind: Literal["turn", "idle", "unload"] = _optional(
+        "For one turn, while in use, or until unloaded.", default="idle"
+    )
+    turns: Count | None = _optional("How many idle turns stay (kind: idle).")
 
     @model_validator(mode="after")
     def _turns_belong_to_idle(self) -> LeaseSection:
         if self.turns is not None and self.kind != "idle":
-            raise bad(f"`turns` means nothing with `kind: {self.kind}`.", "Leave it out, or write `kind: idle`.")
+            raise bad(f"`turns` means nothing with `kind: {self.kind}`.", "Remove it, or write `kind: idle`.")
         return self
 
 
 class BudgetSection(Section):
-    """How much may be out at once."""
+    """How much may be loaded at once."""
 
-    tools: Count | None = _said("How many tools.")
-    tokens: Count | None = _said("How many tokens of schemas and text.")
-    shrink: Flag = _said("Let a smaller loadout step in where it does not fit.", default=False)
+    tools: Count | None = _optional("How many tools.")
+    tokens: Count | None = _optional("How many tokens of schemas and text.")
+    shrink: Flag = _optional("Let a smaller loadout step in where it does not fit.", default=False)
 
 
 class HintsSection(Section):
-    """How much is said of tools that are not out."""
+    """How much text describes tools that are not loaded."""
 
-    tokens: Count = _said("How many tokens.", default=1500)
+    tokens: Count = _optional("How many tokens.", default=1500)
 
 
 class PrivateSection(Section):
@@ -235,46 +248,46 @@ class PrivateSection(Section):
 class AgentSection(Section):
     """The profile of an agent."""
 
-    display_name: Text = _said("How people see it.", default="")
-    role: Text = _said("What it is for.", default="")
-    model: Name | None = _said("One of `models`.")
-    rooms: Names = _said("Where it takes part.", default_factory=list)
-    tools: Entries = _said("Static tools: always out.", default_factory=list)
-    essential: Entries = _said("Tools that nothing takes away.", default_factory=list)
-    allowed_toolkits: Names = _said("Toolkits that it may load.", default_factory=list)
-    initial_toolkits: Names = _said(
-        "Toolkits that are out from the start and stay; all of them allowed ones.", default_factory=list
+    display_name: Text = _optional("How people see it.", default="")
+    role: Text = _optional("What it is for.", default="")
+    model: Name | None = _optional("One of `models`.")
+    rooms: Names = _optional("Where it takes part.", default_factory=list)
+    tools: Entries = _optional("Static tools: always loaded.", default_factory=list)
+    essential: Entries = _optional("Tools that nothing takes away.", default_factory=list)
+    allowed_toolkits: Names = _optional("Toolkits that it may load.", default_factory=list)
+    initial_toolkits: Names = _optional(
+        "Toolkits that are loaded from the start and stay; all of them allowed ones.", default_factory=list
     )
-    loadout: Name | None = _said("Its loadout.")
-    discoverable: Names = _said("Plugins that it may load by name: name, prefix* or *.", default_factory=list)
-    permissions: dict[str, Switch] = _said(
+    loadout: Name | None = _optional("Its loadout.")
+    discoverable: Names = _optional("Plugins that it may load by name: name, prefix* or *.", default_factory=list)
+    permissions: dict[str, Switch] = _optional(
         "Switches: names of toolkits, plugins or tools, true or false.", default_factory=dict
     )
-    worker_scope: Literal["shared", "user", "user_agent"] = _said("Who shares one worker.", default="shared")
-    private: PrivateSection | None = _said("Work apart for each of these.")
-    dialect: Literal["pegboard", "toolkits", "invokeother", "discovery"] = _said(
+    worker_scope: Literal["shared", "user", "user_agent"] = _optional("Who shares one worker.", default="shared")
+    private: PrivateSection | None = _optional("Work apart for each of these.")
+    dialect: Literal["pegboard", "toolkits", "invokeother", "discovery"] = _optional(
         "The family of meta-tools through which the model manages its tools.", default="pegboard"
     )
-    activation: Literal["next_step", "next_request"] | None = _said("When a change takes effect.")
-    lease: LeaseSection | None = _said("How long loaded tools stay out.")
-    budget: BudgetSection | None = _said("How much may be out at once.")
-    hints: HintsSection | None = _said("How much is said of tools that are not out.")
-    unloaded_call: Literal["schema", "run", "reject"] = _said(
+    activation: Literal["next_step", "next_request"] | None = _optional("When a change takes effect.")
+    lease: LeaseSection | None = _optional("How long loaded tools stay loaded.")
+    budget: BudgetSection | None = _optional("How much may be loaded at once.")
+    hints: HintsSection | None = _optional("How much text describes tools that are not loaded.")
+    unloaded_call: Literal["schema", "run", "reject"] = _optional(
         "What the call of a tool that is not loaded does.", default="schema"
     )
-    turn_gap: Seconds = _said("How long without a call ends a turn in the gateway.", default=120.0)
+    turn_gap: Seconds = _optional("How long without a call ends a turn in the gateway.", default=120.0)
 
 
 class File(Section):
     """A Pegboard configuration."""
 
-    store: Text | None = _said("Where state is kept: sqlite:///path, relative to this file.")
-    tokens: dict[Name, TokenSection] = _said("Who may use the gateway as whom.", default_factory=dict)
-    servers: dict[Name, ServerSection] = _said("MCP servers.", default_factory=dict)
-    plugins: dict[Name, PluginSection] = _said("Plugins written in Python.", default_factory=dict)
-    models: dict[Name, Free] = _said("Models, as your framework reads them.", default_factory=dict)
-    defaults: DefaultsSection = _said("What every agent has.", default_factory=DefaultsSection)
-    toolkits: dict[Name, ToolkitSection] = _said("Tools that are loaded and switched as one.", default_factory=dict)
-    loadouts: dict[Name, LoadoutSection] = _said("What kinds of agents have.", default_factory=dict)
-    sub_apps: dict[Name, SubAppSection] = _said("What sessions of a sub-app have besides.", default_factory=dict)
-    agents: dict[Name, AgentSection] | None = _said("Profiles of agents.")
+    store: Text | None = _optional("Where state is stored: sqlite:///path, relative to this file.")
+    tokens: dict[Name, TokenSection] = _optional("Who may use the gateway as whom.", default_factory=dict)
+    servers: dict[Name, ServerSection] = _optional("MCP servers.", default_factory=dict)
+    plugins: dict[Name, PluginSection] = _optional("Plugins written in Python.", default_factory=dict)
+    models: dict[Name, Free] = _optional("Models, as your framework reads them.", default_factory=dict)
+    defaults: DefaultsSection = _optional("What every agent has.", default_factory=DefaultsSection)
+    toolkits: dict[Name, ToolkitSection] = _optional("Tools that are loaded and switched as one.", default_factory=dict)
+    loadouts: dict[Name, LoadoutSection] = _optional("What kinds of agents have.", default_factory=dict)
+    sub_apps: dict[Name, SubAppSection] = _optional("What sessions of a sub-app have besides.", default_factory=dict)
+    agents: dict[Name, AgentSection] | None = _optional("Profiles of agents.")

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from pegboard.config.documents.document import Document, Key, is_list, is_mapping
+from pegboard.config.problem_codes import ProblemCode
 from pegboard.config.schema.sections import known_keys
 from pegboard.config.schema.values import found
 from pegboard.core.model.naming import did_you_mean, one_line
@@ -35,7 +36,7 @@ _ELSEWHERE: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidatedDocument(Generic[S]):
-    """Hold one validated file; ``indexes`` says which entries of a list were left in."""
+    """One validated file; ``indexes`` gives the entries of a list that remain."""
 
     document: Document
     section: S
@@ -65,7 +66,7 @@ def validate(
     """Return the file as a section.
 
     ``value`` is the document's own with its references filled in; it is changed. ``gone`` are paths
-    that are wrong for another reason: they are left out, and not missed.
+    that are wrong for another reason: they are dropped, and not missed.
     """
     raw = {name: _outline(part) for name, part in value.items()}
     indexes: dict[tuple[Key, ...], list[int]] = {}
@@ -98,7 +99,7 @@ def _outline(part: Any) -> Any:
 
 
 def _follows(code: str, written: tuple[Key, ...], missed: AbstractSet[tuple[Key, ...]]) -> bool:
-    """Return whether a problem only stands because something that was wrong has been left out."""
+    """Return whether a problem only stands because something that was wrong has been dropped."""
     if code == "missing":
         return written in missed
     return code == "bad_value" and any(path[:-1] == written for path in missed)
@@ -120,8 +121,11 @@ def _written(path: Sequence[Key], indexes: Mapping[tuple[Key, ...], list[int]]) 
         return tuple(path)
     written: tuple[Key, ...] = ()
     for part in path:
-        kept = indexes.get(written) if isinstance(part, int) else None
-        written = (*written, kept[part] if kept is not None and isinstance(part, int) and part < len(kept) else part)
+        remaining = indexes.get(written) if isinstance(part, int) else None
+        written = (
+            *written,
+            remaining[part] if remaining is not None and isinstance(part, int) and part < len(remaining) else part,
+        )
     return written
 
 
@@ -137,8 +141,8 @@ def _drop(value: Any, paths: list[tuple[Key, ...]], indexes: dict[tuple[Key, ...
             owner, depth = inner, depth + 1
         last = path[depth] if path else None
         if is_list(owner) and isinstance(last, int) and last < len(owner):
-            kept = indexes.setdefault(_written(path[:depth], indexes), list(range(len(owner))))
-            del owner[last], kept[last]
+            remaining = indexes.setdefault(_written(path[:depth], indexes), list(range(len(owner))))
+            del owner[last], remaining[last]
         elif is_mapping(owner) and last is not None:
             owner.pop(str(last), None)
 
@@ -156,22 +160,22 @@ def _inner(owner: Any, part: Key) -> Any:
 def _problem(
     detail: ErrorDetails, path: tuple[Key, ...], written: tuple[Key, ...], model: type[BaseModel], document: Document
 ) -> Problem:
-    code, said, hint = _words(detail, path, model)
+    code, message, hint = _words(detail, path, model)
     named = code == "unknown_key" or detail["loc"][-1:] == ("[key]",)
     at = written[:-1] if code in ("missing_key", "unknown_key") else written
     place = document.place(written, key=named)
     if at != written:
         shown = document.place(at)
         place = Place(file=place.file, line=place.line, column=place.column, path=shown.path)
-    return Problem(severity="error", code=code, message=said, hint=hint, place=place)
+    return Problem(severity="error", code=code, message=message, hint=hint, place=place)
 
 
-def _words(detail: ErrorDetails, path: tuple[Key, ...], model: type[BaseModel]) -> tuple[str, str, str]:
+def _words(detail: ErrorDetails, path: tuple[Key, ...], model: type[BaseModel]) -> tuple[ProblemCode, str, str]:
     """Return code, message and hint for what pydantic found."""
     value, context = detail.get("input"), detail.get("ctx", {})
     match detail["type"]:
         case "wrong_type" | "bad_value" | "bad_duration":
-            return detail["type"], str(context["said"]), str(context.get("hint", ""))
+            return detail["type"], str(context["message"]), str(context.get("hint", ""))
         case "missing":
             return "missing_key", f"'{path[-1]}' is missing.", ""
         case "extra_forbidden":
@@ -188,12 +192,12 @@ def _words(detail: ErrorDetails, path: tuple[Key, ...], model: type[BaseModel]) 
             return "bad_value", f"{one_line(detail['msg'], limit=200)}.", ""
 
 
-def _choice(value: Any, expected: str) -> tuple[str, str, str]:
+def _choice(value: Any, expected: str) -> tuple[ProblemCode, str, str]:
     known = re.findall(r"'([^']*)'", expected)
     one = "" if len(known) == 1 else "one of "
     if isinstance(value, str):
-        said = f"expected {one}{expected}, found '{one_line(value, limit=40)}'."
-        return "bad_value", said, did_you_mean(value, known)
+        message = f"expected {one}{expected}, found '{one_line(value, limit=40)}'."
+        return "bad_value", message, did_you_mean(value, known)
     return "wrong_type", f"expected {one}{expected}, found {found(value)}.", ""
 
 

@@ -16,11 +16,23 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _UNITS: Final[Mapping[str | None, float]] = {None: 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
 _FALSE: Final = frozenset({"false", "no", "off", "0"})
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?b|[kmg]ib)?", re.IGNORECASE)
+_BYTES: Final[Mapping[str, int]] = {
+    "": 1,
+    "b": 1,
+    "kb": 1000,
+    "mb": 1000**2,
+    "gb": 1000**3,
+    "kib": 1024,
+    "mib": 1024**2,
+    "gib": 1024**3,
+}
+_LARGEST: Final = 1024**4
 _LONGEST: Final = 366 * 86400
 
 
 def found(value: Any) -> str:
-    """Say what kind of value was found; text is not repeated, it may be a secret.
+    """Return what kind of value was found; text is not repeated, it may be a secret.
 
     >>> found("x"), found(5), found(True), found([1]), found(None)
     ('a string', 'the number 5', 'true', 'a list', 'nothing')
@@ -44,13 +56,13 @@ def found(value: Any) -> str:
 
 def wrong(expected: str, value: Any, hint: str = "") -> PydanticCustomError:
     """Return the error that something else was expected."""
-    said = f"expected {expected}, found {found(value)}."
-    return PydanticCustomError("wrong_type", "{said}", {"said": said, "hint": hint})
+    message = f"expected {expected}, found {found(value)}."
+    return PydanticCustomError("wrong_type", "{message}", {"message": message, "hint": hint})
 
 
-def bad(said: str, hint: str = "") -> PydanticCustomError:
+def bad(message: str, hint: str = "") -> PydanticCustomError:
     """Return the error that a value of the right kind cannot be meant."""
-    return PydanticCustomError("bad_value", "{said}", {"said": said, "hint": hint})
+    return PydanticCustomError("bad_value", "{message}", {"message": message, "hint": hint})
 
 
 def plain(value: Any) -> Any:
@@ -67,7 +79,7 @@ def plain(value: Any) -> Any:
 def _text(value: Any) -> str:
     if isinstance(value, str):
         if "\0" in value:
-            raise bad("holds a NUL character.", "Take it out: nothing can be done with it.")
+            raise bad("holds a NUL character.", "Remove it: nothing can be done with it.")
         return str(value)
     hint = f'Write "{str(value).lower() if isinstance(value, bool) else value}" in quotes.'
     raise wrong("a string", value, hint if isinstance(value, bool | int | float) else "")
@@ -109,14 +121,28 @@ def _seconds(value: Any) -> float:
     if isinstance(value, str) and not isinstance(value, YamlWord):
         read = _DURATION.fullmatch(value.strip())
         if read is None or (read[2] is None and not isinstance(value, Expanded)):
-            raise PydanticCustomError("bad_duration", "{said}", {"said": "this is not a duration.", "hint": hint})
+            raise PydanticCustomError("bad_duration", "{message}", {"message": "this is not a duration.", "hint": hint})
         value = float(read[1]) * _UNITS[read[2]]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise wrong("a duration", value, hint)
     if not math.isfinite(value) or not 0 < value <= _LONGEST:
-        said = "expected a duration of more than nothing and at most a year."
-        raise PydanticCustomError("bad_duration", "{said}", {"said": said, "hint": hint})
+        message = "expected a duration of more than nothing and at most a year."
+        raise PydanticCustomError("bad_duration", "{message}", {"message": message, "hint": hint})
     return float(value)
+
+
+def _size(value: Any) -> int:
+    hint = "Write it as 32MiB, 500kB or 1GB, or as a number of bytes."
+    if isinstance(value, str) and not isinstance(value, YamlWord):
+        read = _SIZE.fullmatch(value.strip())
+        if read is None or (read[2] is None and not isinstance(value, Expanded)):
+            raise bad("this is not a size.", hint)
+        value = int(float(read[1]) * _BYTES[(read[2] or "").lower()])
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise wrong("a size", value, hint)
+    if not 0 < value <= _LARGEST:
+        raise bad("expected a size of at least one byte and at most 1024GiB.", hint)
+    return value
 
 
 def _free(value: Any) -> dict[str, Any]:
@@ -128,7 +154,7 @@ def _free(value: Any) -> dict[str, Any]:
 
 
 class Entry(tuple[str, dict[str, Any]]):
-    """Hold an entry of a list of tools: a name, and the overrides that stand with it (T1)."""
+    """An entry of a list of tools: a name, and the overrides that stand with it (T1)."""
 
     __slots__ = ()
 
@@ -143,9 +169,9 @@ def _entry(value: Any) -> Entry:
     if not is_mapping(value):
         raise wrong("a tool", value, hint)
     if len(value) != 1:
-        said = f"expected one name with its settings, found {len(value)} keys."
+        message = f"expected one name with its settings, found {len(value)} keys."
         hint = "Write each tool as an entry of its own; indent its settings below its name." if value else hint
-        raise bad(said, hint)
+        raise bad(message, hint)
     ((name, settings),) = value.items()
     if settings is not None and not is_mapping(settings):
         raise wrong(f"settings of '{name}' as a mapping", settings, f"Write {{{name}: {{key: value}}}}.")
@@ -158,8 +184,8 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
         if names is not None and (not is_list(names) or not all(isinstance(n, str) for n in names)):
             raise wrong(f"a list of function names in '{key}'", names, "Write [name].")
     rest = {key: value for key, value in settings.items() if not (key in _FILTERS and value is None)}
-    kept = {key: [str(n) for n in rest.pop(key)] for key in _FILTERS if key in rest}
-    return {**plain(rest), **kept}
+    filters = {key: [str(n) for n in rest.pop(key)] for key in _FILTERS if key in rest}
+    return {**plain(rest), **filters}
 
 
 def _rules(value: Any) -> Any:
@@ -182,12 +208,19 @@ _DURATION_SCHEMA: Final = {
         {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*(ms|s|m|h|d)|\$\{.*\})$"},
     ]
 }
+_SIZE_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1},
+        {"type": "string", "pattern": r"^(\d+(\.\d+)?\s*([kKmMgG]?[bB]|[kKmMgG][iI][bB])|\$\{.*\})$"},
+    ]
+}
 
 Text = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "minLength": 1})]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Count = Annotated[int, BeforeValidator(_count), Strict(), WithJsonSchema({"type": "integer", "minimum": 0})]
 Seconds = Annotated[float, BeforeValidator(_seconds), WithJsonSchema(_DURATION_SCHEMA)]
+Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
 Free = Annotated[dict[str, Any], BeforeValidator(_free)]
 ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]
 Names = list[Name]

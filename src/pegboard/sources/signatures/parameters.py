@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject
-from pegboard.errors import ToolUnavailableError
+from pegboard.errors import OverrideError, ToolUnavailableError
 from pegboard.sources.signatures.annotations import adapter_for
 
 _SECRET = re.compile(
@@ -93,17 +93,18 @@ def construct(target: Callable[..., Any], parameters: Parameters, overrides: Jso
     return target(**{name: _converted(plugin, name, known[name], value) for name, value in overrides.items()})
 
 
-def refused_override(plugin: str, name: str, known: tuple[str, ...]) -> ToolUnavailableError:
+def refused_override(plugin: str, name: str, known: tuple[str, ...]) -> OverrideError:
     """Return the error for an override that a plugin does not take."""
     if not known:
-        return ToolUnavailableError(
+        return OverrideError(
             f"plugin '{plugin}' takes no overrides, so '{name}' cannot be set.",
+            override=name,
             hint="Overrides are the parameters of a class or factory: 'python: module:Class'.",
         )
     guess = did_you_mean(name, known)
     hint = f"It takes {', '.join(sorted(known))}."
-    return ToolUnavailableError(
-        f"plugin '{plugin}' has no parameter '{name}'.", hint=f"{guess} {hint}" if guess else hint
+    return OverrideError(
+        f"plugin '{plugin}' has no parameter '{name}'.", override=name, hint=f"{guess} {hint}" if guess else hint
     )
 
 
@@ -114,8 +115,9 @@ def _converted(plugin: str, name: str, adapter: Any, value: Any) -> Any:
         return adapter.validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise ToolUnavailableError(
+        raise OverrideError(
             f"plugin '{plugin}': parameter '{name}' is not valid: {first['msg']}.",
+            override=name,
             hint=f"It takes: {_json_type(adapter.json_schema())}.",
         ) from None
 

@@ -66,7 +66,7 @@ _add(app, "explain", explain.explain, explain.EXAMPLE)
 _add(app, "loadouts", loadouts.loadouts, loadouts.EXAMPLE)
 _add(app, "call", call.call, call.EXAMPLE)
 
-_session = _group("Load, unload and look at what a session has out.")
+_session = _group("Load and unload tools of a session, and show what is loaded.")
 for _name, (_command, _example) in session.COMMANDS.items():
     _add(_session, _name, _command, _example)
 app.add_typer(_session, name="session")
@@ -81,7 +81,7 @@ _add(app, "schema", schema.schema, schema.EXAMPLE)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line; what cannot be understood is said in one line and exits 2."""
+    """Run one command line; what cannot be understood is reported in one line and exits 2."""
     try:
         with reserved_stdout():
             code = app(args=list(arguments) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
@@ -100,8 +100,8 @@ def _misused(error: typer.TyperException, *, as_json: bool) -> int:
     possible: Sequence[str] = getattr(error, "possibilities", None) or ()
     meant = f"Did you mean {' or '.join(sorted(possible))}? " if possible else ""
     message = (error.message if possible else error.format_message()).rstrip()
-    told = UsageError(
+    misuse = UsageError(
         message if message.endswith((".", "?")) else f"{message}.", hint=f"{meant}See '{command} --help'."
     )
-    report(told, Printer(as_json=as_json))
+    report(misuse, Printer(as_json=as_json))
     return USAGE

@@ -14,7 +14,7 @@ _REFERENCE: Final = re.compile(r"\$\$\{|\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """Name a variable that a value needs and the environment does not have."""
+    """A variable that a value needs and the environment does not have."""
 
     path: tuple[Key, ...]
     name: str
@@ -23,7 +23,7 @@ class Missing:
 
 @dataclass(slots=True, kw_only=True)
 class Expansion:
-    """Fill in references; collect the secrets, and what is missing or malformed.
+    """One filling-in of references: it collects the secrets, and what is missing or malformed.
 
     ``also`` gives values that are no secrets and count where the environment has none.
     """

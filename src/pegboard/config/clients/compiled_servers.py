@@ -8,13 +8,13 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from pegboard.config.clients.files import ServerFile, read, with_inputs
-from pegboard.config.clients.known import Machine
 from pegboard.config.clients.literal_secrets import secrets_in
-from pegboard.config.compile import UncheckedConfig, draft
+from pegboard.config.clients.machine import Machine
+from pegboard.config.clients.server_files import ServerFile, read, with_guesses
+from pegboard.config.compile import UncheckedConfig, compiled
 from pegboard.config.documents.document import dotted, is_list, is_mapping
-from pegboard.config.documents.env import Expansion
-from pegboard.config.loading import find
+from pegboard.config.documents.expansion import Expansion
+from pegboard.config.inspection import find
 from pegboard.config.schema.sections import File
 from pegboard.config.schema.validation import validate
 from pegboard.core.model.agents import Agent, World
@@ -30,7 +30,7 @@ WRONG: Final = "it is written wrongly"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """Hold the servers of a client's file.
+    """The servers of a client's file that can be started, and why others cannot.
 
     ``off`` says why a server of the file is not started; ``filters`` let only some of a server's
     tools through; ``guessed`` names the inputs of a server that a placeholder stands for.
@@ -111,7 +111,7 @@ def _words(entry: Any) -> Sequence[str]:
 
 def _compiled(file: ServerFile, machine: Machine) -> Servers:
     inputs = file.document.value.get("inputs")
-    filled = {name: with_inputs(entry, inputs) for name, entry in file.entries.items()}
+    filled = {name: with_guesses(entry, inputs) for name, entry in file.entries.items()}
     client = replace(file, entries={name: entry for name, (entry, _) in filled.items()}).translated()
     folder = file.spot.folder or machine.folder
     expansion = Expansion(env=machine.env, also=_variables(folder, machine))
@@ -122,28 +122,28 @@ def _compiled(file: ServerFile, machine: Machine) -> Servers:
             what = f"the environment variable {missing.name} is not set"
             asked = f"it asks for the input '{missing.name}', which only its client can"
             off.setdefault(str(missing.path[1]), asked if missing.kind == "input" else what)
-    sheet = validate(File, client.document, value)
-    for problem in sheet.problems:
+    validated = validate(File, client.document, value)
+    for problem in validated.problems:
         at = problem.place.path if problem.place else ""
         for name in file.entries:
             if problem.severity == "error" and f"{at}.".startswith(f"{dotted((*file.root, name))}."):
                 off.setdefault(name, f"{WRONG}: {problem.message}".rstrip("."))
-    plan = draft(sheet, folder, loadouts={}, unavailable={}, filters=client.filters, client=True)
+    config = compiled(validated, folder, loadouts={}, unavailable={}, filters=client.filters, client=True)
     return _without(
         Servers(
-            specs=_started_in(plan, file.spot.folder),
-            off={**dict.fromkeys(plan.off, OFF), **off},
+            specs=_started_in(config, file.spot.folder),
+            off={**dict.fromkeys(config.off, OFF), **off},
             filters=client.filters,
             guessed={name: names for name, (_, names) in filled.items() if names},
-            toolkits=plan.toolkits,
+            toolkits=config.toolkits,
             secrets=frozenset(expansion.secrets) | secrets_in(dict(file.entries)),
         )
     )
 
 
-def _started_in(plan: UncheckedConfig, folder: Path | None) -> dict[str, ServerSpec]:
+def _started_in(config: UncheckedConfig, folder: Path | None) -> dict[str, ServerSpec]:
     """Return the servers, started in the project's folder where the file belongs to one."""
-    specs = {name: spec for name, spec in plan.written.items() if isinstance(spec, ServerSpec)}
+    specs = {name: spec for name, spec in config.written.items() if isinstance(spec, ServerSpec)}
     if folder is None:
         return specs
     return {name: replace(s, cwd=str(folder)) if s.cwd is None and s.command else s for name, s in specs.items()}
@@ -151,8 +151,8 @@ def _started_in(plan: UncheckedConfig, folder: Path | None) -> dict[str, ServerS
 
 def _without(servers: Servers) -> Servers:
     """Return the servers without those that cannot be started."""
-    kept = {name: spec for name, spec in servers.specs.items() if name not in servers.off}
-    return replace(servers, specs=kept, toolkits={n: t for n, t in servers.toolkits.items() if n in kept})
+    specs = {name: spec for name, spec in servers.specs.items() if name not in servers.off}
+    return replace(servers, specs=specs, toolkits={n: t for n, t in servers.toolkits.items() if n in specs})
 
 
 def _variables(folder: Path, machine: Machine) -> dict[str, str]:

@@ -15,11 +15,15 @@ from pegboard.config.documents.document import (
     Node,
     UnreadableError,
     YamlWord,
+    duplicate_key,
     fault,
     is_list,
     is_mapping,
+    mapping,
+    sequence,
 )
-from pegboard.problems import Place, Problem
+from pegboard.config.problem_codes import ProblemCode
+from pegboard.problems import Problem
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG: Final = "tag:yaml.org,2002:"
@@ -49,12 +53,12 @@ def compose(text: str, file: str) -> Document:
     except yaml.MarkedYAMLError as error:
         raise _syntax(error, file) from None
     except yaml.YAMLError as error:
-        said = str(error).partition("\n")[0]
-        raise fault(file, "syntax", f"is not valid YAML: {said}.", at=_position(error, text)) from None
+        message = str(error).partition("\n")[0]
+        raise fault(file, "syntax", f"is not valid YAML: {message}.", at=_position(error, text)) from None
     if not is_mapping(root.value):
-        said = f"expected a mapping of sections, found {'a list' if is_list(root.value) else 'a single value'}."
+        message = f"expected a mapping of sections, found {'a list' if is_list(root.value) else 'a single value'}."
         hint = "Begin with a section such as `agents:`."
-        raise fault(file, "not_mapping", said, hint=hint, at=(root.line, root.column))
+        raise fault(file, "not_mapping", message, hint=hint, at=(root.line, root.column))
     return Document(file=file, root=root, problems=tuple(reader.problems))
 
 
@@ -76,7 +80,7 @@ def _position(error: yaml.YAMLError, text: str) -> tuple[int, int] | None:
 
 
 class _Reader:
-    """Build nodes from the events of one text."""
+    """The reader of one text: from events to nodes."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
@@ -99,7 +103,7 @@ class _Reader:
             raise fault(self.file, "file_empty", "is empty.", hint=hint)
         return root
 
-    def _fault(self, code: str, message: str, event: Any, *, hint: str = "") -> UnreadableError:
+    def _fault(self, code: ProblemCode, message: str, event: Any, *, hint: str = "") -> UnreadableError:
         return fault(self.file, code, message, hint=hint, at=_spot(event))
 
     def _node(self, event: Any, depth: int) -> Node:
@@ -144,8 +148,7 @@ class _Reader:
         nodes: list[Node] = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
             nodes.append(self._node(event, depth + 1))
-        size = 1 + sum(node.size for node in nodes)
-        return Node([node.value for node in nodes], *_spot(start), size, dict(enumerate(nodes)))
+        return sequence(nodes, _spot(start))
 
     def _mapping(self, start: Any, depth: int) -> Node:
         children: dict[str, Node] = {}
@@ -161,27 +164,20 @@ class _Reader:
             if key == "<<" and event.implicit[0]:
                 merged += self._merged(node, event)
             elif key in keys:
-                self._duplicate(key, spot, keys[key])
+                self.problems.append(duplicate_key(self.file, key, spot, keys[key]))
             else:
                 children[key], keys[key] = node, spot
         for other in merged:
             for key, node in other.children.items():
                 if key not in keys:
                     children[key], keys[key] = node, other.keys[key]
-        size = 1 + sum(node.size for node in children.values())
-        value = {key: node.value for key, node in children.items()}
-        return Node(value, *_spot(start), size, children, keys)
+        return mapping(children, keys, _spot(start))
 
     def _merged(self, node: Node, event: Any) -> list[Node]:
         many = list(node.children.values()) if is_list(node.value) else [node]
         if not all(is_mapping(one.value) for one in many):
             raise self._fault("bad_key", "`<<` takes a mapping, or a list of mappings.", event)
         return many
-
-    def _duplicate(self, key: str, spot: tuple[int, int], first: tuple[int, int]) -> None:
-        said = f"the key '{key}' stands twice; the first one is in line {first[0]}, column {first[1]}."
-        place = Place(file=self.file, line=spot[0], column=spot[1])
-        self.problems.append(Problem(severity="error", code="duplicate_key", message=said, place=place))
 
 
 def _spot(event: Any) -> tuple[int, int]:
@@ -195,7 +191,7 @@ def resolved(text: str) -> Any:
     >>> resolved("5"), resolved("1_000"), resolved("0x10"), resolved("1.5"), resolved("12:30"), resolved("~")
     (5, 1000, 16, 1.5, '12:30', None)
     >>> resolved("no"), type(resolved("no")).__name__
-    ('no', 'Word')
+    ('no', 'YamlWord')
     """
     if text in _CONSTANTS:
         return _CONSTANTS[text]

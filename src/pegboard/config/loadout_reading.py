@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pegboard.config.compile import joined
 from pegboard.config.documents.document import UnreadableError
-from pegboard.config.loading import Reading
+from pegboard.config.reading import Reading
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
 from pegboard.core.model.specs import RegisteredSpec
 from pegboard.core.model.tools import EMPTY, Frozen
@@ -18,7 +18,7 @@ from pegboard.problems import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loadouts:
-    """Hold loadouts by case-folded names, plugins with their categories, and why nothing could be read."""
+    """Loadouts by case-folded names, plugins with their categories, and why nothing could be read."""
 
     loadouts: Mapping[str, Loadout] = field(default=BUILT_IN)
     plugins: Mapping[str, str | None] = field(default=EMPTY)
@@ -32,12 +32,12 @@ def loadouts_of(
     """Return the loadouts of a file that need not pass any check; of one that cannot be read, the built-in ones."""
     reading = Reading(path=path, env=os.environ if env is None else env)
     try:
-        plan, _ = reading.plan()
+        config, _ = reading.unchecked()
     except UnreadableError as error:
         return Loadouts(secrets=frozenset(reading.secrets), fault=error.problem)
-    specs = joined(plan, registered)
+    specs = joined(config, registered)
     return Loadouts(
-        loadouts=Frozen({**BUILT_IN, **plan.loadouts}),
+        loadouts=Frozen({**BUILT_IN, **config.loadouts}),
         plugins=Frozen({name: spec.category or category_of(name) for name, spec in specs.items()}),
         secrets=frozenset(reading.secrets),
     )

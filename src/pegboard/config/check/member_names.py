@@ -21,7 +21,7 @@ _MOST_QUESTIONS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """Say what a name stands for; ``unsure`` where a plugin's tools are not known yet."""
+    """What a name stands for; ``unsure`` where a plugin's tools are not known yet."""
 
     kind: Literal["plugin", "tool", "category", "toolkit", "unsure", "unknown"]
     plugin: str = ""
@@ -34,7 +34,7 @@ class Meaning:
 
 
 class Names:
-    """Look up names as the catalog will (selectors.find), with what is known without starting anything.
+    """The names of a configuration, looked up as the catalog will (selectors.find), without starting anything.
 
     ``joined`` are the plugins that will be in the catalog.
     ``tools`` are the own names of the tools of plugins that have been asked before.
@@ -42,19 +42,19 @@ class Names:
 
     def __init__(
         self,
-        plan: UncheckedConfig,
+        config: UncheckedConfig,
         registered: Mapping[str, RegisteredSpec],
         tools: Mapping[str, Collection[str]],
         *,
         joined: Collection[str],
     ) -> None:
         self.joined = joined
-        self.plugins: Mapping[str, ServerSpec | PythonSpec | RegisteredSpec] = {**registered, **plan.written}
-        self.off = plan.off
+        self.plugins: Mapping[str, ServerSpec | PythonSpec | RegisteredSpec] = {**registered, **config.written}
+        self.off = config.off
         self._tools: dict[str, frozenset[str]] = {name: frozenset(own) for name, own in tools.items()}
         self._by_prefix: dict[str, list[str]] = {}
         self._nameless: list[str] = []
-        for name, spec in plan.written.items():
+        for name, spec in config.written.items():
             self._admit(name, spec)
         self._owners: dict[str, list[str]] = {}
         for name, own in self._tools.items():

@@ -1,0 +1,160 @@
+"""Agents: their tools, toolkits, switches and scope (T2, P2, P5, T5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pegboard.config.check.found import error, warning
+from pegboard.config.check.member_checks import alike, check_members
+from pegboard.config.check.member_names import Meaning, Names
+from pegboard.config.compile import UncheckedConfig, boolean
+from pegboard.config.schema.sections import AgentSection
+from pegboard.core.model.agents import Agent
+from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.masking import Masker, masked
+from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.core.model.selectors import Member
+from pegboard.problems import Place, Problem
+
+
+def check_agent(agent: Agent, config: UncheckedConfig, names: Names, masker: Masker) -> Iterator[Problem]:
+    """Yield what is wrong with an agent of the file."""
+    part = (config.validated.section.agents or {}).get(agent.name)
+    if part is None:
+        return
+    yield from _tools(agent, part, config, names)
+    if "/" in agent.name:
+        message = "the name of an agent stands in an address and cannot hold '/'."
+        yield error("bad_value", message, agent.place)
+    yield from _toolkit_names(agent, config)
+    yield from _switches(agent, part.permissions, config, names)
+    yield from _scope(agent, config, names)
+    yield from _conflicts(agent, config, names, masker)
+    yield from _model(agent, config)
+
+
+def _tools(agent: Agent, part: AgentSection, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+    """Yield what is wrong with the agent's own tools: static and essential ones."""
+    place = config.validated.place
+    own = [
+        Member(name=name, overrides=overrides, place=place("agents", agent.name, "tools", index))
+        for index, (name, overrides) in enumerate(part.tools)
+    ]
+    yield from check_members(own, names, "tools")
+    yield from check_members(agent.essential, names, "essential")
+    essential = {names.meaning(item.name).identity for item in agent.essential if _sure(names.meaning(item.name))}
+    for item in own:
+        if names.meaning(item.name).identity in essential:
+            message = f"'{item.name}' stands in essential and in tools."
+            hint = "Essential tools are always loaded: remove it here."
+            yield warning("duplicate_name", message, item.place, hint)
+
+
+def _model(agent: Agent, config: UncheckedConfig) -> Iterator[Problem]:
+    models = config.validated.section.models
+    if agent.model and models and agent.model not in config.validated.declared("models"):
+        message = f"model '{agent.model}' is not defined."
+        place = config.validated.place("agents", agent.name, "model")
+        yield warning("unknown_model", message, place, did_you_mean(agent.model, models))
+
+
+def _sure(meaning: Meaning) -> bool:
+    return meaning.kind not in ("unknown", "unsure")
+
+
+def _toolkit_names(agent: Agent, config: UncheckedConfig) -> Iterator[Problem]:
+    """Yield what T2 forbids: toolkits that are not defined, initial ones that are not allowed."""
+    validated = config.validated
+    part = (validated.section.agents or {})[agent.name]
+    declared = validated.declared("toolkits")
+    allowed = {*part.allowed_toolkits}
+    for key, listed in (("allowed_toolkits", part.allowed_toolkits), ("initial_toolkits", part.initial_toolkits)):
+        seen: set[str] = set()
+        for index, name in enumerate(listed):
+            place = validated.place("agents", agent.name, key, index)
+            if name in seen:
+                message = f"toolkit '{name}' stands twice."
+                yield warning("duplicate_name", message, place, "Leave one of them out.")
+            elif name not in declared:
+                message = f"toolkit '{name}' is not defined."
+                yield error("unknown_toolkit", message, place, did_you_mean(name, declared))
+            elif name not in allowed:
+                message = f"toolkit '{name}' is initial but not allowed."
+                yield error("initial_not_allowed", message, place, "Add it to allowed_toolkits.")
+            seen.add(name)
+
+
+def _switches(agent: Agent, written: Mapping[str, Any], config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+    """Yield switches that are not boolean, and those that name nothing (P2)."""
+    validated = config.validated
+    declared = validated.declared("toolkits")
+    for name, value in written.items():
+        if boolean(value) is None:
+            message = "expected true or false; the switch counts as absent."
+            place = validated.place("agents", agent.name, "permissions", name)
+            yield warning("bad_switch", message, place, "Write true or false without quotes.")
+        stated, bare = split_kind(name)
+        is_toolkit = stated in (None, "toolkit") and (bare in declared or bare in config.toolkits)
+        if not is_toolkit and (stated == "toolkit" or not _sure(names.meaning(name))):
+            message = f"no toolkit, plugin or tool is known as '{one_line(name, limit=80)}'."
+            hint = did_you_mean(bare, [*declared, *names.known()])
+            place = validated.place("agents", agent.name, "permissions", name, key=True)
+            yield warning("unknown_switch", message, place, hint)
+
+
+def _scope(agent: Agent, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+    """Yield plugins that work only where they are shared, for an agent that works apart (P5)."""
+    if not agent.isolating:
+        return
+    why = f"private.per: {agent.private_per}" if agent.private_per else f"worker_scope: {agent.worker_scope}"
+    validated = config.validated
+
+    def bad(item: Member, place: Place | None, hint: str) -> Iterator[Problem]:
+        plugin = names.meaning(item.name).plugin
+        if plugin and names.is_shared_only(plugin):
+            message = f"'{plugin}' works only where it is shared, and agent '{agent.name}' works apart ({why})."
+            yield error("shared_only", message, place, hint)
+
+    for item in (*agent.static, *agent.essential):
+        yield from bad(item, item.place, "Remove it, or share the agent.")
+    part = (validated.section.agents or {})[agent.name]
+    for key, listed in (("allowed_toolkits", part.allowed_toolkits), ("initial_toolkits", part.initial_toolkits)):
+        for index, name in enumerate(listed):
+            if name in config.toolkits and (key == "allowed_toolkits" or name not in part.allowed_toolkits):
+                for item in config.toolkits[name].members:
+                    place = validated.place("agents", agent.name, key, index)
+                    yield from bad(item, place, f"Remove it from toolkit '{name}', or share the agent.")
+
+
+def _conflicts(agent: Agent, config: UncheckedConfig, names: Names, masker: Masker) -> Iterator[Problem]:
+    """Yield what is loaded from the start under two different settings (T5)."""
+    initial = [m for name in agent.initial_toolkits if name in config.toolkits for m in config.toolkits[name].members]
+    seen: dict[tuple[str, str], Member] = {}
+    for item in (*agent.essential, *agent.static, *initial):
+        meaning = names.meaning(item.name)
+        if meaning.kind not in ("plugin", "tool") or item.filtered:
+            continue
+        tool = meaning.tool if meaning.kind == "tool" else ""
+        spots = [(meaning.plugin, tool), (meaning.plugin, "")]
+        if not tool:
+            spots = [spot for spot in seen if spot[0] == meaning.plugin]
+        before = [seen[spot] for spot in spots if spot in seen]
+        other = next((one for one in before if not alike(one.overrides, item.overrides)), None)
+        if other is not None:
+            yield _conflict(agent, other, item, masker)
+        seen.setdefault((meaning.plugin, tool), item)
+
+
+def _conflict(agent: Agent, first: Member, second: Member, masker: Masker) -> Problem:
+    line = (first.place or Place(file="")).line
+    message = (
+        f"'{second.name}' is loaded from the start of agent '{agent.name}' with two different settings: "
+        f"{_shown(first, masker)} (line {line}) and {_shown(second, masker)}."
+    )
+    return error("conflict", message, second.place, "Make them equal, or remove one.")
+
+
+def _shown(item: Member, masker: Masker) -> str:
+    parts = masked(item.overrides, masker, frozenset())
+    return "{" + ", ".join(f"{key}: {value}" for key, value in parts.items()) + "}"

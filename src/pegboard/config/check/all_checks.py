@@ -1,0 +1,37 @@
+"""Everything that a file must keep to besides its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pegboard.config.check.agent_checks import check_agent
+from pegboard.config.check.member_checks import check_members
+from pegboard.config.check.member_names import Names
+from pegboard.config.check.plugin_checks import check_plugins
+from pegboard.config.check.text_checks import check_texts
+from pegboard.config.check.token_checks import check_tokens
+from pegboard.config.check.toolkit_checks import check_toolkits
+from pegboard.config.compile import UncheckedConfig
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.selectors import Member
+from pegboard.problems import Problem
+
+
+def check(config: UncheckedConfig, names: Names, masker: Masker) -> Iterator[Problem]:
+    """Yield every problem of a file that has the right shape."""
+    yield from check_plugins(config, names)
+    yield from check_toolkits(config, names)
+    for name, items in config.sub_apps.items():
+        yield from check_members(items, names, f"sub-app '{name}'")
+    yield from _defaults(config, names)
+    for agent in config.agents.values():
+        yield from check_agent(agent, config, names, masker)
+    yield from check_tokens(config)
+    yield from check_texts(config, names)
+
+
+def _defaults(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+    entries = config.validated.section.defaults.tools
+    places = [config.validated.place("defaults", "tools", index) for index in range(len(entries))]
+    items = [Member(name=name, place=place) for (name, _), place in zip(entries, places, strict=True)]
+    yield from check_members(items, names, "defaults")

@@ -1,0 +1,74 @@
+"""Servers and plugins: what they start, their prefixes, what their tools need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pegboard.config.check.found import error, warning
+from pegboard.config.check.member_checks import check_members
+from pegboard.config.check.member_names import Names
+from pegboard.config.compile import UncheckedConfig
+from pegboard.core.model.selectors import Member
+from pegboard.core.model.specs import PythonSpec, ServerSpec
+from pegboard.problems import Place, Problem
+
+
+def check_plugins(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+    """Yield what is wrong with the servers and plugins of a file."""
+    yield from _servers(config)
+    yield from _prefixes(config)
+    for spec in config.written.values():
+        if isinstance(spec, PythonSpec):
+            yield from _requires(spec, config, names)
+
+
+def _servers(config: UncheckedConfig) -> Iterator[Problem]:
+    validated = config.validated
+    for name, part in validated.section.servers.items():
+        if name in validated.section.plugins:
+            place = validated.place("plugins", name, key=True)
+            message = f"'{name}' is a server and a plugin."
+            yield error("duplicate_plugin", message, place, "Rename one of them.")
+        if part.disabled:
+            continue
+        spec = config.written[name]
+        lost = {"command", "url"} & validated.wrote("servers", name) - part.model_fields_set
+        if isinstance(spec, ServerSpec) and not spec.unavailable and not lost:
+            yield from _server(part.command, part.url, validated.place("servers", name, key=True))
+
+
+def _prefixes(config: UncheckedConfig) -> Iterator[Problem]:
+    """Yield prefixes that two plugins have: tools of one name would clash (G10)."""
+    prefixes: dict[str, str] = {}
+    for name, spec in config.written.items():
+        section = "servers" if isinstance(spec, ServerSpec) else "plugins"
+        prefix = name if spec.prefix is None and section == "servers" else spec.prefix or ""
+        first = prefixes.setdefault(prefix, name)
+        if prefix and first != name:
+            message = f"the tools of '{first}' and '{name}' both begin with '{prefix}__'."
+            hint = "Give one of them another prefix: two tools of one name cannot both be listed."
+            yield warning("shared_prefix", message, config.validated.place(section, name, "prefix"), hint)
+
+
+def _requires(spec: PythonSpec, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+    for tool, others in spec.requires.items():
+        places = [config.validated.place("plugins", spec.name, "requires", tool, i) for i in range(len(others))]
+        items = [Member(name=_beside(n, spec.name, names), place=p) for n, p in zip(others, places, strict=True)]
+        yield from check_members(items, names, f"requires of '{tool}'")
+
+
+def _beside(name: str, plugin: str, names: Names) -> str:
+    """Return the name of a tool of the same plugin in full."""
+    return f"{plugin}/{name}" if names.meaning(name).kind in ("unknown", "unsure") else name
+
+
+def _server(command: str | None, url: str | None, place: Place) -> Iterator[Problem]:
+    if command is None and url is None:
+        hint = "Write `command:` for a program to start, or `url:` for a remote server."
+        yield error("server_target", "has neither a command nor a url.", place, hint)
+    elif command is not None and url is not None:
+        yield error("server_target", "has both a command and a url.", place, "Leave one of them out.")
+    elif command == "":
+        yield error("server_target", "its command is empty.", place)
+    elif url is not None and not url.startswith(("http://", "https://")):
+        yield error("server_target", "its url does not begin with http:// or https://.", place)

@@ -1,0 +1,127 @@
+"""Texts that cannot stand where they are written: names, headers, tokens, paths, the address of the store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pegboard.config.check.member_names import Names
+from pegboard.config.compile import SQLITE, UncheckedConfig
+from pegboard.config.documents.document import Key
+from pegboard.config.documents.env_files import ENV_FILE
+from pegboard.config.problem_codes import ProblemCode
+from pegboard.core.model.addresses import STORE_RIGHT, store_fault
+from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.specs import ServerSpec
+from pegboard.problems import Place, Problem
+
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def _wrong(message: str, place: Place | None, hint: str, code: ProblemCode = "bad_value") -> Problem:
+    return Problem(severity="error", code=code, message=message, hint=hint, place=place)
+
+
+def check_texts(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+    """Yield every text that cannot be used where it stands; secrets are never repeated (X5)."""
+    for section in ("servers", "plugins"):
+        for name in getattr(config.validated.section, section):
+            yield from _name(name, section, "plugin", config, names)
+    if not config.generated:
+        for name in config.toolkits:
+            yield from _name(name, "toolkits", "toolkit", config, names)
+    for name, spec in config.written.items():
+        if not isinstance(spec, ServerSpec):
+            continue
+        if not spec.unavailable:
+            yield from _server(name, config)
+        elif spec.unavailable.startswith(ENV_FILE):
+            message = f"{spec.unavailable.removesuffix('.')}; the server is unavailable until then."
+            place = config.validated.place("servers", name, "envFile")
+            hint = "Correct the path, or take it out."
+            yield Problem(severity="warning", code="env_missing", message=message, hint=hint, place=place)
+    for token in config.tokens:
+        if token.value.strip() and (fault := _carried(token.value)):
+            hint = "Choose one of ASCII letters, digits and signs."
+            yield _wrong(f"the token {fault}; clients send it in a header.", token.place, hint)
+    yield from _store(config)
+
+
+def _name(name: str, section: str, what: str, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+    """Yield why references to a plugin or toolkit of this name would mean something else."""
+    place, hint = config.validated.place(section, name, key=True), "Give it another name."
+    shown = one_line(name, limit=80)
+    kind, bare = split_kind(name)
+    if sign := next((sign for sign in "*?" if sign in name), ""):
+        yield _wrong(f"the name of a {what} cannot hold '{sign}', which stands for anything.", place, hint)
+    elif kind is not None:
+        message = f"'{shown}' means the {kind} '{one_line(bare, limit=80)}', and cannot be the name of a {what}."
+        yield _wrong(message, place, hint)
+    elif section != "toolkits":
+        yield from _slashes(name, place, names)
+
+
+def _slashes(name: str, place: Place, names: Names) -> Iterator[Problem]:
+    """Yield why a slash in the name of a plugin would be taken for that between a plugin and its tool."""
+    shown = one_line(name, limit=80)
+    if not all(name.split("/")):
+        message = f"'{shown}' cannot be the name of a plugin: a slash stands between a plugin and its tool."
+        yield _wrong(message, place, "Write something on both sides of each slash, or give it another name.")
+        return
+    for cut in re.finditer("/", name):
+        owner, tool = name[: cut.start()], one_line(name[cut.end() :], limit=80)
+        if owner in names.joined:
+            message = f"'{shown}' means the tool '{tool}' of plugin '{one_line(owner, limit=80)}' too."
+            yield _wrong(message, place, "Rename one of them.")
+            return
+
+
+def _server(name: str, config: UncheckedConfig) -> Iterator[Problem]:
+    part = config.validated.section.servers[name]
+    path: tuple[Key, ...] = ("servers", name)
+    for header, value in part.headers.items():
+        place = config.validated.place(*path, "headers", header)
+        if not _HEADER.fullmatch(header):
+            message = f"'{one_line(header, limit=80)}' cannot be the name of a header."
+            yield _wrong(message, place, "Write letters, digits and '-'.")
+        elif fault := _carried(value):
+            message = f"the value of the header '{header}' {fault}."
+            yield _wrong(message, place, "Headers carry ASCII text of one line.")
+    for variable in part.env:
+        if not variable or "=" in variable or "\0" in variable:
+            message = f"'{one_line(variable, limit=80)}' cannot be the name of an environment variable."
+            yield _wrong(message, config.validated.place(*path, "env", variable), "Write a name without '='.")
+    if part.cwd and (user := _homeless(part.cwd)):
+        message = f"there is no home folder of '{one_line(user, limit=80)}'."
+        yield _wrong(message, config.validated.place(*path, "cwd"), "Write the path without '~'.")
+
+
+def _carried(value: str) -> str:
+    """Return why a header cannot carry a text, or nothing; where it is, but not what."""
+    if value != value.strip():
+        return "begins or ends with a space or a line break"
+    at = next((n for n, c in enumerate(value) if not " " <= c <= "~"), None)
+    return f"holds a character that a header cannot carry, at position {at + 1}" if at is not None else ""
+
+
+def _homeless(path: str) -> str:
+    """Return the user at the beginning of a path whose home folder is not known, or nothing."""
+    try:
+        Path(path).expanduser()
+    except RuntimeError:
+        return Path(path).parts[0]
+    return ""
+
+
+def _store(config: UncheckedConfig) -> Iterator[Problem]:
+    url = config.validated.section.store
+    if url is None:
+        return
+    fault = store_fault(url)
+    if not fault and (user := _homeless(url.strip().removeprefix(SQLITE))):
+        fault = f"there is no home folder of '{one_line(user, limit=80)}'."
+    if fault:
+        yield _wrong(fault, config.validated.place("store"), STORE_RIGHT, "bad_store")

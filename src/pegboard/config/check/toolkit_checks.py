@@ -1,0 +1,87 @@
+"""Toolkits: their members, their focus rules, and policy texts (T3, T6, F3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pegboard.config.check.found import error, warning
+from pegboard.config.check.member_checks import check_member
+from pegboard.config.check.member_names import Names
+from pegboard.config.compile import UncheckedConfig
+from pegboard.config.documents.document import is_list
+from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.selectors import Member
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.toolkits import RESERVED
+from pegboard.core.surface.policy import LIMIT
+from pegboard.problems import Place, Problem
+
+
+def check_toolkits(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+    """Yield what is wrong with the toolkits of a file, and with policy texts."""
+    for name, toolkit in config.toolkits.items():
+        if not config.generated:
+            yield from _members(toolkit.members, names)
+            yield from _ambiguous(name, config, names)
+            yield from _focus(name, config, names)
+    yield from _policies(config)
+
+
+def _members(items: Iterable[Member], names: Names) -> Iterator[Problem]:
+    """Yield what T3 forbids in a toolkit: reserved names, the same thing twice, unknown names."""
+    first: dict[Any, Member] = {}
+    for item in items:
+        if split_kind(item.name)[1] in RESERVED:
+            message = f"'{item.name}' is reserved and may not stand in a toolkit."
+            yield error("reserved", message, item.place, "It comes by itself where it is needed.")
+            continue
+        meaning = names.meaning(item.name)
+        identity = meaning.identity if meaning.kind not in ("unknown", "unsure") else item.name
+        if identity in first:
+            line = (first[identity].place or Place(file="")).line
+            message = f"'{item.name}' stands twice in this toolkit."
+            yield error("duplicate_member", message, item.place, f"The first one is in line {line}.")
+            continue
+        first[identity] = item
+        yield from check_member(item, meaning, names)
+
+
+def _ambiguous(name: str, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+    toolkit = config.toolkits[name]
+    if name not in names.joined or [item.name for item in toolkit.members] == [name]:
+        return
+    message = f"'{name}' is a toolkit and a plugin; the bare name means the toolkit."
+    hint = f"Write 'toolkit:{name}' or 'plugin:{name}', or rename one."
+    yield warning("ambiguous_name", message, toolkit.place, hint)
+
+
+def _focus(toolkit: str, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+    """Yield what focus rules name that is known as nothing (F3); tools of servers have their own names too."""
+    members, rules = config.toolkits[toolkit].members, config.validated.section.toolkits[toolkit].focus
+    if not rules or any(isinstance(names.plugins.get(names.meaning(item.name).plugin), ServerSpec) for item in members):
+        return
+    raw: Any = config.validated.raw["toolkits"]
+    several = is_list(raw[toolkit].get("focus"))
+    for index, rule in enumerate(rules):
+        for position, name in enumerate(rule.tools):
+            if names.meaning(name).kind in ("unknown", "category", "toolkit"):
+                spot = ("focus", index) if several else ("focus",)
+                place = config.validated.place("toolkits", toolkit, *spot, "tools", position)
+                message = f"no plugin or tool is known as '{one_line(name, limit=80)}'."
+                yield warning("unknown_focus", message, place, names.question(name))
+
+
+def _policies(config: UncheckedConfig) -> Iterator[Problem]:
+    """Yield policy texts that are longer than what goes to a model (T6)."""
+    validated = config.validated
+    texts: list[tuple[str, tuple[str, ...]]] = [
+        (kit.policy, ("toolkits", name, "policy")) for name, kit in config.toolkits.items() if not config.generated
+    ]
+    for name, part in validated.section.plugins.items():
+        texts += [(text, ("plugins", name, "policy", tool)) for tool, text in part.policy.items()]
+    for text, path in texts:
+        if len(text) > LIMIT:
+            message = f"the policy has {len(text):,} characters; at most {LIMIT:,} go to a model."
+            yield error("bad_value", message, validated.place(*path), "Say less, or split it over several toolkits.")

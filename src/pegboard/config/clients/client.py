@@ -1,0 +1,141 @@
+"""What is known of one MCP client; each client that writes in its own way has a file of its own beside this one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pegboard.config.documents.document import is_list, is_mapping
+from pegboard.core.model.tools import EMPTY
+
+Scope = Literal["project", "user"]
+Root = tuple[str, ...]
+Server = dict[str, Any]
+_REFERENCE: Final = re.compile(r"(?<!\$)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)[:}]")
+_INPUT: Final = re.compile(r"\$\{input:([^}]*)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """What servers take from their client's environment: variables, and inputs that the client asks for."""
+
+    variables: Sequence[str] = ()
+    inputs: Sequence[str] = ()
+
+
+def needed_by(servers: Any) -> Needed:
+    """Return what servers in our own shape refer to."""
+    texts = texts_in(servers)
+    return Needed(
+        variables=sorted({name for text in texts for name in _REFERENCE.findall(text)}),
+        inputs=list(dict.fromkeys(name for text in texts for name in _INPUT.findall(text))),
+    )
+
+
+def without_trust(_entry: Mapping[str, Any], found: Server) -> Server:
+    """Return a server without a ``trust`` that means something else than ours."""
+    return {key: value for key, value in found.items() if key != "trust" or value == "annotations"}
+
+
+def as_written(_entry: Mapping[str, Any], found: Server) -> Server:
+    """Return a server as it is."""
+    return found
+
+
+def plain_entry(entry: Server, _needed: Needed) -> Server:
+    """Return the entry of Pegboard as it is."""
+    return entry
+
+
+def nothing_of_its_own(_found: Server) -> str:
+    """Return nothing: what this client can start, anybody can."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """An MCP client: where its files lie, and how it writes a server.
+
+    ``roots`` are the paths of keys under which its servers may stand, the usual one first. ``project``
+    are its files relative to a project's folder, ``user`` those of a person: a leading ``~`` stands
+    for the home folder, ``{apps}`` for where the system keeps the settings of applications.
+
+    ``ignored`` keys mean something to this client only; ``renamed`` ones are ours under another name.
+    ``translate`` gets a server as it stands in the file and what is left of it after both, and returns
+    it as most clients write it; ``only_its_own`` says why nobody else can start one, or nothing;
+    ``entry`` completes the entry under which Pegboard itself is put in.
+    """
+
+    name: str
+    title: str
+    roots: tuple[Root, ...] = (("mcpServers",),)
+    project: tuple[str, ...] = ()
+    user: tuple[str, ...] = ()
+    marker: str = ""
+    ignored: frozenset[str] = frozenset()
+    renamed: Mapping[str, str] = field(default=EMPTY)
+    translate: Callable[[Mapping[str, Any], Server], Server] = without_trust
+    only_its_own: Callable[[Server], str] = nothing_of_its_own
+    entry: Callable[[Server, Needed], Server] = plain_entry
+
+    def server(self, entry: Any) -> Any:
+        """Return one server as most clients write it."""
+        if not is_mapping(entry):
+            return entry
+        found = {self.renamed.get(key, key): value for key, value in entry.items() if key not in self.ignored}
+        if is_list(command := found.get("command")) and command and not is_list(found.get("args") or []):
+            found["command"] = command[0]  # what is wrong is reported of `args`
+        return self.translate(entry, found)
+
+    def unstartable(self, entry: Any) -> str:
+        """Return why a server is known to this client only, or nothing."""
+        found = self.server(entry)
+        return self.only_its_own(found) if is_mapping(found) else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """One place where a client keeps its servers; ``folder`` is where it starts them, if known."""
+
+    client: Client
+    path: Path
+    scope: Scope
+    folder: Path | None = None
+
+
+# -- texts in servers ------------------------------------------------------------------------------
+
+
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a value with every text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if is_mapping(value):
+        return {key: with_texts(inner, change) for key, inner in value.items()}
+    return [with_texts(inner, change) for inner in value] if is_list(value) else value
+
+
+def with_inputs(value: Any, fill: Callable[[str], str]) -> Any:
+    """Return a value in which what the client asks for is filled in by its name."""
+    return with_texts(value, lambda text: _INPUT.sub(lambda found: fill(found[1]), text))
+
+
+def texts_in(value: Any) -> list[str]:
+    """Return every text in a value."""
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if is_mapping(value) else value if is_list(value) else ()
+    return [text for item in inner for text in texts_in(item)]
+
+
+def input_variable(name: str) -> str:
+    """Return the environment variable that stands for an input.
+
+    >>> input_variable("gh-token"), input_variable("2nd key"), input_variable("?")
+    ('GH_TOKEN', 'INPUT_2ND_KEY', 'INPUT')
+    """
+    bare = re.sub(r"\W+", "_", name).strip("_").upper() or "INPUT"
+    return f"INPUT_{bare}" if bare[0].isdigit() else bare

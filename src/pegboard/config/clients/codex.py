@@ -1,0 +1,67 @@
+"""Codex: it names variables instead of referring to them, and refers to none in text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pegboard.config.clients.client import Client, Needed, Server, with_texts
+from pegboard.config.documents.document import is_list, is_mapping
+
+_BEARER: Final = "bearer_token_env_var"
+_HEADERS: Final = "env_http_headers"
+_PASSED: Final = "env_vars"
+
+
+def _translate(entry: Mapping[str, Any], found: Server) -> Server:
+    found = with_texts(found, lambda text: text.replace("${", "$${"))
+    headers, env, referred = (_pairs(part) for part in (found.get("headers"), found.get("env"), entry.get(_HEADERS)))
+    if headers is None or env is None or referred is None:
+        return found
+    headers |= {name: f"${{{variable}}}" for name, variable in referred.items()}
+    if isinstance(variable := entry.get(_BEARER), str):
+        headers["Authorization"] = f"Bearer ${{{variable}}}"
+    passed = entry.get(_PASSED)
+    names = [name for name in passed if isinstance(name, str)] if is_list(passed) else []
+    env = {**{name: f"${{{name}:-}}" for name in names}, **env}
+    return {**found, **({"headers": headers} if headers else {}), **({"env": env} if env else {})}
+
+
+def _pairs(value: Any) -> dict[str, Any] | None:
+    """Return a mapping of one's own, an empty one for nothing, or None for what is no mapping."""
+    return {} if value is None else dict(value) if is_mapping(value) else None
+
+
+def _entry(entry: Server, needed: Needed) -> Server:
+    return {**entry, _PASSED: list(needed.variables)} if needed.variables else entry
+
+
+CODEX: Final = Client(
+    name="codex",
+    title="Codex",
+    roots=(("mcp_servers",),),
+    project=(".codex/config.toml",),
+    user=("{codex}/config.toml",),
+    marker="mcp_servers",
+    ignored=frozenset(
+        {
+            _BEARER,
+            _HEADERS,
+            _PASSED,
+            "startup_timeout_sec",
+            "startup_timeout_ms",
+            "required",
+            "scopes",
+            "tools",
+            "oauth",
+        }
+    ),
+    renamed={
+        "http_headers": "headers",
+        "tool_timeout_sec": "timeout",
+        "enabled_tools": "enabledTools",
+        "disabled_tools": "disabledTools",
+    },
+    translate=_translate,
+    entry=_entry,
+)

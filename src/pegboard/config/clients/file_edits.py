@@ -1,0 +1,161 @@
+"""Changes of a client's file: nothing but its servers, with a backup, and in one step."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from tomlkit.exceptions import TOMLKitError
+
+from pegboard.config.clients.literal_secrets import names_in, secrets_in
+from pegboard.config.clients.server_files import ServerFile, compose
+from pegboard.config.documents.document import UnreadableError, is_mapping
+from pegboard.config.documents.json_edits import JsonText
+from pegboard.config.documents.toml_edits import TomlText
+from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.errors import ConfigError
+
+_BACKUP: Final = "pegboard-backup"
+_PAIR: Final = re.compile(r'("?)([A-Za-z_][\w.-]*)\1(\s*[:=]\s*)("(?!\$)(?:[^"\\]|\\.)*")')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A change of a client's file; ``data`` is what is in it now, byte for byte."""
+
+    file: ServerFile
+    path: Path
+    data: bytes = field(repr=False)
+    text: str = field(repr=False)
+
+    def diff(self) -> str:
+        """Return what changes, without secrets and without the lines around it, which may have some."""
+        after = compose(self.text, self.file.label, self.path.suffix.lower()).value
+        before = self.file.document.value
+        masker = Masker(secrets_in(before) | secrets_in(after))
+        names = names_in(before) | names_in(after)
+
+        def hidden(found: re.Match[str]) -> str:
+            secret = found[2] in names or masked({found[2]: "value"}, Masker(), frozenset())[found[2]] == MASK
+            return f'{found[1]}{found[2]}{found[1]}{found[3]}"{MASK}"' if secret else found[0]
+
+        lines = difflib.unified_diff(
+            self.file.text.splitlines(), self.text.splitlines(), self.file.label, self.file.label, lineterm="", n=0
+        )
+        return "\n".join(masker.text(_PAIR.sub(hidden, line)) for line in lines)
+
+    def save(self, *, backup: bool) -> Path | None:
+        """Write the file whole; return where what was there is backed up.
+
+        Raises ``ConfigError`` where somebody else changed it meanwhile.
+        """
+        if self.path.read_bytes() != self.data:
+            message = f"{self.file.label} was changed meanwhile, and is left as it is."
+            raise ConfigError(message, code="file_changed", hint="Try again.")
+        copy = _backed_up(self.path) if backup else None
+        mark = "\ufeff" if self.data.startswith(b"\xef\xbb\xbf") else ""
+        write_whole(self.path, (mark + self.text).encode(), mode=self.path.stat().st_mode & 0o777)
+        return copy
+
+
+def write_whole(path: Path, data: bytes, *, mode: int) -> None:
+    """Put a file in the place of what is there in one step: nobody ever sees half of it."""
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(number, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).chmod(mode)
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def _backed_up(path: Path) -> Path:
+    """Copy a file to where nothing is yet, and return that."""
+    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    number = 0
+    while (copy := path.with_name(f"{path.name}.{stamp}{number or ''}Z.{_BACKUP}")).exists():
+        number += 1
+    shutil.copy2(path, copy)
+    return copy
+
+
+def backup_of(path: Path) -> Path | None:
+    """Return the newest of the backups of a file."""
+    found = path.parent.glob(f"{_globbed(path.name)}.*Z.{_BACKUP}")
+    return max(found, key=lambda copy: (copy.stat().st_mtime_ns, copy.name), default=None)
+
+
+def _globbed(name: str) -> str:
+    return re.sub(r"([\[\]*?])", r"[\1]", name)
+
+
+def written_servers(file: ServerFile) -> Mapping[str, Any]:
+    """Return the servers that an edit replaces: not those of single projects in ``.claude.json``."""
+    value: Any = file.document.value
+    for key in file.root:
+        value = value.get(key) if is_mapping(value) else None
+    return value if is_mapping(value) else {}
+
+
+def editable(file: ServerFile) -> JsonText | TomlText:
+    """Return the text of a client's file, ready to be changed; raises ``ConfigError`` where it cannot be."""
+    if suffix(file) != ".toml":
+        return JsonText(file.text, file.document)
+    try:
+        return TomlText(file.text)
+    except TOMLKitError:
+        raise _not_rewritable(file) from None
+
+
+def suffix(file: ServerFile) -> str:
+    """Return how the name of the file ends."""
+    return file.spot.path.suffix.lower()
+
+
+def edited(file: ServerFile, text: str, servers: Mapping[str, Any]) -> Edit:
+    """Return an edit that changes nothing but the servers; raises ``ConfigError`` where that cannot be done."""
+    path = file.spot.path.expanduser().resolve()
+    require_writable(file, path)
+    expected: dict[str, Any] = {**file.document.value}
+    level = expected
+    for key in file.root[:-1]:
+        inner = level.get(key)
+        level[key] = {**inner} if is_mapping(inner) else {}
+        level = level[key]
+    level[file.root[-1]] = dict(servers)
+    try:
+        after = compose(text, file.label, suffix(file))
+    except UnreadableError:
+        after = None
+    if after is None or after.value != expected or after.problems or file.document.problems:
+        raise _not_rewritable(file)
+    return Edit(file=file, path=path, data=path.read_bytes(), text=text)
+
+
+def _not_rewritable(file: ServerFile) -> ConfigError:
+    return ConfigError(
+        f"{file.label} cannot be rewritten without changing something else, and is left as it is.",
+        code="not_rewritable",
+        hint=f"Write each server once, and as a {'table' if suffix(file) == '.toml' else 'member'} of its own.",
+    )
+
+
+def require_writable(file: ServerFile, path: Path) -> None:
+    """Raise ``ConfigError`` for a file that nobody is to write: putting another in its place would be easy."""
+    if not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK):
+        message = f"{file.label} is read-only, and is left as it is."
+        raise ConfigError(message, code="not_rewritable", hint="Give yourself the right to write it, if it is yours.")

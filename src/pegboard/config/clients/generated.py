@@ -1,0 +1,173 @@
+"""Write a configuration of our own: a start, or what a client's file says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+import yaml
+
+from pegboard.config.clients.machine import Machine
+from pegboard.config.clients.server_files import ServerFile, read
+from pegboard.errors import ConfigError, PegboardError
+from pegboard.problems import Problem
+
+HEAD: Final = """\
+# Pegboard: which tools a language model sees at each step, why, and what that costs.
+# Written by `pegboard init`{source}. `pegboard check` says whether it is right, `pegboard schema` helps editors.
+
+# Sessions, switches and the audit trail are kept here; the path is relative to this file.
+store: sqlite:///.pegboard/pegboard.db
+"""
+SERVERS: Final = """
+# MCP servers, in the shape that every client uses. Write ${{NAME}} for what should come from the environment.
+{servers}"""
+TOOLKITS: Final = """
+# Tools that are loaded and switched as one.
+{toolkits}"""
+AGENTS: Final = """
+agents:
+  default:
+    # Every server may be loaded when it is needed. Name those under `tools` that should always be loaded.
+    discoverable: ["*"]
+    {toolkits}
+    # tools: [{example}]
+    # permissions: {{{example}: false}}     # switches by toolkit, plugin or tool
+    # lease: {{kind: idle, turns: 5}}     # unload what was not used for five turns
+    # budget: {{tools: 40, tokens: 8000}}
+"""
+STARTER: Final = """
+# MCP servers, in the shape that every client uses. Write ${NAME} for what should come from the environment.
+# servers:
+#   git: {command: mcp-server-git, args: [--repository, .]}
+
+# Plugins written in Python: a module beside this file, or an installed one. These only read the current folder.
+plugins:
+  files: {python: pegboard.quickstart.files, category: Filesystem}
+  text: {python: pegboard.quickstart.text, category: Search}
+  git: {python: pegboard.quickstart.git, category: Git}
+
+# Tools that are loaded and switched as one.
+toolkits:
+  code:
+    description: Search and compare text files, and read the git history
+    tools: [text, git]
+
+agents:
+  default:
+    tools: [files]                # always loaded
+    allowed_toolkits: [code]      # may be loaded when they are needed
+    # permissions: {code: false}    # switches by toolkit, plugin or tool
+    # lease: {kind: idle, turns: 5}   # unload what was not used for five turns
+    # budget: {tools: 40, tokens: 8000}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """The servers of a client's file, in our own shape."""
+
+    servers: Mapping[str, Any]
+    filters: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    problems: tuple[Problem, ...] = ()
+
+
+def read_client(path: Path) -> Taken:
+    """Return the servers of a client's file; raises ``ConfigError`` where it has none that can be read."""
+    file = read(path, Machine())
+    value: Any = file.document.value
+    for key in file.root:
+        value = value.get(key)
+        if value is None:
+            hint = 'It should hold {"mcpServers": {"name": {"command": …}}}.'
+            raise ConfigError(f"{file.label}: there are no MCP servers in it.", code="no_servers", hint=hint)
+    return taken_from(file)
+
+
+def taken_from(file: ServerFile) -> Taken:
+    """Return the servers of a client's file, with what only their client can fill in filled in."""
+    client = file.translated()
+    folder = file.spot.folder or file.spot.path.expanduser().absolute().parent
+    return Taken(
+        servers={str(name): _localised(entry, folder) for name, entry in client.value["servers"].items()},
+        filters=client.filters,
+        problems=client.problems,
+    )
+
+
+def _localised(value: Any, folder: Path) -> Any:
+    """Return a value with the editor's own variables filled in: nobody else knows them."""
+    match value:
+        case str():
+            known = {"workspaceFolder": str(folder), "userHome": str(Path.home()), "pathSeparator": os.sep}
+            for name, filled in known.items():
+                value = value.replace(f"${{{name}}}", filled)
+            return value
+        case dict():
+            pairs = cast("dict[str, Any]", value)
+            return {key: _localised(inner, folder) for key, inner in pairs.items()}
+        case list():
+            return [_localised(inner, folder) for inner in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def client_text(taken: Taken, source: str) -> str:
+    """Return a configuration in which every server may be loaded when it is needed."""
+    example = next(iter(taken.servers), "name")
+    toolkits = {name: {"tools": [{name: rule}]} for name, rule in taken.filters.items()}
+    allowed = f"allowed_toolkits: {_inline(list(toolkits))}" if toolkits else "# allowed_toolkits: []"
+    shown = TOOLKITS.format(toolkits=_yaml({"toolkits": toolkits})) if toolkits else ""
+    return "".join(
+        (
+            HEAD.format(source=f" from {source}"),
+            SERVERS.format(servers=_yaml({"servers": dict(taken.servers)})),
+            shown,
+            AGENTS.format(toolkits=allowed, example=_inline(example)),
+        )
+    )
+
+
+def starter_text() -> str:
+    """Return a configuration whose tools read the current folder."""
+    return HEAD.format(source="") + STARTER
+
+
+def _yaml(value: Any) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _inline(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000)
+    return text.removesuffix("...\n").strip()
+
+
+def write(path: Path, text: str, *, force: bool, like: Path | None, allowed: int = 0o666) -> Path | None:
+    """Write the file, readable by whom ``like`` is, at most ``allowed``; return where a file that was there is kept.
+
+    Raises ``PegboardError`` where there is one already, unless ``force``.
+    """
+    backup: Path | None = None
+    if path.exists() or path.is_symlink():
+        if not force:
+            hint = "Add --force to replace it, or --config PATH to write another one."
+            raise PegboardError(f"{path} exists already and is left as it is.", code="file_exists", hint=hint)
+        backup = _free(path)
+        shutil.copy2(path, backup)
+    with path.open("w" if force else "x", encoding="utf-8") as stream:
+        if like is not None:
+            path.chmod(like.expanduser().stat().st_mode & allowed)
+        stream.write(text)
+    return backup
+
+
+def _free(path: Path) -> Path:
+    """Return a name for a backup that no file has."""
+    number = 0
+    while (found := path.with_name(f"{path.name}.bak{number or ''}")).exists():
+        number += 1
+    return found

@@ -1,0 +1,73 @@
+"""Take Pegboard out of the file of a client, and give the client its servers back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pegboard.config.clients.compiled_servers import own_configuration
+from pegboard.config.clients.file_edits import (
+    Edit,
+    backup_of,
+    editable,
+    edited,
+    require_writable,
+    suffix,
+    written_servers,
+)
+from pegboard.config.clients.installing import installed, own_names
+from pegboard.config.clients.machine import Machine
+from pegboard.config.clients.server_files import ServerFile, compose
+from pegboard.config.documents.document import UnreadableError
+from pegboard.config.documents.json_edits import JsonText
+from pegboard.errors import ConfigError
+
+Restored = Literal["restored", "put_back"]
+
+
+def removal(file: ServerFile, machine: Machine) -> tuple[Edit, Restored, Path]:
+    """Return the edit that gives a client its servers back, how exact it is, and the copy it comes from.
+
+    ``restored``: the file has not been changed since, and is again what it was, byte for byte.
+    Raises ``ConfigError`` where there is no backup that can be read.
+    """
+    path = file.spot.path.expanduser().resolve()
+    names, written_now = own_names(file, machine), written_servers(file)
+    if not names:
+        raise ConfigError(f"Pegboard does not stand in {file.label}.", code="not_installed")
+    backup, config = backup_of(path), own_configuration(written_now[names[0]], machine)
+    if backup is None:
+        raise ConfigError(f"No copy of {file.label} was kept.", code="no_backup", hint=_by_hand(config))
+    was = _read_copy(backup, file, config)
+    if installed(was, written_now[names[0]], name=names[0]) == file.text:
+        require_writable(file, path)
+        return Edit(file=file, path=path, data=path.read_bytes(), text=was.text), "restored", backup
+    since = {n: e for n, e in written_now.items() if n not in names and was.entries.get(n) != e}
+    servers = {**{n: e for n, e in was.entries.items() if n not in since}, **since}
+    return edited(file, _put_back(file, was, since), servers), "put_back", backup
+
+
+def _by_hand(config: Path | None) -> str:
+    return f"The servers stand in {config}. Put them back by hand." if config else ""
+
+
+def _read_copy(backup: Path, file: ServerFile, config: Path | None) -> ServerFile:
+    try:
+        text = backup.read_bytes().decode("utf-8-sig")
+        document = compose(text, file.label, suffix(file))
+    except (UnreadableError, UnicodeDecodeError, OSError):
+        message = f"The copy that was kept of {file.label}, {backup.name}, cannot be read."
+        raise ConfigError(message, code="no_backup", hint=_by_hand(config)) from None
+    was = ServerFile(spot=file.spot, text=text, document=document, root=file.root, entries={})
+    return replace(was, entries=written_servers(was))
+
+
+def _put_back(file: ServerFile, was: ServerFile, since: Mapping[str, Any]) -> str:
+    """Return the file's text with the servers that it had, and those that came since."""
+    now, then, root = editable(file), editable(was), file.root
+    if isinstance(now, JsonText) and isinstance(then, JsonText) and not since:
+        return now.with_object(root, then.object(root) or {})
+    members = now.members(root)
+    return now.with_object(root, {**then.members(root), **{name: members[name] for name in since}})

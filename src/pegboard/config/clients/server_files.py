@@ -1,0 +1,192 @@
+"""Read the servers out of the file of any MCP client, in our own shape."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from pegboard.config.clients.client import Root, Spot, with_inputs
+from pegboard.config.clients.known import spot_of
+from pegboard.config.clients.machine import Machine
+from pegboard.config.documents import json_text, yaml_text
+from pegboard.config.documents.document import (
+    Document,
+    Node,
+    UnreadableError,
+    display_path,
+    fault,
+    is_list,
+    is_mapping,
+    read_input,
+    read_text,
+)
+from pegboard.config.schema.mcp_json import ClientFile, client_file
+from pegboard.core.model.tools import EMPTY
+from pegboard.errors import ConfigError
+
+STANDARD_INPUT: Final = "standard input"
+PLACEHOLDER: Final = "placeholder"
+"""What stands for an input that only the client can ask for, where tools are merely listed."""
+_TOML_SPOT: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFile:
+    """The file of a client as it was read.
+
+    ``root`` is where its servers stand, or should; ``entries`` are they as they are written, those
+    of the current folder's own project (Claude Code) before those of the user. ``elsewhere`` names
+    the other projects in the file that have servers.
+    """
+
+    spot: Spot
+    text: str
+    document: Document
+    root: Root
+    entries: Mapping[str, Any]
+    elsewhere: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Return the name under which messages name the file."""
+        return self.document.file
+
+    def translated(self) -> ClientFile:
+        """Return the servers in our own shape."""
+        entries = {name: self.spot.client.server(entry) for name, entry in self.entries.items()}
+        value: Any = entries
+        for key in reversed(self.root):
+            value = {key: value}
+        found = client_file(self.document, value, self.root)
+        return replace(found, unavailable={**found.unavailable, **self.only_its_own()})
+
+    def only_its_own(self) -> Mapping[str, str]:
+        """Return the servers that nobody but this client can start, and why."""
+        reasons = {name: self.spot.client.unstartable(entry) for name, entry in self.entries.items()}
+        return {name: reason for name, reason in reasons.items() if reason}
+
+
+def read(path: Path, machine: Machine, *, spot: Spot | None = None) -> ServerFile:
+    """Return what a client's file says; raises ``ConfigError`` where it cannot be read.
+
+    ``spot`` says whose file it is; without it, its name and what stands in it do.
+    """
+    with suppress(RuntimeError):  # no such user: the file does not exist
+        path = path.expanduser()
+    file = display_path(path)
+    with _as_config_errors():
+        text = read_text(path, file=file)
+        return _server_file(text, compose(text, file, path.suffix.lower()), path, machine, spot)
+
+
+def read_standard_input(machine: Machine) -> ServerFile:
+    """Return what a client's file in JSON says that arrives on standard input; raises ``ConfigError``."""
+    with _as_config_errors():
+        if sys.stdin.isatty():
+            raise fault(STANDARD_INPUT, "file_unreadable", "is a terminal.", hint="Write a file to it: … < FILE.")
+        text = read_input(sys.stdin.fileno(), file=STANDARD_INPUT)
+        document = json_text.compose(text, STANDARD_INPUT)
+        return _server_file(text, document, Path(STANDARD_INPUT), machine, None)
+
+
+@contextmanager
+def _as_config_errors() -> Generator[None]:
+    try:
+        yield
+    except UnreadableError as error:
+        found = error.problem
+        raise ConfigError(found.message, code=found.code, hint=found.hint, location=found.place) from None
+
+
+def _server_file(text: str, document: Document, path: Path, machine: Machine, spot: Spot | None) -> ServerFile:
+    value: dict[str, Any] = document.value
+    spot = spot or spot_of(path, value, machine)
+    root = next((root for root in spot.client.roots if is_mapping(_at(value, root))), spot.client.roots[0])
+    own = _at(value, root)
+    if own is not None and not is_mapping(own):
+        place = document.place(root)
+        raise ConfigError(f"{'.'.join(root)} is not an object of servers.", code="no_servers", location=place)
+    project, elsewhere = _projects(value, machine)
+    return ServerFile(
+        spot=spot,
+        text=text,
+        document=document,
+        root=root,
+        entries={**(own or {}), **project},
+        elsewhere=elsewhere,
+    )
+
+
+def compose(text: str, file: str, suffix: str) -> Document:
+    """Return what a text in JSON, YAML or TOML says; raises :class:`UnreadableError`."""
+    match suffix:
+        case ".toml":
+            return _toml(text, file)
+        case ".yaml" | ".yml":
+            return yaml_text.compose(text, file)
+        case _:
+            return json_text.compose(text, file)
+
+
+def _toml(text: str, file: str) -> Document:
+    import tomllib
+
+    try:
+        value = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        found = _TOML_SPOT.search(message)
+        at = (int(found[1]), int(found[2])) if found and found[1] else None
+        message = message[: found.start()] if found else message
+        raise fault(file, "syntax", f"is not valid TOML: {message[:1].lower()}{message[1:]}.", at=at) from None
+    return Document(file=file, root=Node(value, 1, 1))
+
+
+def _at(value: Any, path: Root) -> Any:
+    for part in path:
+        value = value.get(part) if is_mapping(value) else None
+    return value
+
+
+def _projects(value: Mapping[str, Any], machine: Machine) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """Return the servers of the current folder's project in ``.claude.json``, and the other projects."""
+    projects = value.get("projects")
+    if not is_mapping(projects):
+        return EMPTY, ()
+    having = {
+        name: servers
+        for name, project in projects.items()
+        if is_mapping(project) and is_mapping(servers := project.get("mcpServers")) and servers
+    }
+    here = next((str(f) for f in (machine.folder, *machine.folder.parents) if str(f) in having), None)
+    return having.get(here or "", EMPTY), tuple(name for name in having if name != here)
+
+
+# -- inputs ----------------------------------------------------------------------------------------
+
+
+def with_guesses(entry: Any, inputs: Any) -> tuple[Any, tuple[str, ...]]:
+    """Return a server with its inputs filled in, and the names of those that a placeholder stands for.
+
+    ``inputs`` is that section of the file: what has a default or choices takes the first of them.
+    """
+    if not is_mapping(entry) or entry.get("url") is not None:
+        return entry, ()
+    known = {i.get("id"): i for i in inputs if is_mapping(i)} if is_list(inputs) else {}
+    guessed: dict[str, None] = {}
+
+    def filled(name: str) -> str:
+        asked = known.get(name, {})
+        options = asked.get("options")
+        first = asked.get("default", options[0] if is_list(options) and options else None)
+        if isinstance(first, str):
+            return first.replace("${", "$${")
+        guessed[name] = None
+        return PLACEHOLDER
+
+    return with_inputs(entry, filled), tuple(guessed)

@@ -1,0 +1,41 @@
+"""Zed: its extensions bring servers that nobody else knows how to start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pegboard.config.clients.client import Client, Needed, Server
+from pegboard.config.documents.document import is_mapping
+
+
+def _translate(entry: Mapping[str, Any], found: Server) -> Server:
+    """Return a server without the mapping, ``command`` or ``source``, in which Zed has written the command."""
+    for key in ("source", "command"):
+        if is_mapping(nested := entry.get(key)):
+            found.pop("command", None)
+            parts = {("command" if name == "path" else name): value for name, value in nested.items() if name != "type"}
+            found = {**parts, **found}
+    return found
+
+
+def _only_its_own(found: Server) -> str:
+    return "" if found.get("command") or found.get("url") else "an extension of Zed starts it, and only Zed knows how"
+
+
+def _entry(entry: Server, _needed: Needed) -> Server:
+    return {"source": "custom", **entry, "env": {}}
+
+
+ZED: Final = Client(
+    name="zed",
+    title="Zed",
+    roots=(("context_servers",),),
+    project=(".zed/settings.json",),
+    user=("{zed}/settings.json",),
+    marker="context_servers",
+    ignored=frozenset({"source", "settings", "remote"}),
+    translate=_translate,
+    only_its_own=_only_its_own,
+    entry=_entry,
+)

@@ -1,0 +1,139 @@
+"""Find, read, check and compile configurations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from pegboard.config.check.all_checks import check
+from pegboard.config.check.loadout_checks import check_loadouts
+from pegboard.config.check.member_names import Names
+from pegboard.config.check.override_checks import Misfit, check_overrides
+from pegboard.config.compile import UncheckedConfig, joined, store_url
+from pegboard.config.documents.document import UnreadableError, display_path
+from pegboard.config.reading import Reading
+from pegboard.config.schema.configuration import Configuration
+from pegboard.core.model.loadouts import BUILT_IN
+from pegboard.core.model.masking import MASK, Masker, masked
+from pegboard.core.model.specs import PluginSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.tools import Frozen
+from pegboard.errors import ConfigError
+from pegboard.problems import Problem
+
+NAMES: Final = ("pegboard.yaml", ".mcp.json")
+_NO_TOOLS: Final[Mapping[str, Collection[str]]] = {}
+
+
+def find(start: Path) -> Path | None:
+    """Return the configuration of a folder: ``pegboard.yaml``, else ``.mcp.json``."""
+    return next((path for name in NAMES if (path := start / name).is_file()), None)
+
+
+def load(
+    path: Path,
+    *,
+    registered: Mapping[str, RegisteredSpec],
+    env: Mapping[str, str] | None = None,
+    tools: Mapping[str, Collection[str]] = _NO_TOOLS,
+) -> Configuration:
+    """Return a configuration; raises ``ConfigError`` with all of its problems if it has an error.
+
+    ``registered`` are the plugins that may be named without being written; ``tools`` the own names
+    of the tools of plugins that were asked before.
+    """
+    configuration, problems = inspect(path, registered=registered, env=env, tools=tools)
+    if configuration is None:
+        errors = [p for p in problems if p.severity == "error"]
+        count = "one problem" if len(errors) == 1 else f"{len(errors)} problems"
+        listed = "\n".join(f"  {p}" for p in errors)
+        raise ConfigError(f"{display_path(path)} cannot be used, {count}:\n{listed}", problems=problems)
+    return configuration
+
+
+def inspect(
+    path: Path,
+    *,
+    registered: Mapping[str, RegisteredSpec],
+    env: Mapping[str, str] | None = None,
+    tools: Mapping[str, Collection[str]] = _NO_TOOLS,
+    misfits: Sequence[Misfit] = (),
+) -> tuple[Configuration | None, list[Problem]]:
+    """Return a configuration, or None if it has an error, and every problem by its place.
+
+    ``misfits`` are overrides that plugins were asked about and do not take.
+    """
+    reading = Reading(path=path, env=os.environ if env is None else env)
+    try:
+        config, written = reading.unchecked()
+    except UnreadableError as error:
+        return None, [error.problem]
+    specs = joined(config, registered)
+    names = Names(config, registered, tools, joined=specs.keys())
+    masker = Masker(reading.secrets | _literal_secrets(config, reading.secrets))
+    found = [
+        *reading.problems,
+        *check(config, names, masker),
+        *check_loadouts(config, written, names),
+        *check_overrides(config, names, misfits),
+    ]
+    problems = sorted((_masked(p, masker) for p in found), key=lambda p: _order(p, reading.file))
+    if any(p.severity == "error" for p in problems):
+        return None, problems
+    return _configuration(config, reading, specs, masker, problems), problems
+
+
+def _configuration(
+    config: UncheckedConfig,
+    reading: Reading,
+    specs: Mapping[str, PluginSpec],
+    masker: Masker,
+    problems: Sequence[Problem],
+) -> Configuration:
+    return Configuration(
+        path=reading.path,
+        toolkits=Frozen(config.toolkits),
+        loadouts=Frozen({**BUILT_IN, **config.loadouts}),
+        agents=Frozen(config.agents),
+        sub_apps=Frozen(config.sub_apps),
+        specs=Frozen(specs),
+        models=Frozen(config.validated.section.models),
+        tokens=config.tokens,
+        store=store_url(config.validated.section.store, reading.folder),
+        secrets=masker.values,
+        problems=tuple(problems),
+        files=tuple(reading.files),
+        folders=tuple(reading.folders()),
+    )
+
+
+def _order(item: Problem, main: str) -> tuple[bool, str, int, int]:
+    place = item.place
+    if place is None:
+        return False, "", 0, 0
+    return place.file != main, place.file, place.line or 0, place.column or 0
+
+
+def _masked(item: Problem, masker: Masker) -> Problem:
+    """Return a problem that can be printed anywhere and gives nothing away (X5)."""
+
+    def safe(text: str) -> str:
+        return masker.text(text).encode(errors="backslashreplace").decode()
+
+    place = replace(item.place, path=safe(item.place.path)) if item.place else None
+    return replace(item, message=safe(item.message), hint=safe(item.hint), place=place)
+
+
+def _literal_secrets(config: UncheckedConfig, known: AbstractSet[str]) -> set[str]:
+    """Return the secrets that were written into the file itself: tokens, and what is named like one."""
+    found = {token.value for token in config.tokens}
+    for spec in config.written.values():
+        for pairs in (spec.env, spec.headers) if isinstance(spec, ServerSpec) else ():
+            for key, value in pairs.items():
+                named = masked({key: value}, Masker(), frozenset())[key] == MASK
+                if named and not any(secret in value for secret in known):
+                    found.update((value, value.rpartition(" ")[2]))
+    return {value for value in found if value.strip()}

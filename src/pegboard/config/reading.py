@@ -1,0 +1,206 @@
+"""Read the files of one configuration: sections with their references filled in, and loadouts (L6)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel
+
+from pegboard import user_folders
+from pegboard.config.check.loadout_checks import WrittenLoadout
+from pegboard.config.compile import UncheckedConfig, compiled, env_file_of, loadout_of
+from pegboard.config.documents import json_text, yaml_text
+from pegboard.config.documents.document import Document, Key, UnreadableError, display_path, is_mapping, read_text
+from pegboard.config.documents.expansion import Expansion, Missing
+from pegboard.config.schema import mcp_json
+from pegboard.config.schema.sections import File, LoadoutSection
+from pegboard.config.schema.validation import ValidatedDocument, validate
+from pegboard.problems import Problem
+
+S = TypeVar("S", bound=BaseModel)
+LOADOUTS: Final = "loadouts"
+_TEXT_KEYS: Final = frozenset(
+    (key,) for key in ("command", "args", "env", "cwd", "url", "headers", "description", "category", "prefix")
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Reading:
+    """One reading of the files of a configuration: what was found, and what is wrong."""
+
+    path: Path
+    env: Mapping[str, str]
+    secrets: set[str] = field(default_factory=set[str])
+    problems: list[Problem] = field(default_factory=list[Problem])
+    files: list[Path] = field(default_factory=list[Path])
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the file."""
+        return self.path.absolute().parent
+
+    @property
+    def file(self) -> str:
+        """Return the file as problems name it."""
+        return display_path(self.path)
+
+    def folders(self) -> Iterable[Path]:
+        """Return where files of loadouts may lie, nearest first."""
+        return self.folder / LOADOUTS, user_folders.configuration(self.env) / LOADOUTS
+
+    def unchecked(self) -> tuple[UncheckedConfig, list[WrittenLoadout]]:
+        """Return the core values of the file, and the loadouts that people wrote."""
+        document = self._document(self.path)
+        value: dict[str, Any] = document.value
+        root = mcp_json.servers_root(value, json_file=_is_json(self.path))
+        self.problems += document.problems
+        client = mcp_json.client_file(document, value, root) if root else None
+        unavailable: dict[str, str] = dict(client.unavailable) if client else {}
+        if client is not None:
+            document, value = client.document, client.value
+            self.problems += client.problems
+        also = _client_variables(self.folder) if client else None
+        validated = self._sheet(File, document, value, unavailable=unavailable, also=also)
+        self.problems += validated.problems
+        files = self._loadout_files()
+        config = compiled(
+            validated,
+            self.folder,
+            loadouts={name: item.loadout for name, item in files.items()},
+            unavailable=unavailable,
+            filters=client.filters if client else {},
+            client=client is not None,
+        )
+        stated = (part.env_file for part in validated.section.servers.values() if part.env_file)
+        self.files += [env_file_of(text, self.folder) for text in stated]
+        own = [
+            WrittenLoadout(
+                loadout=loadout_of(name, part, validated, "loadouts", name),
+                validated=validated,
+                path=("loadouts", name),
+            )
+            for name, part in validated.section.loadouts.items()
+        ]
+        shadowed = {item.loadout.name.casefold() for item in own}
+        return config, [*own, *(item for name, item in files.items() if name not in shadowed)]
+
+    def _document(self, path: Path) -> Document:
+        file = display_path(path)
+        text = read_text(path, file=file)
+        self.files.append(path)
+        return json_text.compose(text, file) if _is_json(path) else yaml_text.compose(text, file)
+
+    def _sheet(
+        self,
+        model: type[S],
+        document: Document,
+        value: dict[str, Any],
+        *,
+        unavailable: dict[str, str] | None = None,
+        also: Mapping[str, str] | None = None,
+    ) -> ValidatedDocument[S]:
+        """Return a validated file with its references filled in.
+
+        ``unavailable`` takes the servers that miss a variable. ``also`` are what a client's file may
+        refer to besides; in such a file what we cannot read stays as it is.
+        """
+        expansion = Expansion(env=self.env, also=also or {})
+        filled = expansion.value(value)
+        self.secrets |= expansion.secrets
+        gone: list[tuple[Key, ...]] = []
+        for missing in expansion.missing:
+            server = _server(missing) if unavailable is not None else None
+            if server is not None and missing.kind == "syntax" and also is not None:
+                continue
+            if unavailable is not None and server is not None and missing.kind != "syntax":
+                if not _is_off(filled, server):
+                    unavailable.setdefault(server, _why(missing))
+                    self.problems.append(_missing(missing, document, in_server=True))
+            else:
+                self.problems.append(_missing(missing, document, in_server=False))
+            if server is None or missing.path[2:3] not in _TEXT_KEYS:
+                gone.append(missing.path)
+        return validate(model, document, filled, gone=gone)
+
+    def _loadout_files(self) -> dict[str, WrittenLoadout]:
+        """Return the loadouts in files by their case-folded names; the nearest file wins (L6)."""
+        found: dict[str, WrittenLoadout] = {}
+        beside, personal = self.folders()
+        for folder in (beside, personal):
+            for path in _listed(folder):
+                if path.stem.casefold() in found:
+                    continue
+                before = len(self.problems)
+                item = self._loadout_file(path)
+                if item is not None:
+                    found[path.stem.casefold()] = item
+                if folder == personal:
+                    self.problems[before:] = [replace(p, severity="warning") for p in self.problems[before:]]
+        return found
+
+    def _loadout_file(self, path: Path) -> WrittenLoadout | None:
+        try:
+            document = self._document(path)
+        except UnreadableError as error:
+            self.problems.append(error.problem)
+            return None
+        self.problems += document.problems
+        validated = self._sheet(LoadoutSection, document, document.value)
+        self.problems += validated.problems
+        return WrittenLoadout(loadout=loadout_of(path.stem, validated.section, validated), validated=validated, path=())
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml"))
+    except OSError:
+        return []
+
+
+def _is_json(path: Path) -> bool:
+    return path.suffix.lower() in (".json", ".jsonc")
+
+
+def _server(missing: Missing) -> str | None:
+    """Return the server in whose settings a variable is missing."""
+    path = missing.path
+    return str(path[1]) if len(path) > 2 and path[0] == "servers" else None
+
+
+def _is_off(filled: Mapping[str, Any], server: str) -> bool:
+    part = filled.get("servers", {}).get(server)
+    return is_mapping(part) and part.get("disabled") is True
+
+
+def _client_variables(folder: Path) -> dict[str, str]:
+    """Return the variables of VS Code that are no environment variables."""
+    workspace = folder.parent if folder.name in (".vscode", ".cursor") else folder
+    return {
+        "workspaceFolder": str(workspace),
+        "workspaceFolderBasename": workspace.name,
+        "userHome": str(Path.home()),
+        "pathSeparator": os.sep,
+    }
+
+
+def _why(missing: Missing) -> str:
+    if missing.kind == "input":
+        return f"it asks for the input '{missing.name}', which only its own client can. Write ${{NAME}} and set NAME."
+    return f"the environment variable {missing.name} is not set. Set it, or write ${{{missing.name}:-default}}."
+
+
+def _missing(missing: Missing, document: Document, *, in_server: bool) -> Problem:
+    place = document.place(missing.path)
+    if missing.kind == "syntax":
+        message = "'${' does not begin the name of an environment variable."
+        hint = "Write ${NAME}, ${NAME:-default} or, for the two signs, $${."
+        return Problem(severity="error", code="env_syntax", message=message, hint=hint, place=place)
+    message, hint = _why(missing).split(". ", 1)
+    if in_server:
+        message += "; the server is unavailable until then"
+    severity = "warning" if in_server else "error"
+    return Problem(severity=severity, code="env_missing", message=f"{message}.", hint=hint, place=place)

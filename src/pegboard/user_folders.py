@@ -1,0 +1,32 @@
+"""Where files of this user lie: one rule for all of Pegboard, that of the system it runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+_NAME: Final = "pegboard"
+
+
+def cache() -> Path:
+    """Return the folder of what can be computed again: ``$XDG_CACHE_HOME/pegboard``, else the system's."""
+    import platformdirs
+
+    return platformdirs.user_cache_path(_NAME, appauthor=False)
+
+
+def state() -> Path:
+    """Return the folder of what survives a restart: ``$XDG_STATE_HOME/pegboard``, else the system's."""
+    import platformdirs
+
+    return platformdirs.user_state_path(_NAME, appauthor=False)
+
+
+def configuration(env: Mapping[str, str]) -> Path:
+    """Return the folder of what the user wrote: ``$XDG_CONFIG_HOME/pegboard`` of an environment, else the system's."""
+    if base := env.get("XDG_CONFIG_HOME"):
+        return Path(base) / _NAME
+    import platformdirs
+
+    return platformdirs.user_config_path(_NAME, appauthor=False)

@@ -1,0 +1,54 @@
+"""What is imported is declared: a package may drop what it happens to bring."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def declared() -> set[str]:
+    extras = PROJECT["optional-dependencies"].values()
+    wanted = [*PROJECT["dependencies"], *(line for lines in extras for line in lines)]
+    return {normal(found[0]) for line in wanted if (found := re.match(r"[\w.-]+", line))}
+
+
+def imported() -> Iterator[tuple[str, str]]:
+    """Yield every file and package that it imports anywhere in it."""
+    for path in sorted((ROOT / "src" / "pegboard").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Import(names=names):
+                    yield from ((path.name, alias.name.partition(".")[0]) for alias in names)
+                case ast.ImportFrom(module=str(module), level=0):
+                    yield path.name, module.partition(".")[0]
+                case _:
+                    pass
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    distributions = packages_distributions()
+    known = sys.stdlib_module_names | {"pegboard"}
+    undeclared = {
+        (file, package)
+        for file, package in imported()
+        if package not in known and not declared() & set(map(normal, distributions.get(package, [])))
+    }
+    assert undeclared == set()
+
+
+def test_every_package_that_is_declared_is_imported() -> None:
+    packages = {package for _, package in imported()}
+    provided = {
+        normal(name) for package, names in packages_distributions().items() if package in packages for name in names
+    }
+    assert {normal(found[0]) for line in PROJECT["dependencies"] if (found := re.match(r"[\w.-]+", line))} <= provided
