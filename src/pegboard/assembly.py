@@ -74,6 +74,8 @@ class Pegboard(Board):
 
     configuration: Configuration
     quickstart: bool
+    fast_path: bool
+    """Whether calls and first lists may go around the MCP SDK."""
     _upstreams: McpSource
     _env: Mapping[str, str]
 
@@ -85,10 +87,13 @@ class Pegboard(Board):
         *,
         watch: bool = False,
         env: Mapping[str, str] | None = None,
+        fast_path: bool | None = None,
     ) -> AsyncGenerator[Pegboard]:
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
-        With ``watch`` edits are taken up while it is open. Raises ``ConfigError``, ``StoreError``.
+        With ``watch`` edits are taken up while it is open. ``fast_path`` False keeps every request to a server
+        or of a client on the MCP SDK's own path; None is False where the variable ``PEGBOARD_FAST_PATH`` is 0.
+        Raises ``ConfigError``, ``StoreError``.
         """
         from pegboard.config.loading import load
 
@@ -97,11 +102,13 @@ class Pegboard(Board):
         configuration = load(chosen, registered=registered(), env=variables)
         masker = Masker(configuration.secrets)
         store = _store(configuration, quickstart=quickstart)
-        sources, upstreams = _sources(masker)
+        fast = variables.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
+        sources, upstreams = _sources(masker, fast_path=fast)
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
         board = cls(_parts(store, sources, counter, chosen.absolute().parent), masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env = quickstart, upstreams, variables
+        board.fast_path = fast
         watcher: asyncio.Task[None] | None = None
         try:
             await board._take(configuration)
@@ -268,13 +275,13 @@ def quickstart_store() -> Path:
     return Path(base) / "pegboard" / f"quickstart-{digest}.db"
 
 
-def _sources(masker: Masker) -> tuple[tuple[Source, ...], McpSource]:
+def _sources(masker: Masker, *, fast_path: bool) -> tuple[tuple[Source, ...], McpSource]:
     from pegboard.sources.agno import AgnoSource
     from pegboard.sources.mcp import McpSource
     from pegboard.sources.packages import PackageSource
     from pegboard.sources.python import PythonSource
 
-    upstreams = McpSource(mask=masker.text)
+    upstreams = McpSource(mask=masker.text, fast_path=fast_path)
     return (upstreams, PythonSource(), PackageSource(), AgnoSource()), upstreams
 
 

@@ -90,8 +90,9 @@ async def test_early_answers_over_http_are_those_of_the_sdk(config: Path, method
 
 LIST_WITHOUT_THE_SDK = """
 import asyncio, json, sys
+from functools import partial
 from pegboard import Pegboard
-from pegboard.gateway.http.auth import Authenticator
+from pegboard.gateway.http.auth import Authenticator, OriginCheck, identify
 from pegboard.gateway.fast.lazy_app import LazyApp
 
 async def main(path, body, headers):
@@ -104,7 +105,9 @@ async def main(path, body, headers):
     pairs += [(b"host", b"localhost"), (b"content-length", b"%d" % len(body))]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": pairs}
     async with Pegboard.open(path) as board:
-        await LazyApp(Authenticator(board=board, host="127.0.0.1"), lambda: None)(scope, receive, send)
+        rules = Authenticator(board=board, host="127.0.0.1")
+        identified = partial(identify, authenticator=rules, origins=OriginCheck(None, host=rules.host))
+        await LazyApp(board, identified, lambda: None, lambda: None, asyncio.Event())(scope, receive, send)
     print(sent[0]["status"], [name for name in sys.modules if name in ("mcp", "mcp_types")])
 
 asyncio.run(main(sys.argv[1], sys.argv[2].encode(), json.loads(sys.argv[3])))

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS
 
 from pegboard.core.model.tools import JsonObject
 from pegboard.gateway.clients.handshake import PATIENCE, Notify, OpenQuestions, askable, demand
 from pegboard.gateway.protocol.jsonrpc import Message
-from pegboard.gateway.protocol.log_levels import LEVEL, requested_level
+from pegboard.gateway.protocol.log_levels import requested_level
+from pegboard.mcp_constants import CAPABILITIES_KEY, INVALID_PARAMS, LOG_LEVEL_KEY
 from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Progress
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ GATHER: Final = 0.01
 """How long further questions are waited for, so that they go in one round, in seconds."""
 GRACE: Final = 5.0
 """How long a call that nobody came back to may take to end by itself, in seconds."""
-_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 _UNKNOWN: Final = (
     "This requestState stands for no call of yours that is under way: it has ended, or was answered already. "
     "Call the tool again without it."
@@ -63,9 +62,9 @@ class ModernClient:
     listener = None
 
     def __init__(self, meta: Mapping[str, Any], notify: Notify) -> None:
-        level: object = meta.get(LEVEL)
+        level: object = meta.get(LOG_LEVEL_KEY)
         self.level = level if isinstance(level, str) and level in LOG_LEVELS else None
-        self._capabilities: Mapping[str, Any] = meta.get(_CAPABILITIES) or {}
+        self._capabilities: Mapping[str, Any] = meta.get(CAPABILITIES_KEY) or {}
         self._notify = notify
 
     @property

@@ -12,7 +12,6 @@ from pegboard.ports import LOG_LEVELS
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
 
-LEVEL: Final = "io.modelcontextprotocol/logLevel"
 PATIENCE: Final = 5.0
 """How long a client may take to accept a notification, in seconds."""
 MOST: Final = 1000
