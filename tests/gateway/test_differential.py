@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from .clients import ERAS, MODERN, gateway
+from .clients import ERAS, MODERN, gateway, process
 from .test_stdio import start
 
 ENVELOPE = {
@@ -75,6 +75,12 @@ HEADERS: dict[str, dict[str, str | None]] = {
     "an origin": {"origin": "https://example.com"},
     "a host": {"host": "example.com"},
 }
+
+
+@pytest.fixture(autouse=True)
+def way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use the fast path: here it is compared with the way through the SDK."""
+    monkeypatch.setenv("PEGBOARD_FAST_PATH", "1")
 
 
 def request(params: Message, *, era: str, session: str, number: int | str) -> Message:
@@ -235,3 +241,15 @@ async def test_plain_calls_go_around_the_sdk(config: Path, era: str) -> None:
     assert 'pegboard_requests_total{route="direct"} 3' in counted
     assert 'pegboard_requests_total{route="sdk"} 1' in counted
     assert 'pegboard_calls_total{agent="default",outcome="ok"} 4' in counted
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_with_the_fast_path_off_every_call_goes_by_the_sdk(config: Path, era: str) -> None:
+    """G1: `serve --no-fast-path`."""
+    async with process(config, "--no-fast-path") as running, httpx2.AsyncClient(timeout=20) as http:
+        async with open_session(http, running.url, era) as ask:
+            for number in range(3):
+                await ask(request({"name": "echo", "arguments": {"text": "x"}}, era=era, session="s", number=number))
+        counted = (await http.get(f"{running.base}/metrics")).text.splitlines()
+    assert 'pegboard_requests_total{route="direct"} 0' in counted
+    assert 'pegboard_requests_total{route="sdk"} 3' in counted

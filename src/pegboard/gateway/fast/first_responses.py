@@ -174,7 +174,7 @@ async def serve_until_sdk(
 ) -> bool:
     """Answer what can be answered early; return whether the SDK is to be imported and to go on.
 
-    That is so once a client has its list, asks what only the SDK knows, or sends nothing for a while.
+    That is so once a client has its list, asks what only the SDK can answer, or sends nothing for a while.
     Import it in the thread of the loop: imports in two threads at once can break each other.
     """
     stopped = asyncio.ensure_future(stop.wait())

@@ -33,7 +33,7 @@ class FastQuestions:
 
     @property
     def open(self) -> bool:
-        """Return whether an answer is awaited that the SDK knows nothing of."""
+        """Return whether an answer is awaited that the SDK does not await."""
         return bool(self._open)
 
     async def ask(

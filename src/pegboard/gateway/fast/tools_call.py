@@ -90,7 +90,7 @@ class FastToolCalls:
         )
 
     def _is_plain(self, meta: Message, *, modern: bool) -> bool:
-        """Return whether nothing stands in ``_meta`` that only the SDK knows, and the envelope is right."""
+        """Return whether nothing stands in ``_meta`` that only the SDK understands, and the envelope is right."""
         for key, value in meta.items():
             if key.startswith(_RESERVED) and not (modern and key in _ENVELOPE):
                 return False

@@ -38,7 +38,7 @@ log = logging.getLogger("pegboard")
 
 @dataclass(slots=True, kw_only=True)
 class _ClientSubscription:
-    """Hold a subscription: of one connection of the handshake era, or of all streams of one viewer."""
+    """A subscription of one connection of the handshake era, or of all streams of one viewer."""
 
     session: Session
     uri: str
@@ -92,11 +92,11 @@ class SubscriptionHandlers:
         """Answer ``resources/subscribe`` of the handshake era."""
         _, session = await begin_request(ctx, self._sessions, self._turns)
         connection = connection_of(ctx.session)
-        held = self._subscribed.get(id(connection))
-        if held is None:
-            held = self._subscribed[id(connection)] = {}
+        subscriptions = self._subscribed.get(id(connection))
+        if subscriptions is None:
+            subscriptions = self._subscribed[id(connection)] = {}
             connection.exit_stack.callback(self._forget, id(connection))
-        if params.uri in held:
+        if params.uri in subscriptions:
             return types.EmptyResult()
 
         def updated(uri: str) -> None:
@@ -110,21 +110,21 @@ class SubscriptionHandlers:
             raise unknown_resource(params.uri, self._board.services.masker, modern=False)
         if found.release is None:
             raise MCPError(types.METHOD_NOT_FOUND, "The server of this resource takes no subscriptions.")
-        kept = _ClientSubscription(session=session, uri=params.uri, updated=updated, subscription=found)
-        if self._subscribed.get(id(connection)) is not held or params.uri in held:
-            kept.release()  # it closed meanwhile, or asked twice
+        started = _ClientSubscription(session=session, uri=params.uri, updated=updated, subscription=found)
+        if self._subscribed.get(id(connection)) is not subscriptions or params.uri in subscriptions:
+            started.release()  # it closed meanwhile, or asked twice
         else:
-            held[params.uri] = kept
+            subscriptions[params.uri] = started
         return types.EmptyResult()
 
     async def unsubscribe(
         self, ctx: ServerRequestContext[Any, Any], params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         """Answer ``resources/unsubscribe`` of the handshake era; what was not subscribed to is no error."""
-        held = self._subscribed.get(id(connection_of(ctx.session)), {})
-        found = held.pop(params.uri, None)
-        if found is not None:
-            found.release()
+        subscriptions = self._subscribed.get(id(connection_of(ctx.session)), {})
+        subscription = subscriptions.pop(params.uri, None)
+        if subscription is not None:
+            subscription.release()
         return types.EmptyResult()
 
     def _forget(self, number: int) -> None:
@@ -132,15 +132,17 @@ class SubscriptionHandlers:
             found.release()
 
     async def _renew(self) -> None:
-        """Subscribe once more: a server that was edited has another connection."""
-        for held in [*self._listened.values(), *(kept for one in self._subscribed.values() for kept in one.values())]:
+        """Subscribe again: a server that was edited has another connection."""
+        for subscription in [*self._listened.values(), *(s for own in self._subscribed.values() for s in own.values())]:
             try:
-                found = await self._board.resources.subscribe(held.session.info, held.uri, held.updated)
+                found = await self._board.resources.subscribe(
+                    subscription.session.info, subscription.uri, subscription.updated
+                )
             except PegboardError as error:
                 log.warning("a subscription was not renewed: %s", self._board.services.masker.text(str(error)))
                 continue
             if found is not None:
-                held.replace(found)
+                subscription.replace(found)
 
     async def _notify(self, connection: Connection, subscribed: str, uri: str) -> None:
         found = self._subscribed.get(id(connection), {}).get(subscribed)
@@ -152,9 +154,9 @@ class SubscriptionHandlers:
         except TimeoutError:
             log.debug("a client does not read what it is notified of")
 
-    async def _sees(self, held: _ClientSubscription) -> bool:
+    async def _sees(self, subscription: _ClientSubscription) -> bool:
         try:
-            return await self._board.resources.sees(held.session.info, held.subscription.plugin)
+            return await self._board.resources.sees(subscription.session.info, subscription.subscription.plugin)
         except PegboardError:
             return False
 
@@ -164,14 +166,14 @@ class SubscriptionHandlers:
         """Answer ``subscriptions/listen`` of the 2026 era; what cannot be subscribed to is not acknowledged."""
         caller = CALLER.get()
         viewer = Caller(agent=caller.agent, principal=caller.principal)
-        wanted = list(dict.fromkeys(params.notifications.resource_subscriptions or ()))
-        taken = await asyncio.gather(*(self._listen_to(viewer, uri) for uri in wanted))
-        held = [uri for uri, ok in zip(wanted, taken, strict=True) if ok]
-        asked = params.notifications.model_copy(update={"resource_subscriptions": held or None})
+        requested = list(dict.fromkeys(params.notifications.resource_subscriptions or ()))
+        started = await asyncio.gather(*(self._listen_to(viewer, uri) for uri in requested))
+        accepted = [uri for uri, ok in zip(requested, started, strict=True) if ok]
+        filtered = params.notifications.model_copy(update={"resource_subscriptions": accepted or None})
         try:
-            return await self._tool_list.listen(ctx, params.model_copy(update={"notifications": asked}))
+            return await self._tool_list.listen(ctx, params.model_copy(update={"notifications": filtered}))
         finally:
-            for uri in held:
+            for uri in accepted:
                 self._unlisten(viewer, uri)
 
     async def _listen_to(self, viewer: Caller, uri: str) -> bool:
@@ -188,14 +190,14 @@ class SubscriptionHandlers:
             async with asyncio.timeout(SERVER_WAIT):
                 found = await self._board.resources.subscribe(session.info, uri, updated)
         except (PegboardError, TimeoutError) as error:
-            log.warning("nobody can be told of updates of a resource: %s", self._board.services.masker.text(str(error)))
+            log.warning("updates of a resource cannot be passed on: %s", self._board.services.masker.text(str(error)))
             return False
         if found is None or found.release is None:
             return False
-        kept = _ClientSubscription(session=session, uri=uri, updated=updated, subscription=found)
-        known = self._listened.setdefault((viewer, uri), kept)
-        if known is not kept:  # another stream was faster
-            kept.release()
+        own = _ClientSubscription(session=session, uri=uri, updated=updated, subscription=found)
+        known = self._listened.setdefault((viewer, uri), own)
+        if known is not own:  # another stream was faster
+            own.release()
             known.streams += 1
         return True
 

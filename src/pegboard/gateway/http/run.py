@@ -1,4 +1,4 @@
-"""Serve the gateway over HTTP until told to stop (G1)."""
+"""The gateway over HTTP, served until it is stopped (G1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 PORT = 8321
 GRACE = 2
-"""How long requests may go on after the gateway was told to stop, in seconds."""
+"""How long requests may go on after the gateway was stopped, in seconds."""
 
 
 class _Uvicorn(uvicorn.Server):
@@ -35,7 +35,7 @@ class _Uvicorn(uvicorn.Server):
         yield
 
     async def run_on(self, listening: socket.socket) -> None:
-        """Serve until told to stop; a start that fails ends here instead of ending the process."""
+        """Serve until ``should_exit`` is set; a start that fails ends here instead of ending the process."""
         with contextlib.suppress(SystemExit):
             await self.serve(sockets=[listening])
 
@@ -129,7 +129,7 @@ async def run_http(
 ) -> None:
     """Serve until SIGINT or SIGTERM.
 
-    ``ready`` is called with the URL once requests are taken, ``settled`` once all that calls need is imported.
+    ``ready`` is called with the URL once requests are accepted, ``settled`` once all that calls need is imported.
     """
     quiet(board.services.masker)
     async with _serving(board, settled, host=host, port=port, agent=agent, session=session) as (url, failed):

@@ -1,4 +1,4 @@
-"""Whose request it is, which session and which turn it belongs to (G1, G2, G3)."""
+"""The caller, the session and the turn of a request (G1, G2, G3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_PASSED_ON: Final = (PEGBOARD_PREFIX, META_PREFIX)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestIdentity:
-    """Say what a request belongs to; ``meta`` is what goes on to an upstream with it."""
+    """The caller, session and turn of a request; ``meta`` is what of its ``_meta`` upstreams get."""
 
     caller: Caller
     session: str
