@@ -94,8 +94,10 @@ async def way_in(kind: str, config: Path) -> AsyncIterator[str | StdioServerPara
 
 
 @asynccontextmanager
-async def connected(target: Any, era: str, *, token: str | None = None) -> AsyncIterator["Connected"]:
-    """Connect the official client in one era; it keeps what it is notified of."""
+async def connected(
+    target: Any, era: str, *, token: str | None = None, event: int = 2**20
+) -> AsyncIterator["Connected"]:
+    """Connect the official client in one era; it keeps what it is notified of, and reads events of so many bytes."""
     seen: list[Any] = []
 
     async def note(message: Any) -> None:
@@ -104,7 +106,7 @@ async def connected(target: Any, era: str, *, token: str | None = None) -> Async
     headers = {"Authorization": f"Bearer {token}"} if token else None
     async with httpx2.AsyncClient(headers=headers, timeout=20) as http:
         if isinstance(target, str):
-            target = streamable_http_client(target, http_client=http)
+            target = streamable_http_client(target, http_client=http, max_sse_event_size=event)
         async with Client(target, mode=era, message_handler=note) as client:
             yield Connected(client, seen)
 

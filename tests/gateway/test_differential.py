@@ -1,7 +1,9 @@
 """Calls that go around the SDK are answered as the SDK answers them: whole responses, both eras, both ways in."""
 
+import asyncio
 import json
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from .clients import ERAS, MODERN, gateway, process
+from .clients import ERAS, MODERN, gateway, process, serve
 from .test_stdio import start
 
 ENVELOPE = {
@@ -253,3 +255,24 @@ async def test_with_the_fast_path_off_every_call_goes_by_the_sdk(config: Path, e
         counted = (await http.get(f"{running.base}/metrics")).text.splitlines()
     assert 'pegboard_requests_total{route="direct"} 0' in counted
     assert 'pegboard_requests_total{route="sdk"} 3' in counted
+
+
+@pytest.mark.parametrize("way", ["--stdio", "--port=0"])
+async def test_with_the_fast_path_off_nothing_of_it_is_imported(config: Path, way: str) -> None:
+    """G1: it is a guest, without which everything is served."""
+    line = json.dumps(request({"name": "echo", "arguments": {"text": "hej"}}, era=MODERN, session="s", number=1))
+    command = [sys.executable, "-X", "importtime", *serve(config, way)[1:], "--no-fast-path"]
+    child = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=2**24)
+    assert child.stderr is not None
+    if way == "--stdio":
+        out, err = await child.communicate(line.encode() + b"\n")
+        assert b"hej" in out
+    else:
+        err = b""
+        while b"Pegboard serves" not in err:
+            err += await child.stderr.readline()
+        child.terminate()
+        err += (await child.communicate())[1]
+    imported = err.decode()
+    assert "pegboard.gateway.handlers.server" in imported
+    assert "pegboard.gateway.fast" not in imported

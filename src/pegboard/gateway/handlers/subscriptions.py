@@ -142,7 +142,7 @@ class SubscriptionHandlers:
                 log.warning("a subscription was not renewed: %s", self._board.services.masker.text(str(error)))
                 continue
             if found is not None:
-                subscription.replace(found)
+                s.replace(found)
 
     async def _notify(self, connection: Connection, subscribed: str, uri: str) -> None:
         found = self._subscribed.get(id(connection), {}).get(subscribed)
