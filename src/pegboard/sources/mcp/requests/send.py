@@ -18,6 +18,7 @@ from pegboard.ports import Progress
 from pegboard.sources.mcp.connection.live import Live
 from pegboard.sources.mcp.connection.open_client import status_of
 from pegboard.sources.mcp.requests.input_required import settled
+from pegboard.sources.mcp.wire.calls import CURRENT_CALL, Call
 from pegboard.sources.mcp.wire.http_client import BROKEN, SESSION, TOO_LARGE, UNREACHED
 from pegboard.sources.mcp.wire.malformed import EVENT_TOO_LARGE, STREAM_ENDED, UNPARSED, UNPARSED_EVENT
 from pegboard.sources.mcp.wire.outcomes import (
@@ -102,7 +103,11 @@ async def _call_by_sdk(call: Call, live: Live, more: JsonObject) -> dict[str, An
     ordered = None if call.progress is None else InOrder(call.progress)
 
     async def send() -> Any:
-        return await client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
+        token = CURRENT_CALL.set(call)
+        try:
+            return await client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
+        finally:
+            CURRENT_CALL.reset(token)
 
     try:
         raw, _ = await _ask(record, InFlight(), send)

@@ -22,6 +22,7 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
+from pegboard.sources.mcp.wire.calls import CURRENT_CALL, Call
 from pegboard.sources.mcp.wire.outcomes import IN_FLIGHT
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.tool_pages import drop_invalid_tools
@@ -78,9 +79,14 @@ class Reader(_End):
                 raise
             if isinstance(item, SessionMessage):
                 self._see(item.message)
-                if self._record.server_requests.takes(item.message):
+                if self._record.server_requests.takes(item.message, self._call()):
                     continue
             return cast("SessionMessage | Exception", item)
+
+    def _call(self) -> Call | None:
+        """Return the call on whose stream the last message came, where the transport keeps the streams apart."""
+        context = self.last_context
+        return None if context is None else context.get(CURRENT_CALL)
 
     def _see(self, message: Any) -> None:
         record = self._record
