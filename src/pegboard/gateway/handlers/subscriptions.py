@@ -133,16 +133,14 @@ class SubscriptionHandlers:
 
     async def _renew(self) -> None:
         """Subscribe again: a server that was edited has another connection."""
-        for subscription in [*self._listened.values(), *(s for own in self._subscribed.values() for s in own.values())]:
+        for renewed in [*self._listened.values(), *(s for own in self._subscribed.values() for s in own.values())]:
             try:
-                found = await self._board.resources.subscribe(
-                    subscription.session.info, subscription.uri, subscription.updated
-                )
+                found = await self._board.resources.subscribe(renewed.session.info, renewed.uri, renewed.updated)
             except PegboardError as error:
                 log.warning("a subscription was not renewed: %s", self._board.services.masker.text(str(error)))
                 continue
             if found is not None:
-                s.replace(found)
+                renewed.replace(found)
 
     async def _notify(self, connection: Connection, subscribed: str, uri: str) -> None:
         found = self._subscribed.get(id(connection), {}).get(subscribed)
