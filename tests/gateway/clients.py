@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import sys
 import time
@@ -80,7 +81,8 @@ def serve(config: Path, how: str = "--port=0") -> list[str]:
 
 def spawn(config: Path, *options: str) -> StdioServerParameters:
     command, *args = serve(config, "--stdio")
-    return StdioServerParameters(command=command, args=[*args, *options])
+    chosen = {name: os.environ[name] for name in ("PEGBOARD_FAST_PATH",) if name in os.environ}  # else not inherited
+    return StdioServerParameters(command=command, args=[*args, *options], env=chosen)
 
 
 @asynccontextmanager
