@@ -55,7 +55,7 @@ TEXTS = [
     Part("mcp", "mcp.server.lowlevel.server:Server", "def server_info_stamp",
          "gateway/fast/tools_call.py: an answer names the server as the SDK does"),
     Part("mcp", "mcp.server.streamable_http_manager", "AuthenticatedUser",
-         "gateway/http/app.py: a transport session answers nobody but its owner"),
+         "gateway/http/asgi.py: a transport session answers nobody but its owner"),
     Part("mcp", "mcp.shared.jsonrpc_dispatcher", 'self._read_stream, "last_context"',
          "sources/mcp/wire: a stream around the SDK's carries the context of the sender on"),
     Part("mcp", STREAMABLE, 'f"Failed to parse JSON response: {',

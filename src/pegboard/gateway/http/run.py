@@ -20,7 +20,7 @@ from pegboard.gateway.protocol.board_port import BoardPort
 
 if TYPE_CHECKING:
     from pegboard.gateway.fast.lazy_app import LazyApp
-    from pegboard.gateway.http.app import App
+    from pegboard.gateway.http.asgi import App
 
 HOST = "127.0.0.1"
 PORT = 8321
@@ -92,7 +92,7 @@ def _app(authenticator: Authenticator, settled: Callable[[], None], failed: asyn
     """Return the app to serve, and uvicorn's choice of an HTTP protocol; both go by the fast path, or not."""
 
     def load() -> App:
-        from pegboard.gateway.http.app import App
+        from pegboard.gateway.http.asgi import App
 
         return App(authenticator)
 
