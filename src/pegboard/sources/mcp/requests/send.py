@@ -18,7 +18,6 @@ from pegboard.ports import Progress
 from pegboard.sources.mcp.connection.live import Live
 from pegboard.sources.mcp.connection.open_client import status_of
 from pegboard.sources.mcp.requests.input_required import settled
-from pegboard.sources.mcp.wire.calls import CURRENT_CALL, Call
 from pegboard.sources.mcp.wire.http_client import BROKEN, SESSION, TOO_LARGE, UNREACHED
 from pegboard.sources.mcp.wire.malformed import EVENT_TOO_LARGE, STREAM_ENDED, UNPARSED, UNPARSED_EVENT
 from pegboard.sources.mcp.wire.outcomes import (
@@ -31,7 +30,7 @@ from pegboard.sources.mcp.wire.outcomes import (
     UseSdkError,
 )
 from pegboard.sources.mcp.wire.record import ConnectionRecord
-from pegboard.sources.mcp.wire.upstream_call import Call
+from pegboard.sources.mcp.wire.upstream_call import CURRENT_CALL, Call
 
 T = TypeVar("T")
 

@@ -22,10 +22,10 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
-from pegboard.sources.mcp.wire.calls import CURRENT_CALL, Call
 from pegboard.sources.mcp.wire.outcomes import IN_FLIGHT
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.tool_pages import drop_invalid_tools
+from pegboard.sources.mcp.wire.upstream_call import CURRENT_CALL, Call
 
 Streams = tuple["Reader", "Writer"]
 _ENVELOPE = (CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY)
