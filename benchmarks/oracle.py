@@ -15,15 +15,16 @@ from pegboard.core.model.delivery import Cache
 from pegboard.core.model.leases import UNLOAD, LeaseTerm
 from pegboard.core.model.selectors import member
 from pegboard.core.model.tools import JsonObject, Tool, serialised
-from pegboard.core.state.active_tools import loadable, resolve
+from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.commands import CommandContext, EndTurn, Fallback, Load, Outcome, Use
 from pegboard.core.state.sessions import DEFAULT, State
-from pegboard.core.state.transitions import apply
 from pegboard.core.surface.cache_cost import wire_list
 from pegboard.core.surface.hints import hints
+from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.surfaces import resolve
+from pegboard.dialects.call_tool import CALL, call_through_tools
 from pegboard.dialects.names import Done, Found, FoundTool, Payload, Search, View
 from pegboard.dialects.pegboard import PegboardDialect
-from pegboard.dialects.through import CALL, call_through_tools
 from pegboard.ports import RankContext, Ranked
 from pegboard.search.lexical import LexicalRanker
 from pegboard.tokens import OfflineTokenCounter

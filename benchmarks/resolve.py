@@ -12,10 +12,10 @@ from pegboard.core.model.leases import UNLOAD, Lease
 from pegboard.core.model.selectors import member
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Frozen, Plugin, Tool, Variant
-from pegboard.core.state.active_tools import resolve
 from pegboard.core.state.commands import CommandContext, Load
 from pegboard.core.state.sessions import State
-from pegboard.core.state.transitions import apply
+from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.surfaces import resolve
 
 ROUNDS = 2000
 

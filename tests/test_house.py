@@ -171,7 +171,10 @@ ROOMY = {"", "cli", "frameworks"}
 """Folders that may have 24 entries beside ``__init__.py``; all others have at most 14."""
 
 SAME_MEANING = {
+    "arguments": "the check of a call's arguments: the port and its adapter",
+    "calls": "calls of tools: the port, deciding, carrying out",
     "catalog": "the catalog; the room that keeps it up",
+    "clients": "MCP clients: the port, those that are connected, the applications",
     "commands": "what a session may be asked to do; carrying it out",
     "convert": "wire objects of the protocol and core values, at either end",
     "focus": "the rules; what they make of a message",
@@ -184,7 +187,11 @@ SAME_MEANING = {
     "search": "finding tools; the command and the adapters for it",
     "session": "one session; the command for it",
     "sessions": "the state of sessions",
+    "source": "a source of plugins",
+    "sources": "where plugins come from: the port and its adapters",
+    "stores": "where state is kept: the port and its adapters",
     "surface": "what a model sees; the command that shows it",
+    "tokens": "counting tokens: the port and its adapter",
     "tools": "tools; the command that lists them",
 }
 """Names that several modules or folders have, and the one thing that each name means in all of them."""

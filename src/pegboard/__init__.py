@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from pegboard.core.model.tools import CallResult as CallResult
     from pegboard.core.model.tools import Plugin as Plugin
     from pegboard.core.model.tools import Tool as Tool
-    from pegboard.core.state.calls import CallAnswer as CallAnswer
+    from pegboard.core.state.call_plans import CallAnswer as CallAnswer
     from pegboard.core.state.commands import Item as Item
     from pegboard.core.state.commands import Outcome as Outcome
-    from pegboard.core.state.surfaces import Costs as Costs
-    from pegboard.core.state.surfaces import Explanation as Explanation
-    from pegboard.core.state.surfaces import Surface as Surface
+    from pegboard.core.surface.explanations import Explanation as Explanation
+    from pegboard.core.surface.surfaces import Costs as Costs
+    from pegboard.core.surface.surfaces import Surface as Surface
     from pegboard.errors import ConfigError as ConfigError
     from pegboard.errors import PegboardError as PegboardError
     from pegboard.errors import StoreError as StoreError
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Cache": "core.model.delivery",
-    "CallAnswer": "core.state.calls",
+    "CallAnswer": "core.state.call_plans",
     "CallResult": "core.model.tools",
     "ConfigError": "errors",
-    "Costs": "core.state.surfaces",
-    "Explanation": "core.state.surfaces",
+    "Costs": "core.surface.surfaces",
+    "Explanation": "core.surface.explanations",
     "Host": "core.model.delivery",
     "Item": "core.state.commands",
     "Loadout": "core.model.loadouts",
@@ -55,7 +55,7 @@ _HOMES = {
     "Plugin": "core.model.tools",
     "Session": "board.session",
     "StoreError": "errors",
-    "Surface": "core.state.surfaces",
+    "Surface": "core.surface.surfaces",
     "SyncPegboard": "assembly",
     "Tool": "core.model.tools",
     "ToolUnavailableError": "errors",

@@ -17,7 +17,7 @@ class _Validator(Protocol):
 
 
 class SchemaValidator:
-    """Check with validators that are compiled once for each schema.
+    """A check of arguments with validators that are compiled once for each schema.
 
     A schema that is itself not valid, or that points outside itself, checks nothing: the tool
     judges its arguments then.

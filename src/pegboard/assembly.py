@@ -24,7 +24,7 @@ from pegboard.dialects.names import Dialect
 from pegboard.dialects.pegboard import PegboardDialect
 from pegboard.dialects.toolkits import ToolkitsDialect
 from pegboard.errors import ConfigError
-from pegboard.ports import Source, Store
+from pegboard.ports import Adapters, FocusRules, Source, Store, TokenCounter
 from pegboard.problems import Problem
 from pegboard.search.lexical import LexicalRanker
 from pegboard.tokens import OfflineTokenCounter, default_memory
@@ -87,13 +87,15 @@ class Pegboard(Board):
         *,
         watch: bool = False,
         env: Mapping[str, str] | None = None,
+        adapters: Adapters | None = None,
         fast_path: bool | None = None,
     ) -> AsyncGenerator[Pegboard]:
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
-        With ``watch`` edits are taken up while it is open. ``fast_path`` False keeps every request to a server
-        or of a client on the MCP SDK's own path; None is False where the variable ``PEGBOARD_FAST_PATH`` is 0.
-        Raises ``ConfigError``, ``StoreError``.
+        With ``watch`` edits are taken up while it is open. ``adapters`` are the host's own, or a
+        test's doubles. ``fast_path`` False keeps every request to a server or of a client on the MCP
+        SDK's own path; None is False where the variable ``PEGBOARD_FAST_PATH`` is 0. Raises
+        ``ConfigError``, ``StoreError``.
         """
         from pegboard.config.loading import load
 
@@ -101,12 +103,15 @@ class Pegboard(Board):
         chosen, quickstart = choose(path)
         configuration = load(chosen, registered=registered(), env=variables)
         masker = Masker(configuration.secrets)
-        store = _store(configuration, quickstart=quickstart)
+        own = adapters or Adapters()
+        store = own.store or _store(configuration, quickstart=quickstart)
         fast = variables.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
         sources, upstreams = _sources(masker, fast_path=fast)
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
-        board = cls(_parts(store, sources, counter, chosen.absolute().parent), masker=masker, env=variables)
+        focus = _FocusRules(chosen.absolute().parent)
+        parts = _parts(store, (*own.sources, *sources), counter, own, focus)
+        board = cls(parts, masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env = quickstart, upstreams, variables
         board.fast_path = fast
         watcher: asyncio.Task[None] | None = None
@@ -121,6 +126,7 @@ class Pegboard(Board):
                 with suppress(asyncio.CancelledError):
                     await watcher
             await board.aclose()
+            focus.close()
             counter.rest()
 
     @classmethod
@@ -186,16 +192,20 @@ class Pegboard(Board):
 
 
 def _parts(
-    store: Store, sources: tuple[Source, ...], counter: OfflineTokenCounter, folder: Path | None = None
+    store: Store,
+    sources: tuple[Source, ...],
+    counter: TokenCounter,
+    own: Adapters,
+    focus: FocusRules | None = None,
 ) -> Parts:
     return Parts(
         store=store,
         sources=sources,
-        ranker=LexicalRanker(),
-        counter=counter,
-        validator=SchemaValidator(),
+        ranker=own.ranker or LexicalRanker(),
+        counter=own.counter or counter,
+        validator=own.validator or SchemaValidator(),
         dialects=dialects(),
-        focus=_FocusRules(folder) if folder is not None else None,
+        focus=own.focus or focus,
     )
 
 
@@ -203,7 +213,7 @@ def trial(upstreams: McpSource, masker: Masker) -> Board:
     """Return a board over servers alone that keeps everything in memory and writes nothing."""
     from pegboard.stores.memory import MemoryStore
 
-    return Board(_parts(MemoryStore(), (upstreams,), OfflineTokenCounter()), masker=masker, env={})
+    return Board(_parts(MemoryStore(), (upstreams,), OfflineTokenCounter(), Adapters()), masker=masker, env={})
 
 
 class _FocusRules:
@@ -223,6 +233,10 @@ class _FocusRules:
     async def ask(self, hook: str, message: str, tools: Sequence[str]) -> object:
         """Return what the hook answers."""
         return await self._hooks.ask(hook, message, list(tools))
+
+    def close(self) -> None:
+        """Remove the modules that were imported for the hooks."""
+        self._hooks.close()
 
 
 def _stamps(configuration: Configuration) -> tuple[tuple[str, int, int], ...]:

@@ -41,9 +41,9 @@ __all__ = [
 
 
 class PegboardError(Exception):
-    """Say what went wrong, where, and what would be right.
+    """The root of all errors: what went wrong, where, and what would be right.
 
-    ``code`` is stable and listed in ``docs/errors.md``; ``message`` is one sentence; ``hint`` says
+    ``code`` is stable and listed in ``docs/errors.md``; ``message`` is one sentence; ``hint`` is
     what to do; ``location`` is the place in a file where the cause stands, if it stands in one.
     """
 
@@ -57,6 +57,14 @@ class PegboardError(Exception):
         hint: str = "",
         location: Place | None = None,
     ) -> None:
+        """Describe the error.
+
+        Args:
+            message: What went wrong, in one sentence.
+            code: In place of the class's own.
+            hint: What to do.
+            location: The place in a file.
+        """
         super().__init__(message)
         self.message = message
         self.hint = hint
@@ -71,7 +79,7 @@ class PegboardError(Exception):
 
 
 class ConfigError(PegboardError):
-    """Refuse a configuration; ``problems`` holds every one of its problems."""
+    """A configuration that cannot be used; ``problems`` has every one of its problems."""
 
     code = "config_invalid"
 
@@ -84,42 +92,51 @@ class ConfigError(PegboardError):
         hint: str = "",
         location: Place | None = None,
     ) -> None:
+        """Describe the error.
+
+        Args:
+            message: What went wrong, in one sentence.
+            problems: Every problem of the configuration, with its place.
+            code: In place of ``config_invalid``.
+            hint: What to do.
+            location: The place in a file.
+        """
         super().__init__(message, code=code, hint=hint, location=location)
         self.problems = tuple(problems)
 
 
 class UnknownAgentError(PegboardError):
-    """Refuse an agent that does not exist; one that a token does not list looks the same (G2)."""
+    """An agent that does not exist; one that a token does not list looks the same (G2)."""
 
     code = "unknown_agent"
 
 
 class StoreError(PegboardError):
-    """Report state that cannot be read or written."""
+    """State that cannot be read or written."""
 
     code = "store_failed"
 
 
 class StoreBusyError(StoreError):
-    """Report a store that other writers kept locked past the deadline."""
+    """A store that other writers kept locked past the deadline."""
 
     code = "store_busy"
 
 
 class StoreSchemaError(StoreError):
-    """Report a database that is damaged or newer than this version understands."""
+    """A database that is damaged, or newer than this version understands."""
 
     code = "store_schema"
 
 
 class ToolUnavailableError(PegboardError):
-    """Report a plugin that is granted but cannot run now; the hint says what to do (P6)."""
+    """A plugin that is granted but cannot run now; the hint is what to do (P6)."""
 
     code = "tool_unavailable"
 
 
 class UpstreamError(PegboardError):
-    """Report a server that failed or went away in the middle of a request.
+    """A server that failed or went away in the middle of a request.
 
     ``answer`` is the error that it answered with, as it stood on the wire, where it gave one.
     """
@@ -129,13 +146,13 @@ class UpstreamError(PegboardError):
 
 
 class UpstreamTimeoutError(UpstreamError):
-    """Report a server that did not answer in time."""
+    """A server that did not answer in time."""
 
     code = "upstream_timeout"
 
 
 class UsageError(PegboardError):
-    """Refuse a call of the library or the command that cannot mean anything."""
+    """A call of the library or the command that cannot mean anything."""
 
     code = "usage"
 

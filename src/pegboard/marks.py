@@ -1,4 +1,4 @@
-"""What a Python function says of itself as a tool, beyond its signature and docstring."""
+"""Marks on Python functions: what a tool is, beyond its signature and docstring."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar, cast, overload
 __all__ = ["ATTRIBUTE", "Mark", "mark_of", "tool"]
 
 ATTRIBUTE: Final = "__pegboard__"
-"""The attribute that holds a mark: a :class:`Mark`, or a plain mapping with the same keys."""
+"""The attribute of a mark: a :class:`Mark`, or a plain mapping with the same keys."""
 
 Guard = Callable[[str, Mapping[str, Any]], str | None]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -17,13 +17,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Hold what :func:`tool` was given.
+    """The mark that :func:`tool` puts on a function.
 
     ``read_only``, ``destructive``, ``idempotent`` and ``open_world`` become MCP's annotations where
     they are not None. ``requires`` names tools that come and go with this one (T8), ``needs``
     environment variables without which it is unavailable. ``guard`` sees the principal and the
     arguments before the tool runs, and returns the reason of a refusal or None (T10). ``factory``
-    says that the function is no tool but returns the tools of its plugin.
+    marks a function that is no tool but returns the tools of its plugin.
     """
 
     name: str = ""
@@ -57,11 +57,36 @@ def tool(function: F, /) -> F: ...
 
 
 @overload
-def tool(**says: Any) -> Callable[[F], F]: ...
+def tool(
+    *,
+    name: str = "",
+    description: str = "",
+    title: str = "",
+    read_only: bool | None = None,
+    destructive: bool | None = None,
+    idempotent: bool | None = None,
+    open_world: bool | None = None,
+    requires: Sequence[str] = (),
+    needs: Sequence[str] = (),
+    policy: str = "",
+    default_on: bool = True,
+    guard: Guard | None = None,
+    factory: bool = False,
+) -> Callable[[F], F]: ...
 
 
-def tool(function: Any = None, /, **says: Any) -> Any:
-    """Mark a function as a tool with the fields of :class:`Mark`, and return the function itself.
+def tool(function: Any = None, /, **fields: Any) -> Any:
+    """Mark a function as a tool.
+
+    Args:
+        function: The function, where no field is set.
+        fields: Those of :class:`Mark`.
+
+    Returns:
+        The function itself, or what marks one.
+
+    Raises:
+        TypeError: A field that a mark does not have.
 
     >>> @tool(read_only=True, requires=["geo/locate"])
     ... def weather(city: str) -> str:
@@ -69,7 +94,7 @@ def tool(function: Any = None, /, **says: Any) -> Any:
     >>> mark_of(weather).annotations()
     {'readOnlyHint': True}
     """
-    mark = Mark(**says)
+    mark = Mark(**fields)
 
     def put(target: F) -> F:
         setattr(target, ATTRIBUTE, mark)
@@ -83,7 +108,7 @@ def mark_of(function: object) -> Mark:
 
     Raises ``TypeError`` where a plain mapping has a key that is not a field of :class:`Mark`.
     """
-    said = getattr(function, ATTRIBUTE, None)
-    if isinstance(said, Mark):
-        return said
-    return Mark(**cast("Mapping[str, Any]", said)) if isinstance(said, Mapping) else Mark()
+    mark = getattr(function, ATTRIBUTE, None)
+    if isinstance(mark, Mark):
+        return mark
+    return Mark(**cast("Mapping[str, Any]", mark)) if isinstance(mark, Mapping) else Mark()

@@ -21,15 +21,15 @@ LONGEST_RUN = 400
 MOST_KNOWN = 10_000
 """Of how many texts the counts are kept."""
 IDLE = 30.0
-"""Seconds without a count after which the vocabulary is let go."""
+"""Seconds without a count after which the vocabulary is dropped."""
 
 _RUN = re.compile(rf"\S{{{LONGEST_RUN}}}|\s{{{LONGEST_RUN}}}")
 
 
 class OfflineTokenCounter:
-    """Count o200k tokens; the vocabulary ships with the package and is read on first use.
+    """A counter of o200k tokens; the vocabulary ships with the package and is read on first use.
 
-    Reading it takes a third of a second and 45 MB: it is let go where a loop runs and nobody counts
+    Reading it takes a third of a second and 45 MB: it is dropped where a loop runs and nobody counts
     for a while, and the counts are kept in ``memory``, a file, for the next start.
     """
 
@@ -65,7 +65,7 @@ class OfflineTokenCounter:
         return encode
 
     def _rest_later(self) -> None:
-        """Let go of the vocabulary once nobody has counted for a while."""
+        """Drop the vocabulary once nobody has counted for a while."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -73,7 +73,7 @@ class OfflineTokenCounter:
             self._timer = asyncio.get_running_loop().call_later(IDLE, self.rest)
 
     def rest(self) -> None:
-        """Write down what was counted, and let go of the vocabulary."""
+        """Write the counts to ``memory``, and drop the vocabulary."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -90,7 +90,7 @@ def default_memory() -> Path:
 
 
 def _read(path: Path | None) -> dict[str, int]:
-    """Return the counts in a file; one that is missing or damaged holds none."""
+    """Return the counts in a file; one that is missing or damaged has none."""
     if path is None:
         return {}
     try:

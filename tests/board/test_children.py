@@ -66,7 +66,7 @@ async def test_a_session_uses_a_loadout_and_lets_it_go(lead: Session) -> None:
     assert (await out(lead), await meta(lead)) == (["add", "run"], menu)
     assert (surface.loadout, surface.suffix) == (
         "minimal",
-        "Active loadout: minimal; what it leaves out is out of reach.",
+        "Active loadout: minimal; what it excludes is out of reach.",
     )
     await lead.use_loadout(None)
     assert (await out(lead), (await lead.surface()).suffix) == (before, "")
@@ -114,7 +114,7 @@ async def test_a_smaller_loadout_steps_in_and_goes_on_the_surface_too(board: Peg
     surface = await small.surface()
     assert (await out(small), surface.shrunk) == (["log", "run", "reflect"], "developer")
     assert surface.suffix == (
-        "To fit the budget only loadout 'developer' is out from the start; the rest may be loaded."
+        "To fit the budget only loadout 'developer' is loaded from the start; the rest may be loaded."
     )
     assert (await small.explain("fetch")).reasons[-1].code == "narrowed_budget"
     assert await board.services.store.load(small.key) is None

@@ -88,8 +88,8 @@ async def test_fallback_keeps_to_the_budget_and_takes_what_was_used_last_first(b
     await session.unload("tool_777")
     outcome = await session.fallback()
     (item,) = outcome.items
-    assert item.message == f"Fallback mode: {item.details['out']} of 1001 tools loaded for this turn only"
-    assert len(item.details["left_out"]) == 1001 - item.details["out"] > 500
+    assert item.message == f"Fallback mode: {item.details['loaded']} of 1001 tools loaded for this turn only"
+    assert len(item.details["excluded"]) == 1001 - item.details["loaded"] > 500
     assert outcome.added[0].wire == "tool_777"
     surface = await session.surface()
     assert 7000 < surface.tokens.tools <= 8000

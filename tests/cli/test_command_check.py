@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from command_support import Run, misfits
 
 SERVERS = Path(__file__).resolve().parent.parent / "servers"
@@ -170,3 +171,19 @@ def test_g6_a_store_that_keeps_nothing_has_nothing_to_accept(run: Run, folder: P
     assert (ran.code, ran.json["error"]["code"]) == (2, "usage")
     assert "memory:" in ran.json["error"]["message"]
     assert run("check", "--json").code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "reported"),
+    [
+        ("pad", []),
+        ("gone", ["'need' requires 'gone', and no toolkit, plugin or tool is known under this name."]),
+    ],
+)
+def test_t8_a_probe_reports_requirements_that_nothing_can_meet(
+    run: Run, project: Path, name: str, reported: list[str]
+) -> None:
+    mark = f"from pegboard import tool\n\n\n@tool(requires=['{name}'])\ndef need() -> str:\n    ...\n"
+    (project / "notes.py").write_text(mark)
+    problems = run("check", "--probe", "--json").json["problems"]
+    assert [problem["message"] for problem in problems if problem["code"] == "unknown_tool"] == reported

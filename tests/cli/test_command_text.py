@@ -151,3 +151,14 @@ def test_changes_of_a_session_are_tables_for_people(run: Run, project: Path) -> 
     assert "toolkit:writing" in run("session", "show", *AGENT).out
     assert "writing" in run("audit").out
     assert "broken" in run("permissions", "show").out
+
+
+def test_a_category_is_loaded_switched_and_unloaded_by_its_name(run: Run, project: Path) -> None:
+    """DESIGN §2: `category:NAME`."""
+    where = ("--agent", "opener", "--principal", "ada")
+    assert "Category 'Memory' is loaded" in run("session", "load", "category:memory", *where).out
+    assert "add_note" in run("surface", *where).out
+    assert "Category 'Memory' is unloaded" in run("session", "unload", "category:Memory", *where).out
+    assert run("permissions", "set", "category:Memory", "false", "--agent", "opener").code == 0
+    assert "'category:Memory' was not found" in run("session", "load", "category:Memory", *where).out
+    assert "The category 'category:Memory' is switched off" in run("explain", "add_note", *where).out

@@ -12,11 +12,10 @@ from pegboard.core.model.loadouts import BUILT_IN, Loadout
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Manifest, Plugin, Tool
-from pegboard.core.state.active_tools import resolve
 from pegboard.core.state.commands import Command, CommandContext, EndTurn, Fallback, Item, Load, Outcome, Unload, Use
 from pegboard.core.state.sessions import DEFAULT, State
-from pegboard.core.state.surfaces import Surface
-from pegboard.core.state.transitions import apply
+from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.surfaces import Surface, resolve
 
 PLAIN = CommandContext()
 Written = str | tuple[str, Mapping[str, Any]] | Member

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from states import Desk, access_of, plugin, toolkit
 
 from pegboard.core.model.leases import UNLOAD
-from pegboard.core.state.calls import LoadFirst, Refuse, Run, answer, find_called, plan_call
+from pegboard.core.state.call_plans import LoadFirst, Refuse, Run, answer, find_called, plan_call
 from pegboard.core.state.sessions import DEFAULT
 
 
@@ -24,7 +24,7 @@ def test_a_tool_that_is_out_runs_under_the_overrides_of_its_entry() -> None:
     for name in ("read", "file/read", "READ"):
         plan = plan_call(desk.access, desk.state, name)
         assert isinstance(plan, Run)
-        assert (plan.out.tool.id, plan.out.overrides) == ("file/read", {"root": "x"})
+        assert (plan.loaded.tool.id, plan.loaded.overrides) == ("file/read", {"root": "x"})
 
 
 @pytest.mark.parametrize("then", ["schema", "run"])

@@ -71,7 +71,7 @@ def static_and_toolkit(
 
 
 def found(held: CompiledPermissions, name: str, masker: Masker | None = None) -> Conflict | None:
-    return conflict_of(held, active_tools(held, State()), held.toolkits[name], masker or Masker())
+    return conflict_of(held, active_tools(held, State()), held.entries.toolkits[name], masker or Masker())
 
 
 def test_equal_settings_in_two_places_do_not_conflict() -> None:
@@ -87,7 +87,7 @@ def test_different_settings_conflict_and_both_are_shown() -> None:
         tool="sql",
         existing={"port": 5},
         candidate={"port": 6},
-        message="conflicts: 'sql' is out already with other settings. Unload it first, or write the same settings "
+        message="conflicts: 'sql' is loaded already with other settings. Unload it first, or write the same settings "
         "in both places.",
     )
 

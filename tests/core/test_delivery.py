@@ -58,7 +58,6 @@ def test_a_cached_prefix_is_broken_only_where_there_is_no_other_way(
 def test_a_change_of_the_list_costs_what_the_cache_behind_it_costs_to_write_again() -> None:
     """D3: removing before N cached tokens costs about 1.15 N now."""
     assert WARM.break_cost() == pytest.approx(1.15 * 10_000)
-    assert (Host(cache=WARM).warm, Host(cache=COLD).warm, LIBRARY.warm) == (True, False, False)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import UNLOAD, Lease, LeaseReason, LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.tools import Plugin
-from pegboard.core.state.active_tools import active_tools, explain, loaded_meta_tools, order, resolve, starting_tools
+from pegboard.core.state.active_tools import active_tools, starting_tools
 from pegboard.core.state.commands import not_found
 from pegboard.core.state.sessions import State
-from pegboard.core.state.surfaces import Explanation
+from pegboard.core.surface.explanations import Explanation, explain
+from pegboard.core.surface.surfaces import loaded_meta_tools, order, resolve
 
 WORLD = world(
     plugin("git", "log", "push", kind="server", category="Git"),
@@ -71,7 +72,7 @@ def out(name: str, kind: str = "plugin", until: LeaseTerm = UNLOAD, because: Lea
             {"discoverable": ["*"], "tools": [("git", {"exclude_tools": ["push"]})]},
             "git/push",
             [
-                "Every entry that names its plugin leaves it out (include_tools, exclude_tools).",
+                "Every entry that names its plugin excludes it (include_tools, exclude_tools).",
                 "It is discoverable (pattern '*').",
             ],
         ),
@@ -117,9 +118,9 @@ def test_a_loaded_tool_says_by_what_since_when_and_until_when() -> None:
     held = access(WORLD, allowed=["dev"])
     found = told(held, "git/log", out("dev", "toolkit", LeaseTerm("idle", 5)))
     assert predicates(found) == (True, True, True, True)
-    assert found.reasons[1].text == "It is out because toolkit 'dev' was loaded in turn 2, until idle(5)."
+    assert found.reasons[1].text == "It is loaded because toolkit 'dev' was loaded in turn 2, until idle(5)."
     assert found.reasons[-1].code == "loaded_required"
-    assert found.reasons[-1].text == "It is out because run requires it."
+    assert found.reasons[-1].text == "It is loaded because run requires it."
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ import pytest
 from states import access_of, plugin, tool, toolkit
 
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.state.active_tools import resolve
 from pegboard.core.state.sessions import DEFAULT
-from pegboard.core.state.surfaces import Surface
 from pegboard.core.surface.focus import Choice, Directive, answered, directive, overlay, rules
+from pegboard.core.surface.surfaces import Surface, resolve
 
 META = (tool("pegboard", "load_tools", wire="load_tools"),)
 FORGE = plugin("forge", "check", "deploy", kind="server")

@@ -1,4 +1,4 @@
-"""Taking out: what a name means, and why it may be refused."""
+"""Loading: what a name means, and why it may be refused."""
 
 from typing import Any
 
@@ -135,7 +135,7 @@ def test_different_overrides_refuse_the_load_and_leave_the_state_untouched(loade
         "existing_overrides": {"db_url": "postgres://***@a/x"},
         "candidate_overrides": {"db_url": "b", "password": "***"},
     }
-    assert item.message.startswith("Toolkit 'data' conflicts: 'sql' is out already with other settings.")
+    assert item.message.startswith("Toolkit 'data' conflicts: 'sql' is loaded already with other settings.")
 
 
 # -- availability and scope --------------------------------------------------------------------------
@@ -234,58 +234,6 @@ def test_tools_that_could_go_are_named_as_the_model_knows_them() -> None:
     desk = Desk(access_of(server, discoverable=("*",), budget=Budget(tools=1)))
     assert desk.load("git/log").items[0].message.startswith("Tool 'git__log' is loaded")
     assert desk.load("git__diff").items[0].details["could_unload"] == ["git__log"]
-
-
-# -- what a tool requires ----------------------------------------------------------------------------
-
-
-def test_what_a_tool_requires_comes_with_it_however_long_the_chain() -> None:
-    """T8, MI11: requirements of requirements too; the chain may be a circle."""
-    long = [plugin(f"p{n}", tool(f"p{n}", f"t{n}", requires=(f"p{n + 1}/t{n + 1}",))) for n in range(1500)]
-    desk = Desk(access_of(*long, plugin("p1500", "t1500"), discoverable=("*",)))
-    desk.load("t0")
-    assert len(desk.out) == 1501
-    circle = plugin("git", "a", "b", "c", requires={"a": "git/b", "b": "git/c", "c": "git/a"})
-    desk = Desk(access_of(circle, discoverable=("*",)))
-    desk.load("b")
-    assert desk.out == ["b", "c", "a"]
-
-
-@pytest.mark.parametrize(
-    "access",
-    [
-        access_of(plugin("git", "a", requires={"a": "git/gone"}), discoverable=("*",)),
-        access_of(
-            plugin("git", "a", "b", requires={"a": "git/b"}), discoverable=("*",), switches={"git/b": False}
-        ),
-        access_of(
-            plugin("git", "a", "b", "c", requires={"a": "git/b", "b": "git/c"}), discoverable=("*",),
-            switches={"git/c": False},
-        ),
-        access_of(
-            plugin("git", "a", requires={"a": "auth/b"}), plugin("auth", "b").with_fault("", "down"),
-            discoverable=("*",),
-        ),
-    ],
-    ids=["gone", "denied", "denied further on", "its plugin is down"],
-)  # fmt: skip
-def test_a_tool_whose_requirement_cannot_come_is_unavailable(access: Any) -> None:
-    """T8, P6: it would not work, so the load says so and leaves the state."""
-    desk = Desk(access)
-    item = desk.load("a").items[0]
-    assert (item.status, desk.state) == ("tool_unavailable", DEFAULT)
-    assert "needs a tool that is not available to this agent." in item.message
-
-
-def test_a_requirement_leaves_with_the_last_tool_that_needs_it() -> None:
-    """T8: counted."""
-    needy = plugin("git", "push", "pull", "auth", requires={"push": "git/auth", "pull": "git/auth"})
-    desk = Desk(access_of(needy, discoverable=("*",)))
-    desk.load("push", "pull")
-    assert desk.out == ["push", "auth", "pull"]
-    desk.unload("push")
-    assert desk.out == ["pull", "auth"]
-    assert desk.unload("pull").removed == ("pull", "auth")
 
 
 # -- loading again -----------------------------------------------------------------------------------

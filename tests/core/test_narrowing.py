@@ -9,11 +9,12 @@ from states import Desk, access_of, flat, plugin, statuses, tool, toolkit
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import Budget
 from pegboard.core.model.loadouts import Loadout
-from pegboard.core.state.active_tools import explain
-from pegboard.core.state.calls import LoadFirst, Refuse, Run, plan_call
+from pegboard.core.state.call_plans import LoadFirst, Refuse, Run, plan_call
 from pegboard.core.state.commands import CommandContext, Outcome, SetLoadout
 from pegboard.core.state.narrowing import reachable
-from pegboard.core.state.sessions import DEFAULT, from_text, to_text
+from pegboard.core.state.session_text import from_text, to_text
+from pegboard.core.state.sessions import DEFAULT
+from pegboard.core.surface.explanations import explain
 from pegboard.core.surface.hints import hints
 
 PLUGINS = (
@@ -30,7 +31,7 @@ GITS = Loadout(name="Gits", categories=("Git",))
 def desk(*, loadouts: tuple[Loadout, ...] = (GITS,), **profile: Any) -> Desk:
     access = access_of(*PLUGINS, loadouts=[replace(held, name=held.name) for held in loadouts], **profile)
     folded = {held.name.casefold(): held for held in access.world.loadouts.values()}
-    return Desk(CompiledPermissions(replace(access.world, loadouts=folded), access.agent, access.circumstances))
+    return Desk(CompiledPermissions(replace(access.world, loadouts=folded), access.agent, access.constraints))
 
 
 def use(at: Desk, loadout: str | None) -> Outcome:
@@ -103,7 +104,7 @@ def test_a_call_of_what_the_active_loadout_leaves_out_is_refused_with_the_reason
         assert isinstance(plan, Refuse)
         assert (plan.status, plan.reason.code) == ("not_loaded", "narrowed_loadout")
         assert plan.message == (
-            f"'{name}' cannot be called. Loadout 'Gits', which is active in this session, leaves it out."
+            f"'{name}' cannot be called. Loadout 'Gits', which is active in this session, excludes it."
         )
     assert isinstance(plan_call(at.access, at.state, "log"), LoadFirst)
     told = explain(at.access, at.state, known(at.access, "web/fetch"))
@@ -119,7 +120,7 @@ def test_a_load_of_what_the_active_loadout_leaves_out_says_why() -> None:
         item = at.load(name).items[0]
         assert (item.status, item.message.partition(" cannot be loaded. ")[2]) == (
             "not_found",
-            "Loadout 'Gits', which is active in this session, leaves it out.",
+            "Loadout 'Gits', which is active in this session, excludes it.",
         )
     assert statuses(at.load("git")) == ["loaded"]
 
@@ -253,7 +254,7 @@ def test_without_shrink_the_refusal_proposes_the_loadout() -> None:
     item = at.load("docker").items[0]
     assert (item.status, item.details["loadout"], at.state.shrunk) == ("over_budget", "developer", None)
     assert item.message.endswith(
-        "It would fit with loadout 'developer' for what is out from the start (budget: shrink)."
+        "It would fit with loadout 'developer' for what is loaded from the start (budget: shrink)."
     )
     full = tight(4, **STATIC)
     assert statuses(full.load("docker")) == ["over_budget"]

@@ -135,9 +135,9 @@ def test_a_session_may_narrow_the_scope_and_never_widens_it() -> None:
     held = world(plugin("spotify", "play", shared_only=True))
     assert permitted(access(held, tools=["spotify"], scope="shared")) == {"spotify/play"}
     assert permitted(access(held, tools=["spotify"], scope="shared", worker_scope="user")) == set()
-    assert access(held, scope="user_agent").scope_label == "worker_scope=user_agent"
-    assert access(held, private_per="user").scope_label == "private.per=user"
-    assert access(held).scope_label == "worker_scope=shared"
+    assert access(held, scope="user_agent").scope.label == "worker_scope=user_agent"
+    assert access(held, private_per="user").scope.label == "private.per=user"
+    assert access(held).scope.label == "worker_scope=shared"
 
 
 def test_a_filter_denies_where_every_entry_leaves_the_function_out() -> None:
@@ -227,9 +227,9 @@ def test_a_plugin_that_was_not_asked_is_granted_by_the_same_rules(
 
 def test_a_name_that_is_not_known_yet_is_noticed() -> None:
     """T3: it may be a tool of a server that was not asked."""
-    assert access(LATER, tools=["soon"]).unresolved is False
-    assert access(LATER, tools=["soon__get"]).unresolved is True
-    assert access(LATER, switches={"soon__get": True}).unresolved is True
+    assert access(LATER, tools=["soon"]).entries.unresolved is False
+    assert access(LATER, tools=["soon__get"]).entries.unresolved is True
+    assert access(LATER, switches={"soon__get": True}).entries.unresolved is True
 
 
 # -- T4 --------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.tools import Plugin
-from pegboard.core.state.active_tools import explain
 from pegboard.core.state.sessions import State
+from pegboard.core.surface.explanations import explain
 
 PLUGINS = ("git", "shell", "web")
 FUNCTIONS = ("read", "write", "kill")
@@ -87,7 +87,7 @@ def accesses(draw: st.DrawFn, *, parents: bool = True) -> CompiledPermissions:
 def again(
     held: CompiledPermissions, *, profile: Agent | None = None, held_world: World | None = None, **more: Any
 ) -> CompiledPermissions:
-    return CompiledPermissions(held_world or held.world, profile or held.agent, replace(held.circumstances, **more))
+    return CompiledPermissions(held_world or held.world, profile or held.agent, replace(held.constraints, **more))
 
 
 @given(accesses(), st.sampled_from(NAMES), st.booleans())
@@ -95,7 +95,7 @@ def again(
 def test_switching_something_off_never_grants(held: CompiledPermissions, name: str, at_run_time: bool) -> None:
     """P1, P2: in the file or at run time, whatever else is said."""
     if at_run_time:
-        after = again(held, stored={**held.circumstances.stored, name: False})
+        after = again(held, stored={**held.constraints.stored, name: False})
     else:
         after = again(held, profile=replace(held.agent, switches={**held.agent.switches, name: False}))
     assert permitted(after) <= permitted(held)
@@ -148,7 +148,7 @@ def test_a_parent_never_grants(held: CompiledPermissions, other: CompiledPermiss
 
 
 def fresh(held: CompiledPermissions) -> CompiledPermissions:
-    parent = held.circumstances.parent
+    parent = held.constraints.parent
     return again(held, parent=None if parent is None else fresh(parent))
 
 

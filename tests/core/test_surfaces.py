@@ -12,9 +12,11 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import UNLOAD, Lease, LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.tools import Plugin, serialised
-from pegboard.core.state.active_tools import explain, loadable, resolve
-from pegboard.core.state.sessions import State, heal
-from pegboard.core.state.surfaces import Costs, Surface
+from pegboard.core.state.active_tools import loadable
+from pegboard.core.state.sessions import State
+from pegboard.core.state.subjects import heal
+from pegboard.core.surface.explanations import explain
+from pegboard.core.surface.surfaces import Costs, Surface, resolve
 
 META = (tool("pegboard", "search_tools", wire="search_tools"), tool("pegboard", "load_tools", wire="load_tools"))
 ALL = tuple(plugin(name, f"{name}_tool") for name in ("zeta", "file", "notes", "arxiv", "on", "git", "mid", "late"))
@@ -159,9 +161,9 @@ def test_explain_names_the_lease_and_what_needs_a_tool() -> None:
         return [(r.code, r.text) for r in explain(desk.access, desk.state, of).reasons[1:]]
 
     assert said(push) == [
-        ("loaded_loaded", "It is out because tool 'git/push' was loaded in turn 1, until unload."),
+        ("loaded_loaded", "It is loaded because tool 'git/push' was loaded in turn 1, until unload."),
     ]  # fmt: skip
-    assert said(auth) == [("loaded_required", "It is out because push requires it.")]
+    assert said(auth) == [("loaded_required", "It is loaded because push requires it.")]
     assert said(idle) == [("not_loaded", "It is not loaded; it may be.")]
 
 

@@ -106,7 +106,7 @@ def test_a_stored_switch_replaces_the_one_of_the_file() -> None:
         stored={"git": True},
     )
     assert permitted(held) == {"git/log", "git/push"}
-    assert held.effective == {"shell": False, "typo": True, "git": True}
+    assert held.switches.effective == {"shell": False, "typo": True, "git": True}
 
 
 def test_a_subject_that_a_file_switches_twice_is_off() -> None:
@@ -137,7 +137,7 @@ def test_a_switch_that_means_nothing_known_changes_nothing() -> None:
     """P2: `check` warns; nothing raises."""
     held = access(WORLD, tools=["git"], switches={"gone": False, "toolkit:git": False, "category:Git": False})
     assert permitted(held) == {"git/log", "git/push"}
-    assert set(held.effective) == {"gone", "toolkit:git", "category:Git"}
+    assert set(held.switches.effective) == {"gone", "toolkit:git", "category:Git"}
 
 
 def test_a_toolkit_may_be_loaded_if_it_is_allowed_or_on_and_not_off() -> None:

@@ -9,7 +9,7 @@ from pegboard.core.model.agents import Budget
 from pegboard.core.model.leases import TURN, UNLOAD, LeaseReason, LeaseTerm
 from pegboard.core.state.commands import NO_SESSION, CommandContext, EndTurn, Fallback, Load, MarkTurn
 from pegboard.core.state.sessions import DEFAULT, State
-from pegboard.core.state.transitions import apply
+from pegboard.core.surface.outcomes import apply
 
 IDLE = LeaseTerm("idle", 5)
 
@@ -30,7 +30,7 @@ def test_five_idle_turns_stay_and_six_go() -> None:
     desk.load("git")
     assert desk.end_turns(6) == ()
     assert desk.end_turns() == ("log", "diff")
-    assert desk.said[-1].items[0].message == "Plugin 'git' was hung back (idle(5))."
+    assert desk.said[-1].items[0].message == "Plugin 'git' was unloaded (idle(5))."
     assert desk.state == State(turn=8, evicted=("git",))
     desk.end_turns()
     assert desk.state == State(turn=9), "it is told of once"
@@ -131,7 +131,7 @@ def test_fallback_takes_out_everything_permitted_for_one_turn() -> None:
     desk.load("docker", until=UNLOAD)
     item = desk.fallback()
     assert item.message == "Fallback mode: All 3 tools loaded for this turn only"
-    assert dict(item.details) == {"out": 3, "permitted": 3, "left_out": []}
+    assert dict(item.details) == {"loaded": 3, "permitted": 3, "excluded": []}
     assert desk.out == ["read", "ps", "log"]
     log = desk.surface.find("log")
     assert log is not None
@@ -146,7 +146,7 @@ def test_fallback_keeps_within_the_budget_and_says_what_it_left_out() -> None:
     desk.terms = CommandContext(meta=(tool("pegboard", "load_tools"),))
     item = desk.fallback()
     assert item.message == "Fallback mode: 3 of 4 tools loaded for this turn only"
-    assert dict(item.details) == {"out": 3, "permitted": 4, "left_out": ["ps"]}
+    assert dict(item.details) == {"loaded": 3, "permitted": 4, "excluded": ["ps"]}
     assert desk.out == ["read", "log", "diff"]
 
 
@@ -174,7 +174,7 @@ def test_fallback_counts_what_a_tool_requires_and_takes_both_or_none() -> None:
     """S8, T8: the budget holds for what is really out."""
     needy = plugin("git", "push", "log", "auth", requires={"push": "git/auth"})
     desk = desk_of(needy, static=[], budget=Budget(tools=1))
-    assert desk.fallback().details["left_out"] == ["push", "auth"]
+    assert desk.fallback().details["excluded"] == ["push", "auth"]
     assert desk.out == ["log"]
     desk = desk_of(needy, static=[], budget=Budget(tools=2))
     assert desk.fallback().message == "Fallback mode: 2 of 3 tools loaded for this turn only"
@@ -190,7 +190,7 @@ def test_fallback_leaves_out_what_cannot_run_or_lacks_what_it_requires() -> None
     item = desk.fallback()
     assert desk.out == ["read", "diff"]
     assert item.message == "Fallback mode: 2 of 3 tools loaded for this turn only"
-    assert item.details["left_out"] == ["run"]
+    assert item.details["excluded"] == ["run"]
 
 
 def test_fallback_needs_a_session() -> None:

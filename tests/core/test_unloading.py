@@ -1,4 +1,4 @@
-"""Hanging back."""
+"""Unloading."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_what_is_out_from_the_start_is_sticky(name: str, changes: Any) -> None:
     before = desk.out
     outcome = desk.unload(name)
     assert (statuses(outcome), outcome.status) == (["sticky"], "refused")
-    assert outcome.items[0].message.endswith("cannot be unloaded: it is out from the start.")
+    assert outcome.items[0].message.endswith("cannot be unloaded: it is loaded from the start.")
     assert (desk.out, desk.state) == (before, DEFAULT)
 
 
@@ -148,6 +148,6 @@ def test_a_tool_that_was_loaded_and_is_required_loses_its_lease_and_stays_out() 
     desk = Desk(access_of(plugin("git", "push", "auth", requires={"push": "git/auth"}), discoverable=("*",)))
     desk.load("auth", "push")
     outcome = desk.unload("auth")
-    assert outcome.items[0].message == "Tool 'auth' is unloaded. A part of it stays out: push needs it."
+    assert outcome.items[0].message == "Tool 'auth' is unloaded. A part of it stays loaded: push needs it."
     assert (outcome.removed, sorted(desk.out)) == ((), ["auth", "push"])
     assert desk.unload("push").removed == ("push", "auth")

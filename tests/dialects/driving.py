@@ -12,7 +12,7 @@ from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Manifest, Plugin, Tool
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import DEFAULT, State
-from pegboard.core.state.transitions import apply
+from pegboard.core.surface.outcomes import apply
 from pegboard.dialects.names import Dialect, Done, Found, FoundTool, Payload, Search, View
 
 Written = str | tuple[str, dict[str, Any]]

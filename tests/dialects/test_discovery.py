@@ -15,7 +15,7 @@ from pegboard.core.model.selectors import member
 from pegboard.core.model.tools import Manifest, Plugin, Tool
 from pegboard.core.state.commands import CommandContext, Load
 from pegboard.core.state.sessions import State
-from pegboard.core.state.transitions import apply
+from pegboard.core.surface.outcomes import apply
 from pegboard.dialects.discovery import DiscoveryDialect
 from pegboard.dialects.names import Done, Payload, Step, View
 
@@ -236,7 +236,7 @@ def test_an_active_loadout_hides_what_it_leaves_out_and_says_why() -> None:
     answer = at.ask("activate_tool", plugin="web")
     assert (answer.is_error, answer.text()) == (
         True,
-        "Plugin 'web' cannot be loaded. Loadout 'minimal', which is active in this session, leaves it out.",
+        "Plugin 'web' cannot be loaded. Loadout 'minimal', which is active in this session, excludes it.",
     )
     assert "- **minimal**, active now: 1 active;" in at.text("list_toolbelts")
 
@@ -305,4 +305,4 @@ async def test_activating_in_a_child_does_not_change_the_parent(session: Session
     assert "fetch" in (await child.surface()).names
     assert "fetch" not in (await session.surface()).names
     narrow = await session.child("task")
-    assert "leaves it out" in (await narrow.call("activate_tool", {"plugin": "web"})).message
+    assert "excludes it" in (await narrow.call("activate_tool", {"plugin": "web"})).message

@@ -14,8 +14,8 @@ from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import CommandContext, EndTurn, Use
-from pegboard.core.state.transitions import apply
 from pegboard.core.surface.hints import hints
+from pegboard.core.surface.outcomes import apply
 from pegboard.dialects.invokeother import NAME, InvokeOtherDialect
 from pegboard.dialects.names import Payload
 

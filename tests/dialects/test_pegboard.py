@@ -8,9 +8,9 @@ import pytest
 from driving import Conversation, access_of, plugin
 
 from pegboard.core.model.leases import TURN, UNLOAD, LeaseTerm
-from pegboard.core.state.active_tools import resolve
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import DEFAULT
+from pegboard.core.surface.surfaces import resolve
 from pegboard.dialects.pegboard import PegboardDialect
 
 DIALECT = PegboardDialect()

@@ -11,7 +11,7 @@ from pegboard.core.model.agents import Budget
 from pegboard.core.model.delivery import takes_effect
 from pegboard.core.state.commands import CommandContext, Load
 from pegboard.core.state.sessions import DEFAULT
-from pegboard.core.state.transitions import apply
+from pegboard.core.surface.outcomes import apply
 from pegboard.dialects.names import Payload
 from pegboard.dialects.toolkits import ToolkitsDialect
 
@@ -206,7 +206,7 @@ def test_different_overrides_conflict_and_both_are_shown() -> None:
         "toolkit": "other",
         "loaded_toolkits": [],
         "message": (
-            "Toolkit 'other' conflicts: 'shell' is out already with other settings. Unload it first, or "
+            "Toolkit 'other' conflicts: 'shell' is loaded already with other settings. Unload it first, or "
             "write the same settings in both places."
         ),
         "conflicting_tool": "shell",
@@ -273,7 +273,7 @@ def test_an_initial_toolkit_is_sticky() -> None:
         "tool": "dynamic_tools",
         "toolkit": "research",
         "loaded_toolkits": ["research"],
-        "message": "Toolkit 'research' cannot be unloaded: it is out from the start.",
+        "message": "Toolkit 'research' cannot be unloaded: it is loaded from the start.",
     }
     assert payload.is_error
 

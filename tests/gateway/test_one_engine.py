@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.assembly import Pegboard
-from pegboard.core.state.sessions import leased_tools
+from pegboard.core.state.subjects import leased_tools
 
 from .clients import MODERN, Connected, connected, gateway
 

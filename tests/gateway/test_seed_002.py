@@ -152,18 +152,18 @@ async def test_twelve_turns_of_seed_002(serving: Serving, era: str) -> None:
 
         chat.turn = 8
         assert not await chat.runs("weather_tool"), "the sixth is too many"
-        expected = "Loaded now: calendar_tool, email_tool. Hung back at the end of the last turn: weather_tool."
+        expected = "Loaded now: calendar_tool, email_tool. Unloaded at the end of the last turn: weather_tool."
         assert await chat.suffix() == expected
 
         chat.turn = 9
-        expected = "Loaded now: email_tool. Hung back at the end of the last turn: calendar_tool."
+        expected = "Loaded now: email_tool. Unloaded at the end of the last turn: calendar_tool."
         assert await chat.suffix() == expected
         for chat.turn in (10, 11):
             assert await chat.runs("webaccess_tool")
         assert await chat.suffix() == "Loaded now: email_tool.", "it was used in turn 5"
 
         chat.turn = 12
-        assert await chat.suffix() == "Hung back at the end of the last turn: email_tool."
+        assert await chat.suffix() == "Unloaded at the end of the last turn: email_tool."
         assert await chat.hints() == before
         payload, _ = await chat.invoke("load", "weather_tool")
         assert payload["success"]

@@ -6,6 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from pegboard.testing import ManualClock
+
 from .clients import ADA, ERAS, Connected, connected, gateway, until
 
 
@@ -59,17 +61,17 @@ async def test_a_call_in_flight_keeps_the_turn(config: Path) -> None:
     from pegboard.assembly import Pegboard
     from pegboard.gateway.handlers.turns import Turns
 
-    now = 0.0
+    clock = ManualClock()
     async with Pegboard.open(config) as board:
         session = await board.session(agent="other", session_id="s")
-        turns = Turns(clock=lambda: now)
+        turns = Turns(clock)
         with turns.activity(session):
-            now = 100.0
+            clock.advance(100)
             await turns.begin(session, None)
             assert (await session.snapshot()).state.turn == 1
         await turns.begin(session, None)
         assert (await session.snapshot()).state.turn == 1
-        now = 100.2
+        clock.advance(0.2)
         await turns.begin(session, None)
         await turns.begin(session, None)
         assert (await session.snapshot()).state.turn == 2

@@ -55,13 +55,12 @@ class Workshop:
 
 @pytest.fixture
 async def workshop(tmp_path):
-    before = dict(sys.modules)
+    before = set(sys.modules)
     made = Workshop(tmp_path)
     yield made
     await made.source.aclose()
-    for name in set(sys.modules) - set(before):
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
+    ours = [module for name, module in sys.modules.items() if name not in before]
+    assert not any(str(tmp_path) in str(getattr(module, "__file__", "")) for module in ours)
 
 
 @pytest.fixture(params=["around", "through"])

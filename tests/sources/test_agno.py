@@ -187,6 +187,7 @@ def test_agno_writes_nothing_to_standard_output():
         from pegboard.ports import CallContext
         from pegboard.sources.agno import AgnoSource
         from pegboard.sources.registry import registered
+        from pegboard.sources.stdout import reserved_stdout
         async def main():
             source, spec = AgnoSource(), registered()["calculator"]
             divide = next(t for t in (await source.describe(spec, {})).tools if t.name == "divide")
@@ -195,7 +196,8 @@ def test_agno_writes_nothing_to_standard_output():
             bad = registered()["python"]
             tools = {t.name: t for t in (await source.describe(bad, {})).tools}
             await source.call(bad, {}, tools["run_python_code"], {"code": "print('noise')"}, CallContext())
-        asyncio.run(main())
+        with reserved_stdout():
+            asyncio.run(main())
         """
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)

@@ -1,3 +1,4 @@
+import importlib
 import sys
 
 import pytest
@@ -328,3 +329,28 @@ async def test_a_module_beside_the_configuration_may_have_the_name_of_an_install
     workshop.write("calendar.py", "def today() -> str: return 'mine'\n")
     assert text(await workshop.call("calendar", "today")) == "mine"
     assert sys.modules["calendar"] is calendar
+
+
+async def test_modules_of_a_folder_stay_until_its_last_source_is_closed(workshop):
+    workshop.write("lasting_v.py", "def go() -> str:\n    import lasting_v\n    return lasting_v.__name__\n")
+    other = type(workshop)(workshop.folder)
+    assert text(await workshop.call("lasting_v", "go")) == text(await other.call("lasting_v", "go")) == "lasting_v"
+    await other.source.aclose()
+    assert text(await workshop.call("lasting_v", "go")) == "lasting_v"
+    await workshop.source.aclose()
+    assert "lasting_v" not in sys.modules
+    workshop.write("lasting_v.py", "def go() -> str:\n    return 'edited since'\n")
+    assert text(await workshop.call("lasting_v", "go")) == "edited since"
+
+
+async def test_a_module_that_the_host_imports_later_is_its_own(workshop, tmp_path_factory, monkeypatch):
+    workshop.write("shared_w.py", "def one() -> str: return 'mine'\ndef two() -> str: return 'mine too'\n")
+    assert text(await workshop.call("shared_w", "one")) == "mine"
+    theirs = tmp_path_factory.mktemp("host")
+    (theirs / "shared_w.py").write_text("WHOSE = 'the host'\n")
+    monkeypatch.syspath_prepend(str(theirs))
+    monkeypatch.delitem(sys.modules, "shared_w")
+    host = importlib.import_module("shared_w")
+    assert text(await workshop.call("shared_w", "two", name="again")) == "mine too"
+    assert sys.modules["shared_w"] is host
+    assert host.WHOSE == "the host"

@@ -4,6 +4,7 @@ import sys
 import threading
 
 from pegboard.core.model.tools import CallResult
+from pegboard.sources.stdout import reserved_stdout
 
 
 def text(result: CallResult) -> str:
@@ -133,18 +134,24 @@ async def test_blocking_functions_run_beside_each_other_and_off_the_loop(worksho
     assert threading.current_thread() is threading.main_thread()
 
 
-async def test_what_a_plugin_prints_never_reaches_standard_output(workshop, capsys):
+async def test_what_a_plugin_prints_stays_off_a_standard_output_that_carries_results(workshop, capsys):
+    """G1: a command reserves it; a library leaves the streams of its host alone."""
     workshop.write(
         "noisy_q.py",
         "print('imported')\nclass Noisy:\n    def __init__(self): print('constructed')\n"
         "    def shout(self): print('called')\n    async def hum(self): print('hummed')\n",
     )
-    await workshop.call("noisy_q:Noisy", "shout")
-    await workshop.call("noisy_q:Noisy", "hum")
-    print("mine")
+    before = sys.stdout
+    with reserved_stdout():
+        await workshop.call("noisy_q:Noisy", "shout")
+        await workshop.call("noisy_q:Noisy", "hum")
+        print("mine")
+    assert sys.stdout is before
     out, err = capsys.readouterr()
     assert out == "mine\n"
     assert err.split() == ["imported", "constructed", "called", "hummed"]
+    await workshop.call("noisy_q:Noisy", "shout")
+    assert capsys.readouterr() == ("called\n", "")
 
 
 async def test_an_instance_is_made_once_for_equal_overrides(workshop):

@@ -19,7 +19,9 @@ from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
 from pegboard.core.state.commands import Load
 from pegboard.core.state.narrowing import may_bring
-from pegboard.core.state.sessions import State, tools_of_subject
+from pegboard.core.state.requirements import plugins_to_ask
+from pegboard.core.state.sessions import State
+from pegboard.core.state.subjects import tools_of_subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ def _is_older(services: Services, snapshot: Snapshot) -> bool:
 
 async def bring_in_named(services: Services, snapshot: Snapshot, command: Load) -> Snapshot:
     """Return the session once the plugins that a load names have been seen, also those that failed before."""
-    if snapshot.access.unresolved:
+    if snapshot.access.entries.unresolved:
         snapshot = await bring_in_searchable(services, snapshot)
     for retry in (True, False):
         named = _named(snapshot.access, command)
@@ -123,8 +125,8 @@ def _unseen(access: CompiledPermissions) -> _Unseen:
 
 
 def _at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
-    initial = (access.toolkits.get(name, ()) for name in access.agent.initial_toolkits)
-    entries = (entry for group in (access.essential, access.static, *initial) for entry in group)
+    initial = (access.entries.toolkits.get(name, ()) for name in access.agent.initial_toolkits)
+    entries = (entry for group in (access.entries.essential, access.entries.static, *initial) for entry in group)
     yield from _of_entries(access, entries)
     for plugin in access.world.catalog.plugins.values():
         loadout, switch = access.loadout, access.switches.plugins.get(plugin.name)
@@ -164,16 +166,18 @@ def _of_name(access: CompiledPermissions, name: str) -> tuple[PluginRequest, ...
 
 @once_per_permissions
 def _not_known(access: CompiledPermissions, subject: Ref) -> tuple[PluginRequest, ...]:
-    plugins = access.world.catalog.plugins
-    return tuple(
+    plugins, found = access.world.catalog.plugins, tools_of_subject(access, subject)
+    own = (
         PluginRequest(plugin=entry.plugin, overrides=entry.overrides)
-        for entry in tools_of_subject(access, subject).entries
+        for entry in found.entries
         if not plugins[entry.plugin].variant(entry.key).known and not access.scope_only(plugins[entry.plugin])
     )
+    required = (PluginRequest(plugin=name) for name in plugins_to_ask(access, (tool for tool, _ in found.tools)))
+    return (*own, *required)
 
 
 def _worth_asking(access: CompiledPermissions, kinds: frozenset[str]) -> Iterator[PluginRequest]:
     """Yield the plugins without known tools that may have something for the agent."""
     for plugin in access.world.catalog.plugins.values():
-        if plugin.kind in kinds and not plugin.tools and (access.unresolved or access.grants_unseen(plugin)):
+        if plugin.kind in kinds and not plugin.tools and (access.entries.unresolved or access.grants_unseen(plugin)):
             yield PluginRequest(plugin=plugin.name)

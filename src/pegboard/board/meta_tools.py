@@ -14,8 +14,8 @@ from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.surface.hints import Count, hints, plugin_lines
+from pegboard.dialects.call_tool import call_through_tools
 from pegboard.dialects.names import Dialect, View
-from pegboard.dialects.through import call_through_tools
 
 GATEWAY_HINT_TOKENS: Final = 100
 

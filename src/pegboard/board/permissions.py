@@ -5,7 +5,7 @@ from __future__ import annotations
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.core.access.panels import panel
-from pegboard.core.model.agents import World
+from pegboard.core.access.switches import switchable
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.errors import UsageError
@@ -32,7 +32,7 @@ class Permissions:
         """
         services = self._services
         agent_of(services.world, agent)
-        if not _switchable(services.world, name) and value is not None:
+        if not switchable(services.world, name) and value is not None:
             names = (*services.world.toolkits, *services.world.catalog.plugins)
             raise UsageError(
                 f"'{name[:100]}' is not a toolkit, plugin or tool.",
@@ -79,15 +79,3 @@ class Permissions:
         stored = await self._services.store.all_switches()
         agents = self._services.world.agents
         return {name: {**agent.switches, **stored.get(name, {})} for name, agent in agents.items()}
-
-
-def _switchable(world: World, name: str) -> bool:
-    kind, colon, bare = name.partition(":")
-    if colon and kind in ("toolkit", "plugin", "tool"):
-        name = bare
-    catalog = world.catalog
-    if name in world.toolkits or name in catalog.plugins or catalog.find_tool(name) is not None:
-        return True
-    owner = name.partition("/")[0] if "/" in name else name.partition("__")[0]
-    plugin = catalog.plugins.get(owner)
-    return plugin is not None and owner != name and not plugin.tools

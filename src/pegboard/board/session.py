@@ -20,9 +20,10 @@ from pegboard.board.views.wire_list import everything_pays, next_wire_list
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
-from pegboard.core.state.calls import CallAnswer, find_called
+from pegboard.core.state.call_plans import CallAnswer, find_called
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
-from pegboard.core.state.surfaces import Explanation, Surface
+from pegboard.core.surface.explanations import Explanation
+from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found, Search
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import UsageError

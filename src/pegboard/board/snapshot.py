@@ -16,9 +16,11 @@ from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject
-from pegboard.core.state.sessions import State, from_text, heal, to_text
+from pegboard.core.state.active_tools import LoadedTool
+from pegboard.core.state.session_text import from_text, to_text
+from pegboard.core.state.sessions import State
 from pegboard.core.state.shrinking import fit_to_budget
-from pegboard.core.state.surfaces import LoadedTool
+from pegboard.core.state.subjects import heal
 from pegboard.dialects.names import View
 from pegboard.errors import StoreError
 from pegboard.ports import AuditRecord, Source

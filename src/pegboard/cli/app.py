@@ -26,6 +26,7 @@ from pegboard.cli import (
 from pegboard.cli.common import DONE, USAGE, report
 from pegboard.cli.rendering import Printer
 from pegboard.errors import UsageError
+from pegboard.sources.stdout import reserved_stdout
 
 PROGRAM = "pegboard"
 CONTEXT = {"help_option_names": ["--help", "-h"]}
@@ -82,7 +83,8 @@ _add(app, "schema", schema.schema, schema.EXAMPLE)
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; what cannot be understood is said in one line and exits 2."""
     try:
-        code = app(args=list(arguments) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
+        with reserved_stdout():
+            code = app(args=list(arguments) or ["--help"], prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
         before = arguments[: list(arguments).index("--")] if "--" in arguments else arguments
         return _misused(error, as_json="--json" in before)

@@ -25,7 +25,7 @@ from pegboard.errors import UsageError
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.core.model.tools import JsonObject
-    from pegboard.core.state.calls import CallAnswer
+    from pegboard.core.state.call_plans import CallAnswer
 
 EXAMPLE = 'pegboard call git__git_log \'{"repo_path": "."}\''
 QUOTING = 'Write an object in single quotes: \'{"name": "value"}\', or - to read it from standard input.'

@@ -120,7 +120,7 @@ async def _opened(
                     plugins = board.world.catalog.plugins.values()
                     known = {plugin.name: [tool.name for tool in plugin.tools] for plugin in plugins if plugin.tools}
                     _, problems = inspect(board.configuration.path, registered=registered(), tools=known)
-                    found = [*problems, *_faults(board), *_clashes(board)]
+                    found = [*problems, *_faults(board), *_clashes(board), *_requirements(board)]
                 accepted = await board.permissions.accept_claims() if accept else ()
                 return [*found, *_claims(board), *(await _over_budget(board))], accepted
     except PegboardError as error:
@@ -190,6 +190,25 @@ def _clashes(board: Pegboard) -> Iterator[Problem]:
             hint="Give one of the two plugins another prefix.",
             place=plugin.place if plugin else None,
         )
+
+
+def _requirements(board: Pegboard) -> Iterator[Problem]:
+    """Yield what tools require and nothing can meet (T8), but for what the file itself names wrongly."""
+    from pegboard.core.model.specs import PythonSpec
+    from pegboard.core.state.requirements import unresolved_requirements
+
+    for tool, name, why in unresolved_requirements(board.world):
+        spec = board.configuration.specs.get(tool.plugin)
+        written = spec.requires.get(tool.name, ()) if isinstance(spec, PythonSpec) else ()
+        several = why.startswith("it may be")
+        if name not in written or several:
+            yield Problem(
+                severity="error",
+                code="unknown_tool",
+                message=f"'{tool.wire}' requires '{name}', and {why}.",
+                hint="Write plugin/tool." if several else "Correct the name; until then the tool cannot be loaded.",
+                place=board.world.catalog.plugins[tool.plugin].place,
+            )
 
 
 async def _over_budget(board: Pegboard) -> Sequence[Problem]:

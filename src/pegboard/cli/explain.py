@@ -20,8 +20,8 @@ from pegboard.cli.rendering import Column, Printer
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.core.access.permissions import Reason
-    from pegboard.core.state.surfaces import Explanation
+    from pegboard.core.access.decisions import Reason
+    from pegboard.core.surface.explanations import Explanation
 
 EXAMPLE = "pegboard explain git__git_commit --agent assistant"
 UNKNOWN: Final = "unknown"

@@ -124,7 +124,7 @@ def list_(
     options = Options(config=config, agent=agent, principal=principal or "local", as_json=as_json)
 
     async def listed(board: Pegboard, printer: Printer) -> int:
-        from pegboard.core.state.sessions import from_text
+        from pegboard.core.state.session_text import from_text
 
         records: list[dict[str, Any]] = []
         for key, stored in await board.services.store.sessions(principal=principal, agent=agent):

@@ -19,7 +19,8 @@ from pegboard.cli.rendering import Column, Printer, plural
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.core.state.surfaces import LoadedTool, Surface
+    from pegboard.core.state.active_tools import LoadedTool
+    from pegboard.core.surface.surfaces import Surface
 
 EXAMPLE = "pegboard surface --agent assistant --session thread-42"
 COLUMNS = (Column("name"), Column("plugin"), Column("lease"), Column("reason"), Column("tokens", "right"))

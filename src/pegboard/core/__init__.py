@@ -1,1 +1,1 @@
-"""Decide, purely: may it, is it loaded, what does the model see. Standard library only; all others may import it."""
+"""Pure decisions: may it, is it loaded, what does the model see. Standard library only; all others may import it."""

@@ -15,7 +15,7 @@ from pegboard.core.model.tools import JsonObject, Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import Item, Load
 from pegboard.core.state.narrowing import excluded_by_loadout, may_bring
-from pegboard.core.state.sessions import heal
+from pegboard.core.state.subjects import heal
 from pegboard.core.surface.hints import first_sentence
 from pegboard.dialects.names import READ_ONLY, Conversation, Payload, View, meta_tool, with_hints
 
@@ -29,10 +29,10 @@ OTHER = "Other"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """Hold a plugin of which the session can have something: what is out of it, and what is not."""
+    """A plugin of which the session can have something: what is loaded of it, and what is not."""
 
     plugin: Plugin
-    out: tuple[Tool, ...]
+    loaded: tuple[Tool, ...]
     rest: tuple[Tool, ...]
 
     @property
@@ -42,12 +42,12 @@ class Known:
 
     @property
     def active(self) -> bool:
-        """Return whether all that the session can have of it is out."""
-        return bool(self.out) and not self.rest
+        """Return whether all that the session can have of it is loaded."""
+        return bool(self.loaded) and not self.rest
 
 
 class DiscoveryDialect:
-    """Offer ``capability_list``, ``discover_tools``, ``activate_tool`` and lists of categories and loadouts."""
+    """The dialect with ``capability_list``, ``discover_tools``, ``activate_tool`` and two lists."""
 
     name = "discovery"
     activation: Activation | None = None
@@ -102,23 +102,24 @@ class DiscoveryDialect:
 def known(view: View) -> tuple[Known, ...]:
     """Return every plugin of which the session can have something, by name (P9)."""
     access, state = view.access, heal(view.access, view.state)
-    outs = active_tools(access, state)
+    active = active_tools(access, state)
     found: list[Known] = []
     for plugin in access.world.catalog.plugins.values():
         if not may_bring(access, state, plugin) or not access.may_have_tools_of(plugin):
             continue
         tools = [tool for tool in plugin.tools if access.permits(tool) and not excluded_by_loadout(access, state, tool)]
-        out = tuple(tool for tool in tools if tool.id in outs)
+        loaded = tuple(tool for tool in tools if tool.id in active)
         if tools or not plugin.tools:
-            found.append(Known(plugin=plugin, out=out, rest=tuple(t for t in tools if t.id not in outs)))
+            rest = tuple(tool for tool in tools if tool.id not in active)
+            found.append(Known(plugin=plugin, loaded=loaded, rest=rest))
     return tuple(sorted(found, key=lambda one: (one.plugin.name.casefold(), one.plugin.name)))
 
 
 def _capabilities(view: View) -> str:
     all_ = known(view)
-    active = [one for one in all_ if one.out]
+    active = [one for one in all_ if one.loaded]
     more = sum(not one.active for one in all_)
-    lines = ["## Active plugins", *(_line(one, one.out) for one in active)] if active else ["No plugin is active."]
+    lines = ["## Active plugins", *(_line(one, one.loaded) for one in active)] if active else ["No plugin is active."]
     lines.append("")
     lines.append(
         f"{_count(more, 'plugin')} more can be activated: see discover_tools." if more else "Nothing else is available."
@@ -140,7 +141,7 @@ def _discovered(view: View, arguments: JsonObject) -> Payload:
         return Payload(value="Every plugin that is available is active already.")
     found = [one for one in waiting if _fits(one, category, keyword)]
     if not found:
-        return Payload(value=f"No plugin that is not active fits{_said(category, keyword)}. Try other words.")
+        return Payload(value=f"No plugin that is not active fits{_asked(category, keyword)}. Try other words.")
     pages = -(-len(found) // PAGE)
     if page > pages:
         return Payload(value=f"There is no page {page}: there are {_count(pages, 'page')}.", is_error=True)
@@ -159,12 +160,12 @@ def _fits(one: Known, category: str, keyword: str) -> bool:
     return all(word in " ".join(texts).casefold() for word in keyword.casefold().split())
 
 
-def _said(category: str, keyword: str) -> str:
+def _asked(category: str, keyword: str) -> str:
     return (f" category '{category}'" if category else "") + (f" keyword '{keyword}'" if keyword else "")
 
 
 def _entry(one: Known) -> Iterator[str]:
-    """Yield a plugin and the first of its tools that are not out."""
+    """Yield a plugin and the first of its tools that are not loaded."""
     yield _line(one, one.rest)
     for tool in one.rest[:FUNCTIONS]:
         yield _function(tool)
@@ -173,17 +174,17 @@ def _entry(one: Known) -> Iterator[str]:
 
 
 def _line(one: Known, tools: Sequence[Tool]) -> str:
-    total = len(one.out) + len(one.rest)
+    total = len(one.loaded) + len(one.rest)
     if not total:
         count = "tools not known yet"
     elif len(tools) == total:
         count = _count(total, "tool")
     else:
-        count = f"{len(one.out)} of {total} tools active"
+        count = f"{len(one.loaded)} of {total} tools active"
     what = one_line(one.plugin.description, limit=DESCRIPTION)
     fault = next((v.unavailable for v in one.plugin.variants.values() if v.unavailable), "")
-    away = f" (not available now: {one_line(fault, limit=DESCRIPTION)})" if fault else ""
-    return f"- **{one_line(one.plugin.name)}** ({one.category}, {count}){f': {what}' if what else ''}{away}"
+    gone = f" (not available now: {one_line(fault, limit=DESCRIPTION)})" if fault else ""
+    return f"- **{one_line(one.plugin.name)}** ({one.category}, {count}){f': {what}' if what else ''}{gone}"
 
 
 def _function(tool: Tool) -> str:
@@ -202,9 +203,9 @@ def _activated(view: View, asked: str, item: Item | None) -> Payload:
     name = item.subject.name if item is not None and item.subject is not None else one_line(asked, limit=100)
     match item.status if item is not None else "error":
         case "loaded" | "already_loaded":
-            outs = active_tools(view.access, heal(view.access, view.state))
+            active = active_tools(view.access, heal(view.access, view.state))
             plugin = view.access.world.catalog.plugins[name]
-            tools = tuple(tool for tool in plugin.tools if tool.id in outs)
+            tools = tuple(tool for tool in plugin.tools if tool.id in active)
             if item is not None and item.status == "already_loaded":
                 return Payload(value=f"Plugin '{name}' is already loaded and available.", schemas=tools)
             lines = (f"Activated plugin '{name}' with {_count(len(tools), 'tool')}:", *map(_function, tools))
@@ -228,16 +229,16 @@ def _categories(view: View) -> str:
     all_ = known(view)
     lines = ["## Categories"]
     for name in _names_of_categories(view):
-        held = [one for one in all_ if one.category.casefold() == name.casefold()]
-        if held or name in CATEGORIES:
-            active = sum(one.active for one in held)
-            names = f": {_listed(one.plugin.name for one in held)}" if held else ""
-            lines.append(f"- **{one_line(name)}** ({_count(len(held), 'plugin')}, {active} active){names}")
+        group = [one for one in all_ if one.category.casefold() == name.casefold()]
+        if group or name in CATEGORIES:
+            active = sum(one.active for one in group)
+            names = f": {_listed(one.plugin.name for one in group)}" if group else ""
+            lines.append(f"- **{one_line(name)}** ({_count(len(group), 'plugin')}, {active} active){names}")
     return "\n".join(lines)
 
 
 def _toolbelts(view: View) -> str:
-    """List the loadouts over the plugins that the agent may have; of others nothing is said (P9)."""
+    """List the loadouts over the plugins that the agent may have; others are not named (P9)."""
     access = view.access
     plugins = {p.name: p.category for p in access.world.catalog.plugins.values() if access.may_have_tools_of(p)}
     listed = Names(plugins.items())

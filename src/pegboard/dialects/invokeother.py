@@ -8,7 +8,7 @@ from pegboard.core.model.agents import Activation
 from pegboard.core.model.leases import IDLE_TURNS, LeaseTerm
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.commands import SUCCEEDED, Fallback, Item, Load, Outcome, Unload
-from pegboard.core.state.sessions import leased_tools
+from pegboard.core.state.subjects import leased_tools
 from pegboard.dialects.names import Conversation, Payload, View, lease_on, meta_tool, with_hints
 
 NAME = "invokeother_tool"
@@ -16,7 +16,7 @@ _DISABLED = frozenset({"denied_switch", "denied_default", "denied_loadout"})
 
 
 class InvokeOtherDialect:
-    """Offer ``invokeother_tool``: names are separated by commas, leases are idle ones."""
+    """The dialect with ``invokeother_tool``: names are separated by commas, leases are idle ones."""
 
     name = "invokeother"
     activation: Activation | None = None
@@ -26,8 +26,8 @@ class InvokeOtherDialect:
     def tools(self, view: View) -> tuple[Tool, ...]:
         """Return the definition; hints stand in it."""
         text = (
-            "Manage tools on demand. load: take tools out by name, separated by commas; they go again after some "
-            "turns without use. unload: hang tools back. fallback: take out everything for this turn only."
+            "Manage tools on demand. load: load tools by name, separated by commas; they are unloaded again after "
+            "some turns without use. unload: unload tools. fallback: load everything for this turn only."
         )
         properties = {"mode": {"enum": ["load", "unload", "fallback"]}, "query": {"type": "string"}}
         described = with_hints(text + (" Not loaded:" if view.hints else ""), view.hints)
@@ -50,23 +50,23 @@ class InvokeOtherDialect:
 def _answer(view: View, outcome: Outcome | None, mode: str) -> Payload:
     items = outcome.items if outcome is not None else ()
     done = f"{mode}ed"
-    fine = [item for item in items if item.status in SUCCEEDED]
-    changed = [item.name for item in fine if item.status != "not_loaded"]
+    succeeded = [item for item in items if item.status in SUCCEEDED]
+    changed = [item.name for item in succeeded if item.status != "not_loaded"]
     errors = [_error(view, item) for item in items if item.status not in SUCCEEDED]
-    value: dict[str, Any] = {"success": bool(fine), done: changed}
+    value: dict[str, Any] = {"success": bool(succeeded), done: changed}
     if errors:
         value["errors"] = errors
-    value["message"] = _message(mode, changed, fine, errors)
-    return Payload(value=value, is_error=not fine, schemas=_schemas(view, fine) if mode == "load" else ())
+    value["message"] = _message(mode, changed, succeeded, errors)
+    return Payload(value=value, is_error=not succeeded, schemas=_schemas(view, succeeded) if mode == "load" else ())
 
 
-def _message(mode: str, changed: list[str], fine: list[Item], errors: list[str]) -> str:
-    if errors and not fine:
+def _message(mode: str, changed: list[str], succeeded: list[Item], errors: list[str]) -> str:
+    if errors and not succeeded:
         return f"Failed to {mode} any tools"
     if errors:
         return f"{mode.capitalize()}ed {len(changed)} tools with {len(errors)} errors"
     if not changed:
-        return f"Not loaded: {', '.join(item.name for item in fine)}"
+        return f"Not loaded: {', '.join(item.name for item in succeeded)}"
     return f"Successfully {mode}ed: {', '.join(changed)}"
 
 
@@ -96,10 +96,10 @@ def _switched_off(view: View, name: str) -> bool:
     return any(code.startswith("granted_") for code in codes) and bool(codes & _DISABLED)
 
 
-def _schemas(view: View, fine: list[Item]) -> tuple[Tool, ...]:
+def _schemas(view: View, succeeded: list[Item]) -> tuple[Tool, ...]:
     found = (
         tool
-        for item in fine
+        for item in succeeded
         if item.subject is not None
         for tool, _ in leased_tools(view.access, lease_on(item.subject))
     )
@@ -114,9 +114,9 @@ def _fallback(outcome: Outcome | None) -> Payload:
     value: dict[str, Any] = {
         "success": True,
         "loaded": [tool.wire for tool in outcome.added],
-        "total_active": item.details["out"],
+        "total_active": item.details["loaded"],
         "message": item.message,
     }
-    if item.details["left_out"]:
-        value["left_out"] = item.details["left_out"]
+    if item.details["excluded"]:
+        value["left_out"] = item.details["excluded"]
     return Payload(value=value, schemas=outcome.added)

@@ -27,9 +27,9 @@ CHANGES_LIST: JsonObject = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Show a dialect the session: what it may, what is out, what is hinted.
+    """What a dialect sees of the session: what it may, what is loaded, what is hinted.
 
-    ``hints`` are there only where the host says them in the meta-tools' descriptions.
+    ``hints`` are there only where the host has them in the meta-tools' descriptions.
     """
 
     access: CompiledPermissions
@@ -40,7 +40,7 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """Ask for the tools that answer these needs best."""
+    """A step: find the tools that answer these needs best."""
 
     queries: tuple[str, ...]
     limit: int = 5
@@ -48,7 +48,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTool:
-    """Hold one answer of a search."""
+    """One answer of a search."""
 
     name: str
     plugin: str
@@ -59,7 +59,7 @@ class FoundTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Hold what a search brought, best first, and how to go on."""
+    """What a search found, best first, and how to go on."""
 
     query: tuple[str, ...]
     results: tuple[FoundTool, ...]
@@ -68,7 +68,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """Answer a step: what a command did and how the session looks after it, or what was found."""
+    """The answer to a step: what a command did and how the session looks after it, or what was found."""
 
     view: View
     outcome: Outcome | None = None
@@ -77,10 +77,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
-    """Hold what a meta-tool answers.
+    """The answer of a meta-tool.
 
     ``schemas`` are the tools whose schemas the model needs now; ``inline`` says that ``value``
-    holds them already.
+    has them already.
     """
 
     value: JsonObject | str
@@ -101,7 +101,7 @@ Conversation = Generator[Step, Done, Payload]
 
 
 class Dialect(Protocol):
-    """Define meta-tools, and carry a call of one through: ask for steps, answer with a payload."""
+    """A family of meta-tools: their definitions, and how a call of one is carried out in steps."""
 
     @property
     def name(self) -> str:
@@ -128,7 +128,7 @@ class Dialect(Protocol):
         ...
 
     def run(self, view: View, name: str, arguments: JsonObject) -> Conversation:
-        """Yield steps, take what they did, return the payload; arguments are valid already."""
+        """Yield steps, receive what they did, return the payload; arguments are valid already."""
         ...
 
 

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pegboard.core.model.agents import Activation
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
-from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import SUCCEEDED, Item, Load, Outcome, Unload
-from pegboard.core.state.sessions import leased_tools
+from pegboard.core.state.subjects import leased_tools
 from pegboard.core.surface.hints import first_sentence
 from pegboard.dialects.names import (
     READ_ONLY,
@@ -30,7 +30,7 @@ MOST_RESULTS = 20
 
 
 class PegboardDialect:
-    """Offer ``search_tools``, ``load_tools`` and ``unload_tools``."""
+    """The dialect with ``search_tools``, ``load_tools`` and ``unload_tools``."""
 
     name = "pegboard"
     activation: Activation | None = None
@@ -63,7 +63,7 @@ class PegboardDialect:
             ),
             meta_tool(
                 "unload_tools",
-                "Hang back loaded tools that are no longer needed.",
+                "Unload loaded tools that are no longer needed.",
                 {"names": _STRINGS},
                 required=("names",),
             ),
@@ -103,30 +103,32 @@ def _item(item: Item) -> dict[str, Any]:
     }
 
 
-def _payload(outcome: Outcome | None, items: list[dict[str, Any]], schemas: tuple[Tool, ...] = ()) -> Payload:
+def _payload(
+    outcome: Outcome | None, items: list[dict[str, Any]], *, schemas: tuple[Tool, ...] = (), more: JsonObject = EMPTY
+) -> Payload:
+    """Return the payload of a load or unload; ``more`` stands behind what every payload has."""
     status = outcome.status if outcome is not None else "refused"
     value: dict[str, Any] = {"status": status, "items": items}
     if outcome is not None and outcome.takes_effect is not None:
         value["takes_effect"] = outcome.takes_effect
-    return Payload(value=value, is_error=status == "refused", schemas=schemas, inline=True)
+    return Payload(value={**value, **more}, is_error=status == "refused", schemas=schemas, inline=True)
 
 
 def _load_payload(view: View, outcome: Outcome | None) -> Payload:
+    """Return the items, each with the schemas that no item before it has, then those that came as required."""
     items: list[dict[str, Any]] = []
-    outs = active_tools(view.access, view.state)
+    active = active_tools(view.access, view.state)
     schemas: dict[str, Tool] = {}
     for item in _items(outcome):
         entry = _item(item)
         if item.status in SUCCEEDED and item.subject is not None:
-            fresh = [t for t, _ in leased_tools(view.access, lease_on(item.subject)) if t.id in outs]
+            fresh = [t for t, _ in leased_tools(view.access, lease_on(item.subject)) if t.id in active]
             entry["tools"] = [schema_of(t) for t in fresh if t.id not in schemas]
             schemas.update((tool.id, tool) for tool in fresh)
         items.append(entry)
     required = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
-    payload = _payload(outcome, items, tuple(schemas.values()))
-    if required and isinstance(payload.value, dict):
-        payload.value["required_tools"] = [schema_of(tool) for tool in required]
-    return payload
+    more = {"required_tools": [schema_of(tool) for tool in required]} if required else EMPTY
+    return _payload(outcome, items, schemas=tuple(schemas.values()), more=more)
 
 
 def _found_payload(found: Found | None) -> Payload:

@@ -10,7 +10,7 @@ from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import from_start
 from pegboard.core.state.commands import Load, Outcome, Unload
-from pegboard.core.state.sessions import heal
+from pegboard.core.state.subjects import heal
 from pegboard.dialects.names import (
     READ_ONLY,
     Conversation,
@@ -26,7 +26,7 @@ _NAME = {"toolkit": {"type": "string", "description": "Name of the toolkit."}}
 
 
 class ToolkitsDialect:
-    """Offer ``list_toolkits``, ``load_tools`` and ``unload_tools``."""
+    """The dialect with ``list_toolkits``, ``load_tools`` and ``unload_tools``."""
 
     name = "toolkits"
     activation: Activation | None = "next_request"
@@ -71,28 +71,28 @@ class ToolkitsDialect:
 
 def allowed(view: View) -> tuple[str, ...]:
     """Return the toolkits that the agent may load, in the order in which they were allowed."""
-    return tuple(name for name in view.access.toolkits if view.access.may_load_toolkit(name))
+    return view.access.entries.loadable_toolkits
 
 
 def loaded(view: View) -> tuple[str, ...]:
     """Return the toolkits that are loaded, in the order in which they were allowed."""
     state = heal(view.access, view.state)
-    held = {lease.subject.name for lease in state.leases if lease.subject.kind == "toolkit"}
-    return tuple(name for name in allowed(view) if name in held or from_start(view.access, name))
+    leased = {lease.subject.name for lease in state.leases if lease.subject.kind == "toolkit"}
+    return tuple(name for name in allowed(view) if name in leased or from_start(view.access, name))
 
 
 def _listing(view: View) -> dict[str, Any]:
-    out = loaded(view)
+    now = loaded(view)
     return {
         "status": "ok",
         "tool": TOOL,
-        "loaded_toolkits": list(out),
+        "loaded_toolkits": list(now),
         "toolkits": [
             {
                 "name": name,
-                "description": one_line(view.access.toolkit(name).description),
+                "description": one_line(view.access.world.toolkits[name].description),
                 "tool_names": _tool_names(view, name),
-                "loaded": name in out,
+                "loaded": name in now,
                 "sticky": from_start(view.access, name),
             }
             for name in allowed(view)
@@ -105,7 +105,7 @@ def _tool_names(view: View, toolkit: str) -> list[str]:
     plugins = view.access.world.catalog.plugins
     return [
         entry.member.name
-        for entry in view.access.toolkits[toolkit]
+        for entry in view.access.entries.toolkits[toolkit]
         if any(view.access.permits(tool) for tool in entry.tools)
         or (not entry.tools and view.access.grants_unseen(plugins[entry.plugin]))
     ]
@@ -147,7 +147,7 @@ def _answer(view: View, toolkit: str, outcome: Outcome | None) -> Payload:
         extra["takes_effect"] = outcome.takes_effect
     schemas: tuple[Tool, ...] = ()
     if item.status in ("loaded", "already_loaded"):
-        entries = view.access.toolkits.get(toolkit, ())
+        entries = view.access.entries.toolkits.get(toolkit, ())
         schemas = tuple(t for e in entries for t in e.tools if view.access.permits(t))
     return _payload(view, toolkit, item.status, item.message, schemas=schemas, **extra)
 

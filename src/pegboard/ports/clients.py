@@ -1,21 +1,18 @@
-"""The way back to whoever calls a tool: progress, questions, and what is said meanwhile."""
+"""The way back to whoever calls a tool: requests and notifications of an upstream."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Final, Protocol
 
-from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.core.model.tools import JsonObject
 
 LOG_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """The levels of log messages of the protocol, the lowest first."""
 
-Progress = Callable[[float, float | None, str | None], Awaitable[None]]
-
 
 class AskRefusedError(Exception):
-    """Report that a client did not answer what an upstream asked of it, as an error of JSON-RPC."""
+    """The refusal of a client to answer an upstream, as an error of JSON-RPC: ``message``, ``code``, ``data``."""
 
     def __init__(self, message: str, *, code: int = -32600, data: object = None) -> None:
         super().__init__(message)
@@ -25,7 +22,7 @@ class AskRefusedError(Exception):
 
 
 class Listener(Protocol):
-    """Take what an upstream says outside of any call (G7): a connection that outlives its calls."""
+    """A receiver of what an upstream reports outside of any call (G7): a connection that outlives its calls."""
 
     @property
     def level(self) -> str | None:
@@ -38,16 +35,28 @@ class Listener(Protocol):
         ...
 
     def tell(self, method: str, params: JsonObject) -> None:
-        """Take a notification; one below the level is dropped. Must not raise and must not wait."""
+        """Take a notification; one below the level is dropped. Must not raise and must not wait.
+
+        Args:
+            method: Its method.
+            params: Its parameters, as they stood on the wire.
+        """
         ...
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call back when the level changes; returns what ends that."""
+        """Call back when the level changes.
+
+        Args:
+            changed: Takes nothing.
+
+        Returns:
+            What ends it.
+        """
         ...
 
 
 class Client(Protocol):
-    """Take what an upstream asks and says during one call (G7, G9)."""
+    """The client of one call: it answers what an upstream asks, and takes what it reports (G7, G9)."""
 
     @property
     def level(self) -> str | None:
@@ -60,28 +69,25 @@ class Client(Protocol):
         ...
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Return the client's answer to a request of the protocol; raises ``AskRefusedError``."""
+        """Return the client's answer to a request of the protocol.
+
+        Args:
+            method: ``elicitation/create``, ``sampling/createMessage`` or ``roots/list``.
+            params: Its parameters, as they stood on the wire.
+
+        Returns:
+            The result, as it stood on the wire.
+
+        Raises:
+            AskRefusedError: The client refused, or cannot be asked.
+        """
         ...
 
     async def tell(self, method: str, params: JsonObject) -> None:
-        """Pass a notification on; a log message below the level is dropped."""
+        """Pass a notification on; a log message below the level is dropped.
+
+        Args:
+            method: Its method.
+            params: Its parameters, as they stood on the wire.
+        """
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallContext:
-    """Say on whose behalf a tool is called.
-
-    ``scope`` names the pool from which a connection is taken (G9). ``progress`` takes what the tool
-    reports (progress, total, message). ``meta`` is the request's ``_meta`` for the upstream.
-    ``client`` takes what an upstream asks and says meanwhile; None where nobody can be asked.
-    """
-
-    principal: str = "local"
-    agent: str = ""
-    session: str = ""
-    scope: str = "shared"
-    progress: Progress | None = None
-    client: Client | None = None
-    meta: JsonObject = field(default=EMPTY)
-    extra: Mapping[str, Any] = field(default=EMPTY)

@@ -31,7 +31,7 @@ def inside(path: str) -> Path:
     return found
 
 
-def shown(path: Path) -> str:
+def displayed(path: Path) -> str:
     """Return a path as it is written from the current folder, with forward slashes."""
     return path.relative_to(root()).as_posix() or "."
 
@@ -39,12 +39,12 @@ def shown(path: Path) -> str:
 def read_text(path: Path) -> str:
     """Return the text of a file; raises ``ValueError`` where it is no text file or too large."""
     if not path.is_file():
-        raise ValueError(f"'{shown(path)}' is not a file.")
+        raise ValueError(f"'{displayed(path)}' is not a file.")
     if path.stat().st_size > MAX_BYTES:
-        raise ValueError(f"'{shown(path)}' is larger than {MAX_BYTES // 1_000_000} MB.")
+        raise ValueError(f"'{displayed(path)}' is larger than {MAX_BYTES // 1_000_000} MB.")
     data = path.read_bytes()
     if b"\0" in data[:8192]:
-        raise ValueError(f"'{shown(path)}' is a binary file.")
+        raise ValueError(f"'{displayed(path)}' is a binary file.")
     return data.decode("utf-8-sig", errors="replace")
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pegboard.marks import tool
-from pegboard.quickstart._bounds import MAX_LINES, SKIPPED_FOLDERS, bounded, inside, read_text, shown, walk
+from pegboard.quickstart._bounds import MAX_LINES, SKIPPED_FOLDERS, bounded, displayed, inside, read_text, walk
 
 __all__ = ["file_info", "find_files", "list_files", "list_tree", "read_file"]
 
@@ -66,7 +66,7 @@ def find_files(pattern: str, path: str = ".") -> str:
     """
     folder = _folder(path)
     found = (
-        shown(file)
+        displayed(file)
         for file in walk(folder)
         if _matches(file.relative_to(folder).as_posix() if "/" in pattern else file.name, pattern)
     )
@@ -79,7 +79,7 @@ def file_info(path: str) -> dict[str, str | int]:
     found = inside(path)
     stat = found.stat()
     changed = datetime.fromtimestamp(stat.st_mtime, UTC).isoformat(timespec="seconds")
-    info: dict[str, str | int] = {"path": shown(found), "changed": changed}
+    info: dict[str, str | int] = {"path": displayed(found), "changed": changed}
     if found.is_dir():
         return {**info, "kind": "folder", "entries": sum(1 for _ in found.iterdir())}
     info |= {"kind": "file", "bytes": stat.st_size}

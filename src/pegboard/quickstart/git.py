@@ -7,7 +7,7 @@ import subprocess
 from typing import Final
 
 from pegboard.marks import tool
-from pegboard.quickstart._bounds import bounded, inside, shown
+from pegboard.quickstart._bounds import bounded, displayed, inside
 
 __all__ = ["git_blame", "git_branches", "git_diff", "git_log", "git_show", "git_status"]
 
@@ -94,7 +94,7 @@ def _revision(text: str) -> str:
 
 def _path(text: str) -> str:
     try:
-        return shown(inside(text))
+        return displayed(inside(text))
     except FileNotFoundError:  # deleted files have a history too
         parts = text.replace("\\", "/").split("/")
         if text.startswith("/") or ".." in parts:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from pegboard.marks import tool
-from pegboard.quickstart._bounds import bounded, inside, read_text, shown, walk
+from pegboard.quickstart._bounds import bounded, displayed, inside, read_text, walk
 
 __all__ = ["compare_files", "count_words", "search_text"]
 
@@ -79,7 +79,7 @@ def _hits(files: list[Path] | Iterator[Path], pattern: re.Pattern[str], context:
             lines = read_text(file).splitlines()
         except (ValueError, OSError):  # binary, too large, or not to be read: nothing to find
             continue
-        name = shown(file)
+        name = displayed(file)
         for number, line in enumerate(lines):
             if time.monotonic() > deadline:
                 yield f"[stopped after {_SECONDS:.0f} seconds; narrow 'path' or 'glob']"

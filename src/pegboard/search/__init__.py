@@ -1,1 +1,1 @@
-"""Rank tools by how well they answer a need."""
+"""Rankers: which tools answer a need best."""

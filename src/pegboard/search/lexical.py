@@ -1,4 +1,4 @@
-"""Rank by words: BM25 over names and descriptions, an exact name first (P3)."""
+"""Ranking by words: BM25 over names and descriptions, an exact name first (P3)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def words(text: str) -> list[str]:
 
 
 class _Index:
-    """Hold the statistics of one set of permitted tools."""
+    """The statistics of one set of permitted tools."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self.tools = tools
@@ -73,7 +73,7 @@ def _document(tool: Tool) -> list[str]:
 
 
 class LexicalRanker:
-    """Rank by BM25; the index over a set of permitted tools is made once and kept while in use."""
+    """A ranker by BM25; the index over a set of permitted tools is made once and kept while in use."""
 
     def __init__(self) -> None:
         self._indexes: list[_Index] = []

@@ -38,10 +38,10 @@ def installed() -> Mapping[str, RegisteredSpec]:
 
 
 class PackageSource:
-    """Bring in plugins of installed packages; and say of known names without one what would bring them."""
+    """The source of plugins of installed packages; for known names without one, of what would bring them."""
 
     def __init__(self) -> None:
-        self._held = ConstructedPlugins()
+        self._plugins = ConstructedPlugins()
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether an installed package has, or should have, the plugin."""
@@ -62,20 +62,20 @@ class PackageSource:
         """Run the function; what it raises is an error result."""
         assert isinstance(spec, RegisteredSpec)
         plugin = await self._built(spec, overrides)
-        return await self._held.call(plugin, spec.name, tool.name, arguments, context)
+        return await self._plugins.call(plugin, spec.name, tool.name, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: installed packages do not change by themselves."""
 
     async def aclose(self) -> None:
         """Close what was constructed."""
-        await self._held.aclose()
+        await self._plugins.aclose()
 
     async def _built(self, spec: RegisteredSpec, overrides: JsonObject) -> Built:
         if spec.loader.startswith(_MISSING):
             raise _not_provided(spec)
         key = (spec.name, spec.loader, variant_key(overrides))
-        return await self._held.get(key, lambda: _load(spec, overrides))
+        return await self._plugins.get(key, lambda: _load(spec, overrides))
 
 
 def _entries() -> dict[str, EntryPoint]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
-import sys
-import threading
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +16,8 @@ from pegboard.core.model.specs import PluginSpec, PythonSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
-from pegboard.sources.signatures import Built, ConstructedPlugins, built, in_thread, stdout_to_stderr
+from pegboard.sources.signatures import Built, ConstructedPlugins, ModulesBeside, built, in_thread
+from pegboard.sources.stdout import plugin_output
 
 _DISTRIBUTIONS: Final[Mapping[str, str]] = {
     "PIL": "pillow",
@@ -35,17 +33,13 @@ _DISTRIBUTIONS: Final[Mapping[str, str]] = {
 HOOK_SECONDS: Final = 2.0
 """How long a hook may take."""
 
-_importing = threading.RLock()
-IMPORT_WAIT = 30.0
-"""Seconds that the import of a plugin waits for those before it."""
-_loaded_beside: dict[str, dict[str, ModuleType]] = {}
-
 
 class PythonSource:
-    """Bring in plugins that the configuration names with ``python:``."""
+    """The source of plugins that the configuration names with ``python:``."""
 
     def __init__(self) -> None:
-        self._held = ConstructedPlugins()
+        self._plugins = ConstructedPlugins()
+        self._modules = ModulesBeside()
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the plugin is written in Python."""
@@ -76,26 +70,28 @@ class PythonSource:
         """Run the function; what it raises is an error result."""
         assert isinstance(spec, PythonSpec)
         plugin = await self._built(spec, overrides)
-        return await self._held.call(plugin, spec.name, tool.name, arguments, context)
+        return await self._plugins.call(plugin, spec.name, tool.name, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: what was imported does not change by itself."""
 
     async def aclose(self) -> None:
-        """Close what was constructed."""
-        await self._held.aclose()
+        """Close what was constructed, and remove the modules that were imported for it."""
+        await self._plugins.aclose()
+        self._modules.close()
 
     async def _built(self, spec: PythonSpec, overrides: JsonObject) -> Built:
         key = (spec.name, spec.target, spec.folder, variant_key(overrides))
-        return await self._held.get(key, lambda: _load(spec, overrides))
+        return await self._plugins.get(key, lambda: _load(spec, overrides, self._modules))
 
 
 class Hooks:
-    """Ask functions that the configuration names as ``module:function`` (F3)."""
+    """The functions that the configuration names as ``module:function`` (F3)."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._known: dict[str, Callable[..., Any]] = {}
+        self._modules = ModulesBeside()
 
     async def ask(self, hook: str, *given: Any) -> object:
         """Return what a function answers, plain or async; raises what it raises, and ``TimeoutError``."""
@@ -103,22 +99,27 @@ class Hooks:
             function = self._known.get(hook)
             if function is None:
                 function = self._known[hook] = await in_thread(self._found, hook)
-            said: Any = await in_thread(function, *given)
-            return await said if inspect.isawaitable(said) else said
+            with plugin_output():
+                answer: Any = await in_thread(function, *given)
+                return await answer if inspect.isawaitable(answer) else answer
+
+    def close(self) -> None:
+        """Remove the modules that were imported for the hooks."""
+        self._modules.close()
 
     def _found(self, hook: str) -> Callable[..., Any]:
         module_name, _, path = hook.partition(":")
-        with _beside(self._folder, module_name), stdout_to_stderr():
+        with self._modules.visible(self._folder, module_name), plugin_output():
             found: Any = importlib.import_module(module_name)
             for name in path.split("."):
                 found = getattr(found, name)
             return found
 
 
-def _load(spec: PythonSpec, overrides: JsonObject) -> Built:
+def _load(spec: PythonSpec, overrides: JsonObject, modules: ModulesBeside) -> Built:
     """Return the plugin; annotations are read while the modules beside the configuration are in sight."""
     module_name, _, path = spec.target.partition(":")
-    with _beside(spec.folder, module_name):
+    with modules.visible(spec.folder, module_name):
         try:
             target = _attribute(importlib.import_module(module_name), path, spec)
             return built(target, overrides, plugin=spec.name)
@@ -172,7 +173,7 @@ def _check_names(spec: PythonSpec, key: str, table: Mapping[str, object], names:
 
 
 def _configured(tool: Tool, spec: PythonSpec, names: list[str]) -> Tool:
-    """Return the tool with what the configuration adds to what the code says."""
+    """Return the tool with what the configuration adds to what the code has."""
     requires = (f"{spec.name}/{name}" if name in names else name for name in spec.requires.get(tool.name, ()))
     return replace(
         tool,
@@ -181,65 +182,3 @@ def _configured(tool: Tool, spec: PythonSpec, names: list[str]) -> Tool:
         policy=spec.policy.get(tool.name, tool.policy),
         default_on=tool.default_on and spec.default_on,
     )
-
-
-@contextmanager
-def _turn() -> Generator[None]:
-    """Import one plugin after the other; one that hangs does not keep the others waiting for ever."""
-    if not _importing.acquire(timeout=IMPORT_WAIT):
-        raise ToolUnavailableError("another plugin still hangs while it is imported.", hint="Take that one out.")
-    try:
-        yield
-    finally:
-        _importing.release()
-
-
-@contextmanager
-def _beside(folder: str | None, module_name: str) -> Generator[None]:
-    """Put the modules of a folder in sight, if the wanted one is there, and take them out of the way again.
-
-    Two folders may have modules of one name: each sees its own. Outside, ``sys.path`` is as before,
-    and whichever module had a name first keeps it in ``sys.modules``.
-    """
-    with _turn():
-        if folder is None or not _in_folder(folder, module_name):
-            yield
-            return
-        mine = _loaded_beside.setdefault(folder, {})
-        hidden = {name: m for name, m in list(sys.modules.items()) if _hides(name, m, folder, module_name, mine)}
-        for name in hidden:
-            del sys.modules[name]
-        sys.modules.update(mine)
-        sys.path.insert(0, folder)
-        importlib.invalidate_caches()
-        try:
-            yield
-        finally:
-            sys.path.remove(folder)
-            for name, module in list(sys.modules.items()):
-                if name not in mine and _is_from(folder, name, module):
-                    mine[name] = module
-            sys.modules.update(hidden)
-
-
-def _in_folder(folder: str, module_name: str) -> bool:
-    place = Path(folder).joinpath(*module_name.split("."))
-    return place.with_suffix(".py").is_file() or place.is_dir()
-
-
-def _hides(name: str, module: ModuleType, folder: str, wanted: str, mine: Mapping[str, ModuleType]) -> bool:
-    """Return whether a module stands where one of this folder belongs."""
-    if name in mine or _is_from(folder, name, module):
-        return False
-    top = wanted.split(".", 1)[0]
-    if name == top or name.startswith(f"{top}."):
-        return True
-    return any(known.get(name) is module for other, known in _loaded_beside.items() if other != folder)
-
-
-def _is_from(folder: str, name: str, module: ModuleType) -> bool:
-    file = getattr(module, "__file__", None)
-    if not file:
-        return False
-    place = Path(folder).joinpath(*name.split("."))
-    return Path(file) in (place.with_suffix(".py"), place / "__init__.py")

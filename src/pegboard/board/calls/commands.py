@@ -21,7 +21,7 @@ from pegboard.core.state.commands import (
     Unload,
     Use,
 )
-from pegboard.core.state.transitions import apply
+from pegboard.core.surface.outcomes import apply
 from pegboard.ports import SessionKey
 
 

@@ -16,12 +16,12 @@ from pegboard.board.snapshot import Change, Snapshot, change, view_of
 from pegboard.board.views.search import search
 from pegboard.board.views.shown import Shown
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
-from pegboard.core.state.calls import CallAnswer, answer
+from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.state.sessions import Failure, State
 from pegboard.core.surface import policy
 from pegboard.core.surface.suffix import suffix
+from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
 from pegboard.dialects.names import Done, Payload, Search, Step, schema_of
-from pegboard.dialects.through import CALL, CALL_READ_ONLY
 
 FAILURES: Final = 2
 """Equal failures of a meta-tool in a row after which the next is not executed (X3)."""

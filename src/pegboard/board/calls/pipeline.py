@@ -19,7 +19,7 @@ from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
 from pegboard.core.state.active_tools import starting_tools
-from pegboard.core.state.calls import CallAnswer, LoadFirst, Refuse, Run, answer, find_called, plan_call
+from pegboard.core.state.call_plans import CallAnswer, LoadFirst, Refuse, Run, answer, find_called, plan_call
 from pegboard.core.state.commands import Load, Use
 from pegboard.core.state.transitions import used
 from pegboard.dialects.names import schema_of
@@ -72,7 +72,7 @@ async def _decided(
         return snapshot, await _refuse(services, snapshot, plan, name)
     if isinstance(plan, LoadFirst) and shown.still_lists(plan.tool):
         plan = replace(plan, then="run")
-    tool = plan.tool if isinstance(plan, LoadFirst) else plan.out.tool
+    tool = plan.tool if isinstance(plan, LoadFirst) else plan.loaded.tool
     if (refused := await _refused_here(services, snapshot, shown, tool, allowed)) is not None:
         return snapshot, refused
     if isinstance(plan, LoadFirst):
@@ -91,13 +91,13 @@ async def _decided(
 
 
 def _call_of(services: Services, snapshot: Snapshot, plan: Run) -> DecidedCall:
-    info, access, tool = snapshot.info, snapshot.access, plan.out.tool
+    info, access, tool = snapshot.info, snapshot.access, plan.loaded.tool
     spec = services.loader.specs[tool.plugin]
     lapses = info.stable and tool.id not in starting_tools(access).head
     return DecidedCall(
         access=access,
         stored=snapshot.stored,
-        tool=plan.out,
+        tool=plan.loaded,
         spec=spec,
         source=services.loader.source_of(spec),
         scope=pool_scope(access, spec, info.key.principal),

@@ -66,7 +66,6 @@ def plugin_of(spec: PluginSpec) -> Plugin:
                 prefix=spec.prefix,
                 shared_only=spec.shared_only,
                 default_on=spec.default_on,
-                takes_overrides=False,
                 trusted=spec.trust_annotations,
                 variants=Frozen(fault),
                 place=spec.place,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pegboard.board.observability.events import Events
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.surfaces import Surface
+from pegboard.core.surface.surfaces import Surface
 from pegboard.ports import SessionKey
 
 Price = Callable[[Iterable[Tool]], int]

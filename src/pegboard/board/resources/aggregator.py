@@ -39,7 +39,7 @@ class ResourceAggregator:
     async def _read(self, info: SessionInfo) -> Snapshot:
         """Return the session once servers that may have what the agent names have been seen."""
         snapshot = await read(self._services, info)
-        return await bring_in_searchable(self._services, snapshot) if snapshot.access.unresolved else snapshot
+        return await bring_in_searchable(self._services, snapshot) if snapshot.access.entries.unresolved else snapshot
 
     async def listed(self, info: SessionInfo, kind: ListKind) -> Mapping[str, ListedItem]:
         """Return what the session's agent sees, by the names that clients know, in order."""

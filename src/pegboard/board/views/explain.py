@@ -8,12 +8,13 @@ from pegboard.board.bring_in import bring_in_everything
 from pegboard.board.meta_tools import find_meta_tool
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
-from pegboard.core.access.permissions import CompiledPermissions, Reason
+from pegboard.core.access.decisions import Reason
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import Plugin, Tool
-from pegboard.core.state.active_tools import active_tools, explain
+from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.conflicts import conflict_of
-from pegboard.core.state.surfaces import Explanation
+from pegboard.core.surface.explanations import Explanation, explain
 
 
 async def explain_name(services: Services, snapshot: Snapshot, name: str) -> Explanation:
@@ -90,7 +91,7 @@ def _conflict(services: Services, snapshot: Snapshot, tool: Tool) -> str:
     """Return which toolkit wants the tool with other settings than it is loaded with (T5)."""
     access = snapshot.access
     loaded = active_tools(access, snapshot.state)
-    for name, entries in access.toolkits.items():
+    for name, entries in access.entries.toolkits.items():
         for entry in entries:
             if tool.id not in entry.ids:
                 continue

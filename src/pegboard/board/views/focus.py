@@ -8,8 +8,8 @@ from typing import Any
 from pegboard.board.services import Services
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import JsonObject
-from pegboard.core.state.surfaces import Surface
 from pegboard.core.surface.focus import MESSAGE, Directive, answered, directive, members, overlay, rules
+from pegboard.core.surface.surfaces import Surface
 from pegboard.ports import FocusRules
 
 log = logging.getLogger("pegboard")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pegboard.board.bring_in import bring_in_searchable
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
+from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import active_tools
-from pegboard.core.state.narrowing import reachable
+from pegboard.core.state.narrowing import reachable, reachable_in_category
 from pegboard.core.surface.hints import plugin_lines
 from pegboard.dialects.names import Found, FoundTool, Search
-from pegboard.ports import RankContext
+from pegboard.ports import RankContext, Ranked
 
 HINT_TOKENS = 150
 
@@ -23,8 +24,6 @@ async def search(services: Services, snapshot: Snapshot, needs: Search) -> tuple
 def _ranked(services: Services, snapshot: Snapshot, needs: Search) -> Found:
     """Rank what is permitted; report what is loaded already, and how to go on when nothing fits."""
     access, state = snapshot.access, snapshot.state
-    context = RankContext(used=state.recent)
-    ranked = services.ranker.rank(needs.queries, reachable(access, state), context, limit=needs.limit)
     loaded = active_tools(access, state)
     results = tuple(
         FoundTool(
@@ -34,9 +33,27 @@ def _ranked(services: Services, snapshot: Snapshot, needs: Search) -> Found:
             score=hit.score,
             loaded=hit.tool.id in loaded,
         )
-        for hit in ranked
+        for hit in _best(services, snapshot, needs)
     )
     return Found(query=needs.queries, results=results, hint=_hint(services, snapshot, results))
+
+
+def _best(services: Services, snapshot: Snapshot, needs: Search) -> list[Ranked]:
+    """Return the best tools; a query that names a category (``category:Git``) stands for its tools."""
+    access, state = snapshot.access, snapshot.state
+    named: dict[str, Tool] = {}
+    words: list[str] = []
+    for query in needs.queries:
+        tools = reachable_in_category(access, state, query)
+        named.update((tool.id, tool) for tool in tools)
+        if not tools:
+            words.append(query)
+    found = [Ranked(tool=tool, score=1.0) for tool in named.values()]
+    if words:
+        context, among = RankContext(used=state.recent), reachable(access, state)
+        best = services.ranker.rank(words, among, context, limit=needs.limit)
+        found += [hit for hit in best if hit.tool.id not in named]
+    return found[: needs.limit]
 
 
 def _hint(services: Services, snapshot: Snapshot, results: tuple[FoundTool, ...]) -> str:

@@ -8,11 +8,11 @@ from pegboard.board.meta_tools import dialect_of, meta_tools
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, view_of
 from pegboard.board.views.focus import focus_of
-from pegboard.core.state.active_tools import loadable, resolve
-from pegboard.core.state.surfaces import Costs, Surface
+from pegboard.core.state.active_tools import loadable
 from pegboard.core.surface import policy
 from pegboard.core.surface.hints import hints
 from pegboard.core.surface.suffix import suffix
+from pegboard.core.surface.surfaces import Costs, Surface, resolve
 
 
 async def surface(services: Services, snapshot: Snapshot, message: str | None, *, loaded: bool) -> Surface:

@@ -11,9 +11,9 @@ from pegboard.board.views.shown import Shown
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.sessions import DEFAULT
-from pegboard.core.state.surfaces import Surface
 from pegboard.core.surface.cache_cost import Sizes, plan, wire_list
 from pegboard.core.surface.hints import hints
+from pegboard.core.surface.surfaces import Surface
 
 
 def everything_pays(services: Services, snapshot: Snapshot) -> bool:

@@ -27,7 +27,7 @@ def guards_of(spec: PluginSpec) -> JsonObject:
 def broken(guards: JsonObject, tool: Tool, arguments: JsonObject) -> str:
     """Return which rule a call breaks, or nothing; the value that breaks it is never repeated (X4).
 
-    An argument that the call leaves out breaks no rule. A rule about an argument that the tool does
+    An argument that the call does not give breaks no rule. A rule about an argument that the tool does
     not have refuses every call: a guard that is misspelt must not let anything through.
     """
     rules: Mapping[str, JsonObject] = guards.get(tool.name) or guards.get(tool.wire) or EMPTY
@@ -50,7 +50,7 @@ def known_arguments(tool: Tool) -> Mapping[str, Any]:
 
 
 class _Why(str):
-    """Say how a rule is broken; ``kind`` is which of its two lists did it."""
+    """The text of how a rule is broken; ``kind`` is which of its two lists did it."""
 
     __slots__ = ("kind",)
     kind: str
@@ -83,7 +83,7 @@ def _allowed(patterns: tuple[str, ...], value: Any) -> bool:
 
 
 def _every_form(value: Any) -> Iterator[str]:
-    """Yield every text that a value may be read as: itself, its readings, and those of what it holds."""
+    """Yield every text that a value may be read as: itself, its readings, and those of its elements."""
     if isinstance(value, str):
         yield value
         yield value.strip()
@@ -95,15 +95,15 @@ def _every_form(value: Any) -> Iterator[str]:
         return
     yield _text(value)
     if isinstance(value, Mapping):
-        held: Iterable[Any] = cast("Mapping[Any, Any]", value).values()
+        elements: Iterable[Any] = cast("Mapping[Any, Any]", value).values()
     else:
-        held = cast("list[Any]", value) if isinstance(value, list) else ()
-    for item in held:
+        elements = cast("list[Any]", value) if isinstance(value, list) else ()
+    for item in elements:
         yield from _every_form(item)
 
 
 def _text(value: Any) -> str:
-    """Return a value as the text that patterns are held against: a string itself, else JSON."""
+    """Return a value as the text that patterns are matched against: a string itself, else JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 

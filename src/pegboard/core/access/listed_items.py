@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import quote, unquote
 
-from pegboard.core.access.permissions import CompiledPermissions, Reason
+from pegboard.core.access.decisions import Reason
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Clash
 from pegboard.core.model.naming import wire_name
 from pegboard.core.model.tools import Frozen, JsonObject, Plugin, Tool
@@ -27,12 +28,12 @@ SCHEME: Final = "pegboard://"
 Listing = tuple[Plugin, Sequence[JsonObject]]
 """A server and the items of its list, as they stood on the wire."""
 Matches = Callable[[str, str], bool]
-"""Say whether a template (RFC 6570) gives a URI."""
+"""A function that tells whether a template (RFC 6570) gives a URI."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedItem:
-    """Hold one resource, template or prompt.
+    """One resource, template or prompt.
 
     ``name`` is how its server knows it, ``shown`` how clients do, ``wire`` the object for clients.
     """
@@ -45,7 +46,7 @@ class ListedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedList:
-    """Hold the offers of one kind by the name that clients know, and what had to be left out."""
+    """The offers of one kind by the name that clients know, and what was excluded because its name is taken."""
 
     offers: Mapping[str, ListedItem]
     clashes: tuple[Clash, ...] = ()
@@ -95,8 +96,8 @@ def unalias(uri: str) -> Target | None:
 def merge_lists(kind: ListKind, listings: Iterable[Listing], shown: Callable[[JsonObject], JsonObject]) -> MergedList:
     """Return what is offered to clients, in the order of the listings.
 
-    ``shown`` takes out of an item what must not be said (X5). An item that its server lists twice counts
-    once. Of two equal URIs the later gets an alias; of two equal prompt names the later is left out (G10).
+    ``shown`` removes from an item what must not be shown (X5). An item that its server lists twice counts
+    once. Of two equal URIs the later gets an alias; of two equal prompt names the later is excluded (G10).
     """
     key = KEYS[kind]
     offers: dict[str, ListedItem] = {}
@@ -108,8 +109,8 @@ def merge_lists(kind: ListKind, listings: Iterable[Listing], shown: Callable[[Js
             if own in seen:
                 continue
             seen.add(own)
-            said = shown(item)
-            name = str(said[key])
+            public = shown(item)
+            name = str(public[key])
             if kind == "prompts":
                 name = wire_name(plugin.name, name, prefix=plugin.prefix)
             if name in offers and kind != "prompts":
@@ -118,7 +119,7 @@ def merge_lists(kind: ListKind, listings: Iterable[Listing], shown: Callable[[Js
                 first = offers[name]
                 clashes.append(Clash(wire=name, first=f"{first.plugin}/{first.name}", second=f"{plugin.name}/{own}"))
                 continue
-            wire = said if name == said[key] else Frozen({**said, key: name})
+            wire = public if name == public[key] else Frozen({**public, key: name})
             offers[name] = ListedItem(plugin=plugin.name, name=own, shown=name, wire=wire)
     return MergedList(offers=offers, clashes=tuple(clashes))
 

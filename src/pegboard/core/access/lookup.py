@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.naming import did_you_mean
-from pegboard.core.model.tools import Tool
+from pegboard.core.model.tools import Plugin, Tool
 
 
 def lookup(access: CompiledPermissions, name: str) -> Ref | None:
     """Return what a name means among what the agent may have: toolkit, then plugin, then tool.
 
+    ``toolkit:``, ``plugin:``, ``tool:`` and ``category:`` in front say which; a category is never meant by a bare name.
     What is denied looks exactly like what does not exist: it stands in the way of nothing.
     """
     found = _exact(access, name)
@@ -18,7 +20,7 @@ def lookup(access: CompiledPermissions, name: str) -> Ref | None:
         return found
     kind, bare = split_kind(name)
     fold = bare.casefold()
-    toolkits = [n for n in access.toolkits if n.casefold() == fold and kind in (None, "toolkit")]
+    toolkits = [n for n in access.entries.toolkits if n.casefold() == fold and kind in (None, "toolkit")]
     lead = f"{kind}:" if kind else ""
     near = (*toolkits, *access.world.catalog.find_folded(bare))
     refs = {ref for n in near if (ref := _exact(access, f"{lead}{n}")) is not None}
@@ -28,6 +30,9 @@ def lookup(access: CompiledPermissions, name: str) -> Ref | None:
 def _exact(access: CompiledPermissions, name: str) -> Ref | None:
     kind, bare = split_kind(name)
     catalog = access.world.catalog
+    if kind == "category":
+        plugins = plugins_of_category(access, bare)
+        return Ref("category", plugins[0].category or bare) if plugins else None
     if kind in (None, "toolkit") and access.may_load_toolkit(bare):
         return Ref("toolkit", bare)
     plugin = catalog.plugins.get(bare) if kind in (None, "plugin") else None
@@ -50,10 +55,19 @@ def _reachable(access: CompiledPermissions, tool: Tool) -> bool:
     return access.permits(tool) or access.scope_alone(tool)
 
 
+@once_per_permissions
+def plugins_of_category(access: CompiledPermissions, category: str) -> tuple[Plugin, ...]:
+    """Return the plugins of a category that the agent may have; else those that only the scope denies (P5)."""
+    plugins = access.world.catalog.category(category)
+    permitted = tuple(plugin for plugin in plugins if access.may_have_tools_of(plugin))
+    return permitted or tuple(plugin for plugin in plugins if access.scope_only(plugin))
+
+
 def suggestion(access: CompiledPermissions, name: str) -> str:
     """Return what somebody may have meant, out of what is permitted only (P9)."""
-    _, bare = split_kind(name)
-    loadable = (n for n in access.toolkits if access.may_load_toolkit(n))
-    plugins = (p.name for p in access.world.catalog.plugins.values() if access.may_have_tools_of(p))
+    kind, bare = split_kind(name)
+    plugins = tuple(p for p in access.world.catalog.plugins.values() if access.may_have_tools_of(p))
+    if kind == "category":
+        return did_you_mean(bare, (plugin.category for plugin in plugins if plugin.category), kind=kind)
     tools = (tool.wire for tool in access.permitted)
-    return did_you_mean(bare, (*loadable, *plugins, *tools))
+    return did_you_mean(bare, (*access.entries.loadable_toolkits, *(plugin.name for plugin in plugins), *tools))

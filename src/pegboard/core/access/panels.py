@@ -21,17 +21,17 @@ def panel(access: CompiledPermissions, masker: Masker) -> tuple[JsonObject, ...]
 
 
 def _toolkit(access: CompiledPermissions, name: str) -> JsonObject:
-    kit = access.world.toolkits[name]
-    held = [part for entry in kit.entries(access.world.catalog) for part in _members(access, entry)]
+    toolkit = access.world.toolkits[name]
+    members = [part for entry in toolkit.entries(access.world.catalog) for part in _members(access, entry)]
     switch = access.switches.toolkits.get(name)
     return {
         "name": name,
-        "label": kit.label or name,
-        "icon": kit.icon,
-        "description": kit.description,
+        "label": toolkit.label or name,
+        "icon": toolkit.icon,
+        "description": toolkit.description,
         "switch": switch.on if switch is not None else None,
-        "on": switch.on if switch is not None else any(part["on"] for part in held),
-        "members": held,
+        "on": switch.on if switch is not None else any(part["on"] for part in members),
+        "members": members,
     }
 
 

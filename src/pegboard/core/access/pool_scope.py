@@ -14,7 +14,7 @@ LOCAL: Final = "local"
 def pool_scope(access: CompiledPermissions, spec: PluginSpec, principal: str) -> str:
     """Return which pool a connection is taken from: never one of another principal's (G9)."""
     agent = access.agent
-    scope = access.circumstances.worker_scope or agent.worker_scope
+    scope = access.constraints.worker_scope or agent.worker_scope
     if scope == "user_agent":
         return f"user:{principal}:agent:{agent.name}"
     if scope == "user" or agent.private_per is not None:

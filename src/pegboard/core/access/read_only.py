@@ -10,7 +10,7 @@ from pegboard.core.model.tools import Plugin, Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustChange:
-    """Hold what a list of tools changes: ``retracted`` counted so far and is not claimed any more.
+    """What a list of tools changes: ``retracted`` counted so far and is not claimed any more.
 
     ``pending`` is claimed now, in the order of the list, and counts only once it is accepted.
     """
@@ -21,10 +21,10 @@ class TrustChange:
 
 def claimed_read_only(tools: Iterable[Tool]) -> tuple[str, ...]:
     """Return the names of the tools that say that they only read; one that says both does not."""
-    said: dict[str, bool] = {}
+    claims: dict[str, bool] = {}
     for tool in tools:
-        said[tool.name] = tool.read_only and said.get(tool.name, True)
-    return tuple(name for name, read_only in said.items() if read_only)
+        claims[tool.name] = tool.read_only and claims.get(tool.name, True)
+    return tuple(name for name, read_only in claims.items() if read_only)
 
 
 def compare_claims(counted: frozenset[str], tools: Iterable[Tool]) -> TrustChange:
@@ -34,8 +34,8 @@ def compare_claims(counted: frozenset[str], tools: Iterable[Tool]) -> TrustChang
     from the list keeps its standing: servers take tools away and bring them back.
 
     >>> log, wipe = Tool(plugin="git", name="log"), Tool(plugin="git", name="wipe", annotations={"readOnlyHint": True})
-    >>> judge(frozenset({"log", "diff"}), [log, wipe])
-    Judgement(retracted=frozenset({'log'}), pending=('wipe',))
+    >>> compare_claims(frozenset({"log", "diff"}), [log, wipe])
+    TrustChange(retracted=frozenset({'log'}), pending=('wipe',))
     """
     listed = tuple(tools)
     now = claimed_read_only(listed)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pegboard.core.model.agents import Agent, World
-from pegboard.core.model.catalog import Ref, split_kind
+from pegboard.core.model.catalog import Ref, RefKind, split_kind
 from pegboard.core.model.selectors import find
 from pegboard.core.model.tools import Tool
 from pegboard.problems import Place
@@ -15,7 +15,7 @@ from pegboard.problems import Place
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """Hold one boolean in force: as it is written, what it means, and where it was set."""
+    """One boolean in force: as it is written, what it means, and where it was set."""
 
     name: str
     subject: Ref
@@ -23,12 +23,18 @@ class Switch:
     at_run_time: bool = False
     place: Place | None = None
 
+    @property
+    def kind(self) -> RefKind:
+        """Return what the switch names: its subject's kind, or a category that its subject is of."""
+        return "category" if split_kind(self.name)[0] == "category" else self.subject.kind
+
 
 class Switches:
-    """Hold every boolean that is in force for an agent in a world.
+    """The booleans that are in force for an agent in a world.
 
-    One set at run time replaces the file's for the same subject. Where one layer names a subject
-    twice, or where a bare name that is off means several tools, off wins: deny beats grant (P1).
+    One set at run time replaces the file's for the same subject; a category stands for its plugins.
+    Where one layer names a subject twice, or where a bare name that is off means several tools, off
+    wins: deny beats grant (P1).
     """
 
     def __init__(self, world: World, agent: Agent, stored: Mapping[str, bool]) -> None:
@@ -80,12 +86,12 @@ class Switches:
         """Return by tool id the switched toolkits that contain it."""
         found: dict[str, list[Switch]] = {}
         for name, switch in self.toolkits.items():
-            held: dict[str, None] = {}
+            ids: dict[str, None] = {}
             for entry in self._world.toolkits[name].entries(self._world.catalog):
-                held.update(dict.fromkeys(entry.ids))
+                ids.update(dict.fromkeys(entry.ids))
                 if entry.whole and (switch.on or not entry.member.filtered):
-                    held[f"{entry.plugin}/"] = None
-            for tool_id in held:
+                    ids[f"{entry.plugin}/"] = None
+            for tool_id in ids:
                 found.setdefault(tool_id, []).append(switch)
         return {tool_id: tuple(switches) for tool_id, switches in found.items()}
 
@@ -109,16 +115,28 @@ class Switches:
 
 
 def _meant(world: World, name: str, *, on: bool) -> tuple[Ref, ...]:
-    """Return what a switch names: toolkit, then plugin, then tool.
+    """Return what a switch names: toolkit, then plugin, then tool; of a category, its plugins.
 
     A bare name that several tools have switches nothing on; it switches all of them off.
     """
     kind, bare = split_kind(name)
     if kind in (None, "toolkit") and bare in world.toolkits:
         return (Ref("toolkit", bare),)
+    if kind == "category":
+        return tuple(Ref("plugin", plugin.name) for plugin in world.catalog.category(bare))
     ref = find(name, world.catalog)
     if ref is not None:
-        return (ref,) if ref.kind in ("plugin", "tool") else ()
+        return (ref,)
     if kind in (None, "tool") and not on:
         return tuple(Ref("tool", tool.id) for tool in world.catalog.named(bare))
     return ()
+
+
+def switchable(world: World, name: str) -> bool:
+    """Return whether a switch of this name means something, or may once a plugin was asked for its tools."""
+    if _meant(world, name, on=True):
+        return True
+    kind, bare = split_kind(name)
+    owner = bare.partition("/")[0] if "/" in bare else bare.partition("__")[0]
+    plugin = world.catalog.plugins.get(owner)
+    return kind in (None, "tool") and plugin is not None and owner != bare and not plugin.tools

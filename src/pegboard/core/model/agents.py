@@ -22,7 +22,7 @@ DialectName = Literal["pegboard", "toolkits", "invokeother", "discovery"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Bound a surface: number of tools, tokens; None is unbounded (S9)."""
+    """The bounds of a surface: number of tools, tokens; None is unbounded (S9)."""
 
     tools: int | None = None
     tokens: int | None = None
@@ -35,7 +35,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """Hold the profile of an agent; names are as written, looked up against the catalog later.
+    """The profile of an agent; names are as written, looked up against the catalog later.
 
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
     ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens.
@@ -67,13 +67,37 @@ class Agent:
 
     @property
     def isolating(self) -> bool:
-        """Return whether the agent works apart for each user, so that shared-only plugins are out."""
+        """Return whether the agent works apart for each user, so that shared-only plugins cannot be used."""
         return self.worker_scope in ISOLATING_SCOPES or self.private_per is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The scope in force: an agent's own, and what a session narrows it to (P5)."""
+
+    agent: Agent
+    narrowed: WorkerScope | None = None
+
+    @property
+    def isolating(self) -> bool:
+        """Return whether shared-only plugins cannot be used."""
+        return self.agent.isolating or self.narrowed in ISOLATING_SCOPES
+
+    @property
+    def label(self) -> str:
+        """Return the scope as people are shown it."""
+        if self.narrowed in ISOLATING_SCOPES:
+            return f"worker_scope={self.narrowed}"
+        if self.agent.worker_scope in ISOLATING_SCOPES:
+            return f"worker_scope={self.agent.worker_scope}"
+        if self.agent.private_per is not None:
+            return f"private.per={self.agent.private_per}"
+        return f"worker_scope={self.narrowed or self.agent.worker_scope}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Hold one consistent picture of everything configured and known; replaced whole, never edited."""
+    """One consistent picture of everything configured and known; replaced whole, never edited."""
 
     catalog: Catalog = field(default_factory=Catalog)
     toolkits: Mapping[str, Toolkit] = field(default=EMPTY)

@@ -17,7 +17,7 @@ WRITE = 1.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """Describe a host's prompt cache: tokens cached behind the tool list, prices per token."""
+    """A host's prompt cache: tokens cached behind the tool list, prices per token."""
 
     tokens: int = 0
     read: float = READ
@@ -30,16 +30,11 @@ class Cache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """Say what a host can do with a change of tools; the first of ``delivery`` is preferred (D1)."""
+    """What a host can do with a change of tools; the first of ``delivery`` is preferred (D1)."""
 
     delivery: tuple[Delivery, ...] = ("array",)
     cache: Cache | None = None
     calls_through: bool = False
-
-    @property
-    def warm(self) -> bool:
-        """Return whether a change of the tool list would break a cached prefix."""
-        return self.cache is not None and self.cache.tokens > 0
 
 
 LIBRARY = Host()

@@ -1,4 +1,4 @@
-"""Until when a tool is out, and because of what (S5)."""
+"""Until when a tool is loaded, and because of what (S5)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ IDLE_TURNS: Final = 5
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class LeaseTerm:
-    """Say how long a lease stands; a larger value is a stronger one.
+    """How long a lease stands; a larger value is a stronger one.
 
-    >>> Until("turn") < Until("idle", 5) < Until("idle", 6) < Until("unload") < Until("always")
+    >>> LeaseTerm("turn") < LeaseTerm("idle", 5) < LeaseTerm("idle", 6) < LeaseTerm("unload") < LeaseTerm("always")
     True
-    >>> str(Until("idle", 5))
+    >>> str(LeaseTerm("idle", 5))
     'idle(5)'
     """
 
@@ -42,7 +42,7 @@ ALWAYS: Final = LeaseTerm("always")
 
 
 class LeaseReason(StrEnum):
-    """Say why a tool is out."""
+    """Why a tool is loaded."""
 
     ESSENTIAL = "essential"
     STATIC = "static"
@@ -70,9 +70,9 @@ STICKY: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """Hold that a subject was taken out: what, until when, why, in which turn.
+    """A lease on a subject: what was loaded, until when, why, in which turn.
 
-    ``minus`` holds ids of tools that were hung back one by one out of a toolkit or plugin.
+    ``excluded`` are ids of tools that were unloaded one by one from a toolkit, plugin or category.
     """
 
     subject: Ref
@@ -85,7 +85,7 @@ class Lease:
     def upgraded(self, other: Lease) -> Lease:
         """Return this lease strengthened by a later one of the same subject, never weakened.
 
-        What was hung back out of it stays so: a later lease puts it behind everything else (F1).
+        What was unloaded from it stays so: a later lease puts it behind everything else (F1).
         """
         return replace(
             self,

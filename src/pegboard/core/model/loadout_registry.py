@@ -1,4 +1,4 @@
-"""Make loadouts, keep them, and say what they make of a list of plugins (L5, L8, seed 003)."""
+"""Loadouts by name, how they are built, and what they make of a list of plugins (L5, L8, seed 003)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pegboard.errors import UsageError
 
 
 class Category(StrEnum):
-    """Name the 13 categories (L4); a category of one's own is plain text."""
+    """The 13 categories (L4); a category of one's own is plain text."""
 
     FILESYSTEM = "Filesystem"
     GIT = "Git"
@@ -39,7 +39,7 @@ class Category(StrEnum):
 
 
 class BuiltIn(StrEnum):
-    """Name the loadouts that are always there (L4)."""
+    """The loadouts that are always there (L4)."""
 
     MINIMAL = "minimal"
     DEVELOPER = "developer"
@@ -70,7 +70,7 @@ def loadout_of_kind(kind: str) -> str:
 
 
 class Names:
-    """Hold names of plugins with their categories, folded once for everything that is resolved over them."""
+    """Names of plugins with their categories, folded once for everything that is resolved over them."""
 
     __slots__ = ("categories", "folds", "names")
 
@@ -86,9 +86,9 @@ def active_of(merged: MergedLoadout, plugins: Names) -> frozenset[str]:
     if not merged.chain:
         return frozenset()
     named, disabled = merged.plugins, merged.disabled
-    taken = {c for c in set(plugins.categories) if merged.includes(_NOBODY, c) is not None}
+    active = {c for c in set(plugins.categories) if merged.includes(_NOBODY, c) is not None}
     rows = zip(plugins.names, plugins.folds, plugins.categories, strict=True)
-    return frozenset([n for n, fold, c in rows if (c in taken or fold in named) and fold not in disabled])
+    return frozenset([n for n, fold, c in rows if (c in active or fold in named) and fold not in disabled])
 
 
 _NOBODY: Final = "\0"
@@ -107,7 +107,7 @@ def discoverable_of(merged: MergedLoadout, plugins: Names) -> frozenset[str]:
 
 
 class LoadoutRegistry:
-    """Keep loadouts by their names, and resolve them over plugins (L5).
+    """The loadouts by their names, and what each makes of plugins (L5).
 
     A new registry has the five built-in ones. Names compare case-insensitively. What was resolved is
     remembered for as long as the same plugins are asked for and nothing is registered.
@@ -135,8 +135,8 @@ class LoadoutRegistry:
     def register(self, loadout: Loadout) -> None:
         """Keep a loadout, in place of one of the same name. Raises ``UsageError`` for anything else."""
         if not isinstance(loadout, Loadout):  # pyright: ignore[reportUnnecessaryIsInstance]
-            said = f"{loadout!r:.100} is not a loadout."
-            raise UsageError(said, code="bad_loadout", hint="Make one with Loadout(name=…) or LoadoutBuilder.")
+            message = f"{loadout!r:.100} is not a loadout."
+            raise UsageError(message, code="bad_loadout", hint="Make one with Loadout(name=…) or LoadoutBuilder.")
         self._loadouts[_text(loadout.name, "name").casefold()] = loadout
         self._merged.clear()
         self._resolved.clear()
@@ -187,7 +187,7 @@ class LoadoutRegistry:
 
 
 class LoadoutBuilder:
-    """Make a loadout step by step; every method but ``build`` returns the same builder (L5).
+    """A builder of one loadout, step by step; every method but ``build`` returns the same builder (L5).
 
     >>> reviewer = (
     ...     LoadoutBuilder.create("security-reviewer")
@@ -233,7 +233,7 @@ class LoadoutBuilder:
         return self._add(self._discoverable, pattern, "pattern")
 
     def disable(self, name: str) -> LoadoutBuilder:
-        """Leave one plugin out, whatever else would take it in."""
+        """Disable one plugin, whatever else makes it active."""
         return self._add(self._disabled, name, "plugin")
 
     def build(self) -> Loadout:

@@ -74,7 +74,7 @@ def matches_any(patterns: Iterable[str], name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loadout:
-    """Hold what a kind of agent has: active, discoverable and disabled plugins (L1).
+    """What a kind of agent has: active, discoverable and disabled plugins (L1).
 
     ``others`` also takes the plugins that have none of the 13 categories.
     """
@@ -131,7 +131,7 @@ BUILT_IN: Final[Mapping[str, Loadout]] = Frozen(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedLoadout:
-    """Hold a chain of loadouts merged root first, names case-folded (L2)."""
+    """A chain of loadouts merged root first, names case-folded (L2)."""
 
     name: str
     chain: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Keep secrets out of everything that is written (X5)."""
+"""The masking of secrets in everything that is written (X5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _USERINFO = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
 
 
 class Masker:
-    """Replace secret values, and the userinfo of URLs, in text.
+    """A replacer of secret values, and of the userinfo of URLs, in text.
 
     Values shorter than four characters are masked only where they stand alone under their own key:
     in running text they would hide half of it.

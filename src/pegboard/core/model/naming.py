@@ -54,14 +54,15 @@ def nearest(name: str, candidates: Iterable[str], *, limit: int = 3) -> tuple[st
     return tuple(by_fold[fold] for fold in found if ratios[fold] > best - _AS_GOOD)
 
 
-def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """Return a question that names the nearest candidates, or nothing.
+def did_you_mean(name: str, candidates: Iterable[str], *, kind: str = "") -> str:
+    """Return a question that names the nearest candidates, or nothing; ``kind`` stands in front of each.
 
     >>> did_you_mean("devop", ["devops", "research"])
     "Did you mean 'devops'?"
     """
-    found = nearest(name, candidates)
-    return f"Did you mean {' or '.join(repr(n) for n in found)}?" if found else ""
+    lead = f"{kind}:" if kind else ""
+    found = [repr(f"{lead}{near}") for near in nearest(name, candidates)]
+    return f"Did you mean {' or '.join(found)}?" if found else ""
 
 
 def one_line(text: str, *, limit: int | None = None) -> str:

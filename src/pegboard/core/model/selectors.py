@@ -1,4 +1,4 @@
-"""Say "these tools": names, categories, patterns, minus exceptions."""
+"""Selectors: names, categories, patterns, minus exceptions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXCLUDE = "exclude_tools"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """Hold one entry of a list of tools, as written: a name, and inline overrides (T1).
+    """One entry of a list of tools, as written: a name, and inline overrides (T1).
 
     ``include`` (None: all) and ``exclude`` filter the functions of a plugin by their own names.
     """
@@ -28,7 +28,7 @@ class Member:
 
     @property
     def filtered(self) -> bool:
-        """Return whether the entry leaves functions out."""
+        """Return whether the entry excludes functions."""
         return self.include is not None or bool(self.exclude)
 
     def admits(self, tool: Tool) -> bool:
@@ -40,7 +40,7 @@ class Member:
 
 
 def member(name: str, overrides: JsonObject | None = None, *, place: Place | None = None) -> Member:
-    """Return an entry with its function filters taken out of the overrides."""
+    """Return an entry with its function filters separated from the overrides."""
     rest = dict(overrides or {})
     include, exclude = rest.pop(INCLUDE, None), rest.pop(EXCLUDE, None)
     return Member(
@@ -54,10 +54,10 @@ def member(name: str, overrides: JsonObject | None = None, *, place: Place | Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Hold a member that was looked up: the plugin, its tools, and under which overrides.
+    """A member that was looked up: the plugin, its tools, and under which overrides.
 
     ``tools`` are those that stand here and pass the filter, in the order of the plugin; ``names``
-    covers also what the filter left out. ``whole`` says that the entry names the plugin itself.
+    covers also what the filter excludes. ``whole`` says that the entry names the plugin itself.
     """
 
     member: Member

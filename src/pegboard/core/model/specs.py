@@ -1,4 +1,4 @@
-"""Where plugins come from, as the configuration says it."""
+"""Where plugins come from, as the configuration describes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pegboard.problems import Place
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSpec:
-    """Describe an MCP server: a command to start (stdio) or a ``url`` (HTTP).
+    """The description of an MCP server: a command to start (stdio) or a ``url`` (HTTP).
 
     ``timeout`` is in seconds, for one request. ``unavailable`` says why it cannot be started
     (a missing environment variable), or is empty. ``shared`` lets principals share one process.
@@ -45,7 +45,7 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonSpec:
-    """Describe a plugin written in Python: a module, or ``module:object``.
+    """The description of a plugin written in Python: a module, or ``module:object``.
 
     ``requires``, ``policy`` and ``needs`` speak of its tools by their own names.
     """
@@ -67,7 +67,7 @@ class PythonSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredSpec:
-    """Describe a plugin that is known by name: built in, an Agno toolkit, or an installed package's.
+    """The description of a plugin that is known by name: built in, an Agno toolkit, or an installed package's.
 
     ``loader`` tells the source how to bring it in (``agno:agno.tools.file:FileTools``,
     ``entry_point:name`` …); ``install`` is the exact line that provides it where it is missing.

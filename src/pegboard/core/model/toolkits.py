@@ -20,7 +20,7 @@ ISOLATING_SCOPES = frozenset({"user", "user_agent"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolkit:
-    """Hold a selector with a name, and what is said and shown of it (T1, T6)."""
+    """A selector with a name, and what models and people are shown of it (T1, T6)."""
 
     name: str
     description: str = ""

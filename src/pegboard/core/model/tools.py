@@ -13,7 +13,7 @@ JsonObject = Mapping[str, Any]
 
 
 class Frozen(dict[str, Any]):
-    """Hold a mapping that is never edited: hashable by identity, still plain JSON."""
+    """A mapping that is never edited: hashable by identity, still plain JSON."""
 
     __slots__ = ()
 
@@ -32,13 +32,14 @@ ANY_OBJECT: Final[JsonObject] = Frozen({"type": "object", "properties": {}})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """Hold what a model calls.
+    """What a model calls.
 
     ``wire`` is the one name under which every model, client and log knows the tool (G10).
-    ``annotations`` and ``extra`` keep what the source said in MCP's own keys; ``extra`` holds the
+    ``annotations`` and ``extra`` keep what the source reports in MCP's own keys; ``extra`` holds the
     rest of the wire object (title, icons, _meta …) so that it passes through unchanged (G7).
-    ``requires`` are ids of tools that come and go with this one (T8); ``needs`` are environment
-    variables without which it is unavailable, and ``unavailable`` says so where one is missing.
+    ``requires`` names what comes and goes with this one: ids, or names as lookup takes them (T8);
+    ``needs`` are environment variables without which it is unavailable, and ``unavailable`` is the
+    reason where one is missing.
     """
 
     plugin: str
@@ -68,7 +69,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """Hold what is known of one plugin under one set of overrides.
+    """What is known of one plugin under one set of overrides.
 
     ``tools`` is None until the plugin has been asked for the first time. ``unavailable`` says why
     it cannot run and what to do (P6), or is empty.
@@ -85,7 +86,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """Hold what a source says of a plugin under one set of overrides: tools and parameters.
+    """What a source reports of a plugin under one set of overrides: tools and parameters.
 
     ``parameters`` maps the names of the overrides that the plugin takes to JSON types
     (``string``, ``integer`` …), for T5; ``secrets`` names those that must never be shown (X5).
@@ -102,7 +103,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """Hold a named group of tools from one place.
+    """A named group of tools from one place.
 
     ``prefix`` is what stands before the wire names: None for the default of the source (servers:
     ``{plugin}__``; others: nothing). ``variants`` maps :func:`variant_key` of the overrides that
@@ -121,7 +122,6 @@ class Plugin:
     secrets: frozenset[str] = frozenset()
     shared_only: bool = False
     default_on: bool = True
-    takes_overrides: bool = True
     trusted: bool = False
     offers: frozenset[str] | None = None
     place: Place | None = None
@@ -156,10 +156,6 @@ class Plugin:
         variant = replace(self.variant(key), unavailable=reason)
         return replace(self, variants=Frozen({**self.variants, key: variant}))
 
-    def without_fault(self, key: str) -> Plugin:
-        """Return the plugin as available again under these overrides."""
-        return self.with_fault(key, "")
-
 
 UNSEEN: Final = Variant()
 
@@ -177,7 +173,7 @@ def variant_key(overrides: JsonObject) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
-    """Hold what a tool returned, in MCP's shapes.
+    """What a tool returned, in MCP's shapes.
 
     ``content`` is a sequence of content blocks (``{"type": "text", "text": …}`` …), ``structured``
     any JSON value or None; ``meta`` is the result's ``_meta``.

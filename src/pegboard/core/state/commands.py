@@ -1,4 +1,4 @@
-"""What a session may be told to do, and what it answers (S10)."""
+"""The commands of a session, and their outcomes (S10)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_SESSION = "Dynamic toolkit changes require a stable session_id."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Take out toolkits, plugins or tools; ``until`` None takes the session's default."""
+    """A command to load toolkits, plugins, tools or categories; ``until`` None takes the session's default."""
 
     names: tuple[str, ...]
     until: LeaseTerm | None = None
@@ -41,38 +41,38 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unload:
-    """Hang back what was loaded."""
+    """A command to unload what was loaded."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fallback:
-    """Take out everything permitted for this turn, within the budget (S8)."""
+    """A command to load everything permitted for this turn, within the budget (S8)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetLoadout:
-    """Narrow the session to a loadout; None narrows nothing (L7)."""
+    """A command to narrow the session to a loadout; None narrows nothing (L7)."""
 
     loadout: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTurn:
-    """End the turn: the counter grows, leases that lapse go (S6, S7)."""
+    """The end of a turn: the counter grows, leases that lapse go (S6, S7)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """Note that a tool was used (S7)."""
+    """The use of a tool, which refreshes its lease (S7)."""
 
     tool: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkTurn:
-    """Note the turn label that a client gave; another one than before ends the turn (G3)."""
+    """The turn label that a client gave; another one than before ends the turn (G3)."""
 
     label: str
 
@@ -82,7 +82,7 @@ Command = Load | Unload | Fallback | SetLoadout | EndTurn | MarkTurn | Use
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """Hold what a session's host and dialect add to a command.
+    """What a session's host and dialect add to a command.
 
     ``stable`` is whether the session has an id; ``price`` counts the tokens of tools where the
     budget needs it; ``meta`` are the meta-tools that stand on the surface.
@@ -98,7 +98,7 @@ class CommandContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """Hold the answer to one name; ``subject`` is what it was found to mean."""
+    """The answer to one name; ``subject`` is what it was found to mean."""
 
     name: str
     status: Status
@@ -109,10 +109,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Hold what a command did (S10).
+    """What a command did (S10).
 
-    ``loaded`` are the wire names of everything out now, ``added`` the tools that were not out
-    before, ``removed`` the wire names that were; ``policy`` is what the model is told of the added (T6).
+    ``loaded`` are the wire names of everything that is loaded now, ``added`` the tools that were not
+    before, ``removed`` the wire names that were; ``policy`` is the policy text of the added (T6).
     """
 
     status: Literal["ok", "partial", "refused"]
@@ -128,13 +128,16 @@ class Outcome:
 
 def title(access: CompiledPermissions, ref: Ref) -> str:
     """Return a subject as it stands at the beginning of a sentence."""
-    return f"{ref.kind.capitalize()} '{display_name(access, ref)}'"
+    name = ref.name if ref.kind == "category" else display_name(access, ref)
+    return f"{ref.kind.capitalize()} '{name}'"
 
 
 def display_name(access: CompiledPermissions, ref: Ref) -> str:
-    """Return the name by which a model knows a subject: a tool's wire name."""
+    """Return the name by which a model can load and unload a subject: a tool's wire name, ``category:NAME``."""
     tool = access.world.catalog.by_id(ref.name) if ref.kind == "tool" else None
-    return tool.wire if tool is not None else ref.name
+    if tool is not None:
+        return tool.wire
+    return str(ref) if ref.kind == "category" else ref.name
 
 
 def not_found(access: CompiledPermissions, name: str) -> Item:

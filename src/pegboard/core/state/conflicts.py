@@ -10,12 +10,12 @@ from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.masking import Masker, masked
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin
-from pegboard.core.state.surfaces import LoadedTool
+from pegboard.core.state.active_tools import LoadedTool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Name a tool that two places want with different overrides, or a name that two tools want."""
+    """A tool that two places want with different overrides, or a name that two tools want."""
 
     tool: str
     existing: JsonObject = field(default=EMPTY)
@@ -24,30 +24,33 @@ class Conflict:
 
 
 def conflict_of(
-    access: CompiledPermissions, outs: Mapping[str, LoadedTool], entries: tuple[Entry, ...], masker: Masker
+    access: CompiledPermissions, active: Mapping[str, LoadedTool], entries: tuple[Entry, ...], masker: Masker
 ) -> Conflict | None:
-    """Return the first conflict between what is out and what would be loaded, or within the latter."""
-    catalog = access.world.catalog
+    """Return the first conflict between what is loaded and what would be loaded, or within the latter."""
     by_plugin: dict[str, list[LoadedTool]] = {}
-    for out in outs.values():
-        by_plugin.setdefault(out.tool.plugin, []).append(out)
+    for loaded in active.values():
+        by_plugin.setdefault(loaded.tool.plugin, []).append(loaded)
     for position, entry in enumerate(entries):
-        plugin = catalog.plugins[entry.plugin]
+        plugin = access.world.catalog.plugins[entry.plugin]
         for other in entries[:position]:
             if other.ids & entry.ids and not equal(plugin, other.overrides, entry.overrides):
                 return _overrides_differ(plugin, other.overrides, entry.overrides, masker, _WITHIN)
-        for out in by_plugin.get(entry.plugin, ()):
-            if out.tool.id in entry.ids and not equal(plugin, out.overrides, entry.overrides):
-                return _overrides_differ(plugin, out.overrides, entry.overrides, masker, _WITH_WHAT_IS_OUT)
-        for clash in catalog.clashes:
-            if clash.second.partition("/")[0] == entry.plugin and _stands(plugin, entry, clash.second):
-                return Conflict(
-                    tool=clash.wire,
-                    message=(
-                        f"conflicts with another tool that is called '{clash.wire}': give plugin "
-                        f"'{entry.plugin}' a prefix."
-                    ),
-                )
+        for loaded in by_plugin.get(entry.plugin, ()):
+            if loaded.tool.id in entry.ids and not equal(plugin, loaded.overrides, entry.overrides):
+                return _overrides_differ(plugin, loaded.overrides, entry.overrides, masker, _WITH_WHAT_IS_LOADED)
+        if (clash := _name_taken(access, plugin, entry)) is not None:
+            return clash
+    return None
+
+
+def _name_taken(access: CompiledPermissions, plugin: Plugin, entry: Entry) -> Conflict | None:
+    """Return the conflict of a tool that is not in the catalog because another one has its name (G10)."""
+    for clash in access.world.catalog.clashes:
+        if clash.second.partition("/")[0] == plugin.name and _stands(plugin, entry, clash.second):
+            message = (
+                f"conflicts with another tool that is called '{clash.wire}': give plugin '{plugin.name}' a prefix."
+            )
+            return Conflict(tool=clash.wire, message=message)
     return None
 
 
@@ -60,7 +63,9 @@ def _stands(plugin: Plugin, entry: Entry, tool_id: str) -> bool:
     return entry.whole and (variant.tools is None or name in variant.tools)
 
 
-_WITH_WHAT_IS_OUT = "is out already with other settings. Unload it first, or write the same settings in both places."
+_WITH_WHAT_IS_LOADED = (
+    "is loaded already with other settings. Unload it first, or write the same settings in both places."
+)
 _WITHIN = "stands in it twice, with different settings. Write the same settings in both places."
 
 

@@ -1,4 +1,4 @@
-"""Take out what a name means (S5, S9, S10, T5)."""
+"""Load what a name means, all of it or nothing (S5, S9, S10, T5)."""
 
 from __future__ import annotations
 
@@ -9,52 +9,57 @@ from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.leases import Lease
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import active_tools, from_start, required
+from pegboard.core.state.active_tools import active_tools, from_start
 from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, Load, display_name, not_found, title
 from pegboard.core.state.conflicts import conflict_of
-from pegboard.core.state.narrowing import excluded_by_loadout, exclusion_text, narrowing
-from pegboard.core.state.sessions import State, lease_entries, leased_tools, out_of_scope
+from pegboard.core.state.narrowing import excluded_by_loadout, exclusion_text
+from pegboard.core.state.requirements import missing_requirements
+from pegboard.core.state.sessions import State
 from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
+from pegboard.core.state.subjects import lease_entries, leased_tools
 
 
 def load(
     access: CompiledPermissions, state: State, name: str, command: Load, terms: CommandContext
 ) -> tuple[State, Item]:
-    """Return the state with what a name means taken out, or why not; all of it or nothing (S10)."""
+    """Return the state with what a name means loaded, or why not; all of it or nothing (S10)."""
     ref = lookup(access, name)
     if ref is None:
         return state, not_found(access, name)
-    lease = Lease(
-        subject=ref,
-        until=command.until or terms.until,
-        loaded_turn=state.turn,
-        used_turn=state.turn,
-    )
+    until = command.until or terms.until
+    lease = Lease(subject=ref, until=until, loaded_turn=state.turn, used_turn=state.turn)
+    after, item = _load(access, state, lease, terms)
+    if item.status == "not_found" and item.subject is None:
+        return state, not_found(access, name)
+    return after, replace(item, name=name, subject=ref)
+
+
+_NOTHING = Item(name="", status="not_found", message="")
+
+
+def _load(access: CompiledPermissions, state: State, lease: Lease, terms: CommandContext) -> tuple[State, Item]:
+    """Return the state with the lease, or why it cannot stand, in the order of DESIGN §4."""
     entries = lease_entries(access, lease)
     if (clash := _scope_clash(access, entries)) is not None:
-        return state, replace(clash, name=name, subject=ref)
-    keep = narrowing(access, state)
-    held = tuple(tool for tool, _ in leased_tools(access, lease))
-    tools = held if keep is None else tuple(tool for tool in held if not excluded_by_loadout(access, state, tool))
-    if held and not tools:
-        message = f"{title(access, ref)} cannot be loaded. {exclusion_text(state.loadout or '')}"
-        return state, Item(name=name, status="not_found", message=message, subject=ref)
+        return state, clash
+    subject = title(access, lease.subject)
+    permitted = tuple(tool for tool, _ in leased_tools(access, lease))
+    tools = tuple(tool for tool in permitted if not excluded_by_loadout(access, state, tool))
+    if permitted and not tools:
+        message = f"{subject} cannot be loaded. {exclusion_text(state.loadout or '')}"
+        return state, Item(name="", status="not_found", message=message, subject=lease.subject)
     faults = _faults(access, entries, tools)
     if not tools and not faults:
-        return state, not_found(access, name)
-    subject = title(access, ref)
+        return state, _NOTHING
     if _already(access, state, lease, tools):
-        message = f"{subject} is already loaded."
-        return _again(access, state, lease, tools), Item(
-            name=name, status="already_loaded", message=message, subject=ref
-        )
+        item = Item(name="", status="already_loaded", message=f"{subject} is already loaded.")
+        return _again(access, state, lease, tools), item
     if not terms.stable:
-        return state, Item(name=name, status="error", message=NO_SESSION, subject=ref)
+        return state, Item(name="", status="error", message=NO_SESSION)
     refusal = _refused(access, state, lease, entries, tools, faults, terms)
     if refusal is not None:
-        return state, replace(refusal, name=name, subject=ref)
-    message = _loaded_message(subject, terms)
-    return state.with_lease(lease), Item(name=name, status="loaded", message=message, subject=ref)
+        return state, refusal
+    return state.with_lease(lease), Item(name="", status="loaded", message=_loaded_message(subject, terms))
 
 
 def _refused(
@@ -76,7 +81,7 @@ def _refused(
             "candidate_overrides": conflict.candidate,
         }
         return Item(name="", status="conflict", message=f"{subject} {conflict.message}", details=details)
-    faults = faults or _missing_requirements(access, tools)
+    faults = faults or missing_requirements(access, tools)
     if faults:
         return Item(
             name="",
@@ -95,16 +100,16 @@ def _loaded_message(subject: str, terms: CommandContext) -> str:
 
 
 def _scope_clash(access: CompiledPermissions, entries: tuple[Entry, ...]) -> Item | None:
-    clashing = out_of_scope(access, entries)
+    clashing = access.out_of_scope(entries)
     if not clashing:
         return None
     names = ", ".join(clashing)
     return Item(
         name="",
         status="scope_incompatible",
-        message=f"{names} cannot be used with {access.scope_label}: it works only where it is shared.",
+        message=f"{names} cannot be used with {access.scope.label}: it works only where it is shared.",
         details={
-            "scope_label": access.scope_label,
+            "scope_label": access.scope.label,
             "unsupported_tools": list(clashing),
         },
     )
@@ -117,34 +122,11 @@ def _faults(access: CompiledPermissions, entries: tuple[Entry, ...], tools: tupl
     for entry in entries:
         plugin = plugins[entry.plugin]
         fault = plugin.variant(entry.key).unavailable
-        held = any(access.permits(tool) for tool in entry.tools)
-        if fault and (held or (not entry.tools and access.grants_unseen(plugin))):
+        permitted = any(access.permits(tool) for tool in entry.tools)
+        if fault and (permitted or (not entry.tools and access.grants_unseen(plugin))):
             found.append(f"{entry.plugin}: {fault}")
     found.extend(f"{tool.wire}: {tool.unavailable}" for tool in tools if tool.unavailable)
     return tuple(dict.fromkeys(found))
-
-
-def _missing_requirements(access: CompiledPermissions, tools: tuple[Tool, ...]) -> tuple[str, ...]:
-    """Return which tools cannot come because something that they require cannot (T8)."""
-    known = {tool.id for tool in tools}
-    pending, found = list(tools), list[str]()
-    while pending:
-        tool = pending.pop(0)
-        able = [needed for needed in required(access, tool) if not tool_fault(access, needed)]
-        if len(able) < len(tool.requires):
-            found.append(f"{tool.wire} needs a tool that is not available to this agent.")
-        pending.extend(needed for needed in able if needed.id not in known)
-        known.update(needed.id for needed in able)
-    return tuple(found)
-
-
-def tool_fault(access: CompiledPermissions, tool: Tool) -> str:
-    """Return why a tool could not run now if it were out, or nothing (P6)."""
-    variants = access.world.catalog.plugins[tool.plugin].variants
-    if tool.unavailable or not any(variant.unavailable for variant in variants.values()):
-        return tool.unavailable
-    variant = variants.get(access.entry_for(tool).key)
-    return variant.unavailable if variant is not None else ""
 
 
 def _already(access: CompiledPermissions, state: State, lease: Lease, tools: tuple[Tool, ...]) -> bool:
@@ -152,19 +134,19 @@ def _already(access: CompiledPermissions, state: State, lease: Lease, tools: tup
     subject = lease.subject
     if subject.kind == "toolkit":
         standing = state.leases_on(subject)
-        lacking = frozenset[str].intersection(*(held.excluded for held in standing)) if standing else None
+        lacking = frozenset[str].intersection(*(one.excluded for one in standing)) if standing else None
         start = from_start(access, subject.name) and all(tool.id in active_tools(access, state) for tool in tools)
         return start or (lacking is not None and not lacking)
-    outs = active_tools(access, state)
-    return bool(tools) and all(tool.id in outs for tool in tools)
+    active = active_tools(access, state)
+    return bool(tools) and all(tool.id in active for tool in tools)
 
 
 def _again(access: CompiledPermissions, state: State, lease: Lease, tools: tuple[Tool, ...]) -> State:
-    """Return the state after loading what is out: what stands is used, and upgraded, never weakened (S5, S7)."""
+    """Return the state after loading what is loaded: what stands is used, and upgraded, never weakened (S5, S7)."""
     ids = {tool.id for tool in tools}
-    state = state.used(held for held in state.leases if any(tool.id in ids for tool, _ in leased_tools(access, held)))
-    outs = active_tools(access, state)
-    stronger = any(tool.id not in outs or outs[tool.id].until < lease.until for tool in tools)
+    state = state.used(one for one in state.leases if any(tool.id in ids for tool, _ in leased_tools(access, one)))
+    active = active_tools(access, state)
+    stronger = any(tool.id not in active or active[tool.id].until < lease.until for tool in tools)
     return state.with_lease(lease) if stronger else state
 
 
@@ -180,7 +162,7 @@ def _over_budget(
     details: dict[str, object] = {"could_unload": could_go}
     smaller = fitting(access, after, terms)
     if smaller is not None and not access.agent.budget.shrink:
-        advice += f" It would fit with loadout '{smaller}' for what is out from the start (budget: shrink)."
+        advice += f" It would fit with loadout '{smaller}' for what is loaded from the start (budget: shrink)."
         details["loadout"] = smaller
     return Item(
         name="",

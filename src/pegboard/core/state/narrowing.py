@@ -1,28 +1,27 @@
-"""What a session's active loadout leaves of an agent's tools (L7)."""
+"""What a session's active loadout, and the one that fits the budget, leave of an agent's tools (L7, S9)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from pegboard.core.access.permissions import CompiledPermissions, Reason
+from pegboard.core.access.decisions import Reason
+from pegboard.core.access.derived import once_per_permissions
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.loadout_registry import Names, active_of
 from pegboard.core.model.loadouts import merge
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.sessions import State
 
 Keep = Callable[[Tool], bool]
+"""A function that tells whether a loadout keeps a tool."""
 
 
+@once_per_permissions
 def active_plugins(access: CompiledPermissions, loadout: str) -> frozenset[str]:
-    """Return the plugins of the catalog that a loadout makes active; kept with the access."""
-    kept = _kept(access, "_active_plugins")
-    fold = loadout.casefold()
-    known: frozenset[str] | None = kept.get(fold)
-    if known is None:
-        pairs = ((plugin.name, plugin.category) for plugin in access.world.catalog.plugins.values())
-        known = kept[fold] = active_of(merge(loadout, access.world.loadouts), Names(pairs))
-    return known
+    """Return the plugins of the catalog that a loadout makes active."""
+    pairs = ((plugin.name, plugin.category) for plugin in access.world.catalog.plugins.values())
+    return active_of(merge(loadout, access.world.loadouts), Names(pairs))
 
 
 def narrowing(access: CompiledPermissions, state: State) -> Keep | None:
@@ -34,7 +33,7 @@ def narrowing(access: CompiledPermissions, state: State) -> Keep | None:
 
 
 def start_narrowing(access: CompiledPermissions, state: State) -> Keep | None:
-    """Return what is kept of what is out from the start: the active loadout's, and the budget's (L7, S9)."""
+    """Return what the active loadout and the budget's keep of what is loaded from the start (L7, S9)."""
     if state.shrunk is None:
         return narrowing(access, state)
     active = active_plugins(access, state.shrunk)
@@ -44,51 +43,59 @@ def start_narrowing(access: CompiledPermissions, state: State) -> Keep | None:
 
 
 def reachable(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
-    """Return what is permitted and not left out by the active loadout; the same object every time (P3)."""
-    if state.loadout is None:
-        return access.permitted
-    kept = _kept(access, "_reachable")
-    fold = state.loadout.casefold()
-    known: tuple[Tool, ...] | None = kept.get(fold)
-    if known is None:
-        known = kept[fold] = tuple(tool for tool in access.permitted if not excluded_by_loadout(access, state, tool))
-    return known
+    """Return what is permitted and not excluded by the active loadout; the same object every time (P3)."""
+    return access.permitted if state.loadout is None else _permitted_with(access, state.loadout)
+
+
+def reachable_in_category(access: CompiledPermissions, state: State, name: str) -> tuple[Tool, ...]:
+    """Return what is reachable of the category that a name states (``category:Git``); nothing for any other name."""
+    kind, category = split_kind(name)
+    if kind != "category":
+        return ()
+    plugins = frozenset(plugin.name for plugin in access.world.catalog.category(category))
+    return tuple(tool for tool in reachable(access, state) if tool.plugin in plugins)
+
+
+@once_per_permissions
+def _permitted_with(access: CompiledPermissions, loadout: str) -> tuple[Tool, ...]:
+    return tuple(tool for tool in access.permitted if not _excludes(access, loadout, tool))
 
 
 def excluded_by_loadout(access: CompiledPermissions, state: State, tool: Tool) -> bool:
-    """Return whether the active loadout leaves a tool out that is not essential (L7)."""
-    keep = narrowing(access, state)
-    return keep is not None and not keep(tool) and not any(tool.id in entry.ids for entry in access.essential)
+    """Return whether the active loadout excludes a tool that is not essential (L7)."""
+    return state.loadout is not None and _excludes(access, state.loadout, tool)
+
+
+def _excludes(access: CompiledPermissions, loadout: str, tool: Tool) -> bool:
+    if tool.plugin in active_plugins(access, loadout):
+        return False
+    return not any(tool.id in entry.ids for entry in access.entries.essential)
 
 
 def may_bring(access: CompiledPermissions, state: State, plugin: Plugin) -> bool:
-    """Return whether a plugin can have something that the active loadout does not leave out."""
+    """Return whether a plugin can have something that the active loadout does not exclude."""
     if state.loadout is None or plugin.name in active_plugins(access, state.loadout):
         return True
-    return any(entry.plugin == plugin.name for entry in access.essential)
+    return any(entry.plugin == plugin.name for entry in access.entries.essential)
 
 
 def exclusion_reason(access: CompiledPermissions, state: State, tool: Tool) -> Reason | None:
-    """Return which loadout leaves a tool out: the session's active one, or the one that fits the budget (F5)."""
+    """Return which loadout excludes a tool: the session's active one, or the one that fits the budget (F5)."""
     loadouts = access.world.loadouts
     if state.loadout is not None and excluded_by_loadout(access, state, tool):
         found = loadouts.get(state.loadout.casefold())
         text = exclusion_text(state.loadout) if found is not None else _gone(state.loadout)
         return Reason(code="narrowed_loadout", text=text, where=found.place if found is not None else None)
     if state.shrunk is not None and tool.plugin not in active_plugins(access, state.shrunk):
-        text = f"Loadout '{state.shrunk}' steps in to fit the budget, and leaves it out; it may be loaded."
+        text = f"Loadout '{state.shrunk}' steps in to fit the budget, and excludes it; it may be loaded."
         return Reason(code="narrowed_budget", text=text, where=access.agent.place)
     return None
 
 
 def exclusion_text(loadout: str) -> str:
-    """Return the sentence about what an active loadout leaves out."""
-    return f"Loadout '{loadout}', which is active in this session, leaves it out."
+    """Return the sentence about what an active loadout excludes."""
+    return f"Loadout '{loadout}', which is active in this session, excludes it."
 
 
 def _gone(loadout: str) -> str:
-    return f"Loadout '{loadout}', which is active in this session, is not defined any more: it leaves everything out."
-
-
-def _kept(access: CompiledPermissions, name: str) -> dict[str, Any]:
-    return access.__dict__.setdefault(name, {})
+    return f"Loadout '{loadout}', which is active in this session, is not defined any more: it excludes everything."

@@ -1,51 +1,40 @@
-"""Keep what is out from the start within the budget: a smaller loadout steps in (S9)."""
+"""The budget of a surface, and the smaller loadout that steps in to keep it (S9)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.leases import LeaseReason
 from pegboard.core.model.loadouts import BUILT_IN, chain
-from pegboard.core.state.active_tools import active_tools, starting_tools, unavailable
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.active_tools import LoadedTool, active_tools, starting_tools, unavailable
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import State
-from pegboard.core.state.surfaces import LoadedTool
 
 _LARGEST_FIRST = ("full", "developer", "research", "devops", "minimal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """Hold what a surface takes, meta-tools included; ``tokens`` is 0 where no budget counts them."""
+    """What a surface takes, meta-tools included; ``tokens`` is 0 where no budget counts them."""
 
     tools: int
     tokens: int = 0
 
-
-def fit_to_budget(access: CompiledPermissions, state: State, terms: CommandContext) -> State:
-    """Return the state with the loadout that has to step in, or none; it goes when there is room again (S9).
-
-    What was loaded stays: only what is out from the start is narrowed. Where no loadout fits, the
-    one that comes nearest steps in; one that would leave nothing never does.
-    """
-    plain = replace(state, shrunk=None) if state.shrunk is not None else state
-    if not access.agent.budget.shrink or not excess(access, plain, terms):
-        return plain
-    smaller = _choice(access, plain, terms)
-    return replace(plain, shrunk=smaller[0]) if smaller is not None else plain
+    def with_tools(self, access: CompiledPermissions, tools: Iterable[Tool], terms: CommandContext) -> Size:
+        """Return the size with more tools."""
+        more = tuple(tools)
+        counted = access.agent.budget.tokens is not None and terms.price is not None
+        price = terms.price(more) if counted and terms.price is not None else 0
+        return Size(tools=self.tools + len(more), tokens=self.tokens + price)
 
 
-def fitting(access: CompiledPermissions, state: State, terms: CommandContext) -> str | None:
-    """Return the largest loadout for what is out from the start with which the budget is kept (S9)."""
-    smaller = _choice(access, replace(state, shrunk=None), terms)
-    return smaller[0] if smaller is not None and smaller[1] else None
-
-
-def excess(access: CompiledPermissions, state: State, terms: CommandContext) -> str:
-    """Return by how much a surface exceeds the budget, or nothing: "5 tools of 4 and 90 tokens of 80"."""
-    return over(access, _size(access, active_tools(access, state), terms)) if access.agent.budget else ""
+def size_of(access: CompiledPermissions, active: Mapping[str, LoadedTool], terms: CommandContext) -> Size:
+    """Return what the meta-tools and all loaded tools that are available take."""
+    available = (loaded.tool for loaded in active.values() if not unavailable(access, loaded))
+    return Size(tools=0).with_tools(access, (*terms.meta, *available), terms)
 
 
 def over(access: CompiledPermissions, size: Size) -> str:
@@ -59,10 +48,28 @@ def over(access: CompiledPermissions, size: Size) -> str:
     return " and ".join(found)
 
 
-def _size(access: CompiledPermissions, outs: Mapping[str, LoadedTool], terms: CommandContext) -> Size:
-    tools = [*terms.meta, *(out.tool for out in outs.values() if not unavailable(access, out))]
-    counted = access.agent.budget.tokens is not None and terms.price is not None
-    return Size(tools=len(tools), tokens=terms.price(tools) if counted and terms.price is not None else 0)
+def excess(access: CompiledPermissions, state: State, terms: CommandContext) -> str:
+    """Return by how much a surface exceeds the budget, or nothing: "5 tools of 4 and 90 tokens of 80"."""
+    return over(access, size_of(access, active_tools(access, state), terms)) if access.agent.budget else ""
+
+
+def fit_to_budget(access: CompiledPermissions, state: State, terms: CommandContext) -> State:
+    """Return the state with the loadout that has to step in, or none; it goes when there is room again (S9).
+
+    What was loaded stays: only what is loaded from the start is narrowed. Where no loadout fits, the
+    one that comes nearest steps in; one that would leave nothing never does.
+    """
+    plain = replace(state, shrunk=None) if state.shrunk is not None else state
+    if not access.agent.budget.shrink or not excess(access, plain, terms):
+        return plain
+    smaller = _choice(access, plain, terms)
+    return replace(plain, shrunk=smaller[0]) if smaller is not None else plain
+
+
+def fitting(access: CompiledPermissions, state: State, terms: CommandContext) -> str | None:
+    """Return the largest loadout for what is loaded from the start with which the budget is kept (S9)."""
+    smaller = _choice(access, replace(state, shrunk=None), terms)
+    return smaller[0] if smaller is not None and smaller[1] else None
 
 
 def _choice(access: CompiledPermissions, state: State, terms: CommandContext) -> tuple[str, bool] | None:
@@ -70,11 +77,11 @@ def _choice(access: CompiledPermissions, state: State, terms: CommandContext) ->
     before = _from_start(access, active_tools(access, state))
     best: tuple[tuple[int, int, int], str, bool] | None = None
     for name in _candidates(access, state):
-        outs = active_tools(access, replace(state, shrunk=name))
-        kept = _from_start(access, outs)
+        active = active_tools(access, replace(state, shrunk=name))
+        kept = _from_start(access, active)
         if not kept or kept == before:
             continue
-        size = _size(access, outs, terms)
+        size = size_of(access, active, terms)
         fits = not over(access, size)
         rank = (1, len(kept), size.tokens) if fits else (0, -size.tokens, -size.tools)
         if best is None or rank > best[0]:
@@ -82,14 +89,10 @@ def _choice(access: CompiledPermissions, state: State, terms: CommandContext) ->
     return best[1:] if best is not None else None
 
 
-def _from_start(access: CompiledPermissions, outs: Mapping[str, LoadedTool]) -> frozenset[str]:
-    """Return what is out from the start and not essential: what a loadout can narrow."""
+def _from_start(access: CompiledPermissions, active: Mapping[str, LoadedTool]) -> frozenset[str]:
+    """Return what is loaded from the start and not essential: what a loadout can narrow."""
     start = starting_tools(access)
-    return frozenset(
-        key
-        for key, out in outs.items()
-        if LeaseReason.ESSENTIAL not in out.because and (key in start.head or key in start.tail)
-    )
+    return frozenset(key for key, one in active.items() if LeaseReason.ESSENTIAL not in one.because and key in start)
 
 
 def _candidates(access: CompiledPermissions, state: State) -> Iterator[str]:

@@ -14,10 +14,10 @@ Price = Callable[[Tool], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Say how a conversation is expected to go; a host that knows its own says so.
+    """How a conversation is expected to go; a host that knows better gives its own.
 
     The defaults are means over seven recorded sets of conversations (docs/decisions/0003): turns,
-    calls per turn, and tools or plugins per turn that were not out yet. ``found`` is the share of
+    calls per turn, and tools or plugins per turn that were not loaded yet. ``found`` is the share of
     loads that bring what was meant. In tokens: ``message`` is what a turn adds beside its calls,
     ``result`` a call with its answer, ``answer`` what a load adds beside the schemas.
     """
@@ -37,9 +37,9 @@ USAGE: Final = Usage()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Hold tokens: of all permitted definitions, and of what on-demand loading puts beside them.
+    """Numbers of tokens: of all permitted definitions, and of what on-demand loading puts beside them.
 
-    ``everything`` are the definitions that are not out anyway. The hints name ``units`` tools, or
+    ``everything`` are the definitions that are not loaded anyway. The hints name ``units`` tools, or
     plugins where the tools do not fit: what they name is what is loaded. ``meta`` are the
     definitions of the meta-tools, ``hints`` what stands behind the tool list.
     """
@@ -53,7 +53,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Hold what is cheapest, and the two estimates for one conversation, in plain input tokens."""
+    """What is cheapest, and the two estimates for one conversation, in plain input tokens."""
 
     everything: bool
     cost_everything: float
@@ -61,7 +61,7 @@ class Plan:
 
 
 def plan(sizes: Sizes, host: Host, usage: Usage = USAGE) -> Plan:
-    """Return whether everything should be out from the start (F4).
+    """Return whether everything should be loaded from the start (F4).
 
     It depends on the catalog and on the host, not on the session's state, so that it stands for the
     whole session. Without a cache nothing is estimated: there, tools come on demand.
@@ -109,7 +109,7 @@ def wire_list(
     """Return the tool list for the next request: the surface, and what lapsed as long as that is cheaper (D3).
 
     ``previous`` is the list of the request before. Nothing in it moves, additions join at the end
-    (F1). A tool that is not out any more stays where ``may_stay`` allows it (it lapsed and is still
+    (F1). A tool that is not loaded any more stays where ``may_stay`` allows it (it lapsed and is still
     permitted; what was unloaded or revoked leaves at once) until its removal pays or is free:
     without a cache, at a boundary (nothing cached), behind a place that changes anyway.
     """
@@ -130,7 +130,7 @@ def _cut(
     turns_left: float,
     may_stay: Callable[[Tool], bool],
 ) -> int:
-    """Return the place from which on everything leaves that is not out: where most is saved.
+    """Return the place from which on everything leaves that is not loaded: where most is saved.
 
     Removing S tokens before N cached ones costs ``(write - read) * N`` now and saves ``read * S`` a
     turn. Behind the first place that changes in any case everything is written anew as it is.

@@ -11,16 +11,16 @@ from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.leases import LeaseReason
 from pegboard.core.model.selectors import find
 from pegboard.core.model.tools import JsonObject
-from pegboard.core.state.surfaces import Surface
+from pegboard.core.surface.surfaces import Surface
 
 Choice = Literal["auto", "required"]
 MESSAGE: Final = 10_000
-"""How many characters of a message rules are held against."""
+"""How many characters of a message rules are matched against."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive:
-    """Hold what one rule asks for: ids of tools, and whether the model must call one of them."""
+    """What one rule asks for: ids of tools, and whether the model must call one of them."""
 
     tools: frozenset[str]
     choice: Choice = "auto"
@@ -28,14 +28,13 @@ class Directive:
 
 def rules(access: CompiledPermissions) -> Iterator[tuple[str, JsonObject]]:
     """Yield the focus rules of the toolkits that the agent may load, each with its toolkit."""
-    for name in access.toolkits:
-        if access.may_load_toolkit(name):
-            yield from ((name, rule) for rule in access.toolkit(name).focus)
+    for name in access.entries.loadable_toolkits:
+        yield from ((name, rule) for rule in access.world.toolkits[name].focus)
 
 
 def members(access: CompiledPermissions, toolkit: str) -> frozenset[str]:
     """Return the ids of the tools of a toolkit."""
-    return frozenset[str]().union(*(entry.ids for entry in access.toolkits.get(toolkit, ())))
+    return frozenset[str]().union(*(entry.ids for entry in access.entries.toolkits.get(toolkit, ())))
 
 
 def directive(access: CompiledPermissions, toolkit: str, names: Sequence[str], choice: Choice) -> Directive:
@@ -61,16 +60,16 @@ def _meant(access: CompiledPermissions, own: frozenset[str], name: str) -> Itera
             return ()
 
 
-def answered(said: object) -> tuple[tuple[str, ...], Choice] | None:
+def answered(answer: object) -> tuple[tuple[str, ...], Choice] | None:
     """Return what a hook asks for: names and a choice; None where it asks for nothing.
 
     A hook answers None, a list of names, or ``{"tools": [names], "choice": "auto" or "required"}``.
     Raises ``ValueError`` for anything else.
     """
-    part, choice = said, "auto"
-    if isinstance(said, Mapping):
-        held = cast("Mapping[str, object]", said)
-        part, choice = held.get("tools", ()), held.get("choice", "auto")
+    part, choice = answer, "auto"
+    if isinstance(answer, Mapping):
+        fields = cast("Mapping[str, object]", answer)
+        part, choice = fields.get("tools", ()), fields.get("choice", "auto")
     if part is None:
         return None
     if choice != "auto" and choice != "required":
@@ -87,11 +86,11 @@ def overlay(surface: Surface, asked: Iterable[Directive]) -> JsonObject | None:
     None where no rule asks for anything that is visible. What asks for nothing visible does not
     make a choice required either.
     """
-    ids = {out.tool.id for out in surface.tools}
+    ids = {loaded.tool.id for loaded in surface.tools}
     counted = [one for one in asked if not ids.isdisjoint(one.tools)]
     if not counted:
         return None
     wanted = frozenset[str]().union(*(one.tools for one in counted))
-    allowed = [out.tool.wire for out in surface.tools if out.tool.id in wanted or LeaseReason.META in out.because]
+    allowed = [one.tool.wire for one in surface.tools if one.tool.id in wanted or LeaseReason.META in one.because]
     choice = "required" if any(one.choice == "required" for one in counted) else "auto"
     return {"allowed_tools": allowed, "tool_choice": choice}

@@ -1,4 +1,4 @@
-"""The lines that tell a model of tools it does not have yet (F2)."""
+"""The lines that inform a model of tools that it does not have yet (F2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SENTENCE = re.compile(r"(?<=[.!?。])\s")
 
 
 def hints(access: CompiledPermissions, count: Count, *, budget: int, state: State = DEFAULT) -> tuple[str, ...]:
-    """Return the hints for everything permitted that is not out from the start.
+    """Return the hints for everything permitted that is not loaded from the start.
 
     The richest tier that fits ``budget`` tokens: full descriptions, first sentences, names by
     plugin, plugin names. They depend on the agent and the active loadout alone and so stay the same
@@ -28,8 +28,7 @@ def hints(access: CompiledPermissions, count: Count, *, budget: int, state: Stat
     if budget <= 0:
         return ()
     start = starting_tools(access)
-    out = start.head.keys() | start.tail.keys()
-    tools = [t for t in reachable(access, state) if t.id not in out and not t.unavailable]
+    tools = [tool for tool in reachable(access, state) if tool.id not in start and not tool.unavailable]
     later = tuple(_unseen_lines(access, state))
     if not tools and not later:
         return ()
@@ -54,8 +53,8 @@ def _names(tools: Iterable[Tool]) -> Iterator[str]:
     """Yield the names by plugin; a tool's own name where no other tool here has it, for it is shorter."""
     listed = tuple(tools)
     times = Counter(tool.name for tool in listed)
-    for plugin, held in groupby(listed, key=lambda tool: tool.plugin):
-        yield _line(plugin, ", ".join(t.name if times[t.name] == 1 else t.wire for t in held))
+    for plugin, group in groupby(listed, key=lambda tool: tool.plugin):
+        yield _line(plugin, ", ".join(t.name if times[t.name] == 1 else t.wire for t in group))
 
 
 _LEAST_LINE = 2
@@ -68,11 +67,13 @@ def plugin_lines(access: CompiledPermissions, count: Count, *, budget: int, stat
     plugins = [
         plugin
         for plugin in access.world.catalog.plugins.values()
-        if access.may_have_tools_of(plugin) and may_bring(access, state, plugin) and not _all_out(access, plugin.tools)
+        if access.may_have_tools_of(plugin)
+        and may_bring(access, state, plugin)
+        and not _from_start(access, plugin.tools)
     ]
     lines = (_line(plugin.name, first_sentence(plugin.description)) for plugin in plugins)
-    told = _fitting(lines, count, budget) if len(plugins) * _LEAST_LINE <= budget else None
-    return told if told is not None else _as_many(tuple(one_line(p.name) for p in plugins), count, budget)
+    fitting = _fitting(lines, count, budget) if len(plugins) * _LEAST_LINE <= budget else None
+    return fitting if fitting is not None else _as_many(tuple(one_line(p.name) for p in plugins), count, budget)
 
 
 def _as_many(names: tuple[str, ...], count: Count, budget: int) -> tuple[str, ...]:
@@ -93,7 +94,9 @@ def unseen(access: CompiledPermissions) -> tuple[str, ...]:
     """Return the plugins that are granted and have not been asked for their tools yet."""
     plugins = access.world.catalog.plugins.values()
     return tuple(
-        p.name for p in plugins if not p.tools and p.name not in access.plugins_out and access.grants_unseen(p)
+        p.name
+        for p in plugins
+        if not p.tools and p.name not in access.entries.plugins_from_start and access.grants_unseen(p)
     )
 
 
@@ -103,11 +106,10 @@ def _unseen_lines(access: CompiledPermissions, state: State) -> Iterator[str]:
     return (_line(name, first_sentence(plugins[name].description)) for name in names)
 
 
-def _all_out(access: CompiledPermissions, tools: tuple[Tool, ...]) -> bool:
+def _from_start(access: CompiledPermissions, tools: tuple[Tool, ...]) -> bool:
+    """Return whether all that is permitted of a plugin is loaded from the start."""
     start = starting_tools(access)
-    return bool(tools) and all(
-        tool.id in start.head or tool.id in start.tail or not access.permits(tool) for tool in tools
-    )
+    return bool(tools) and all(tool.id in start or not access.permits(tool) for tool in tools)
 
 
 def _fitting(lines: Iterable[str], count: Count, budget: int) -> tuple[str, ...] | None:

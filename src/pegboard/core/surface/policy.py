@@ -1,4 +1,4 @@
-"""What a model is told of tools while it has them: the policy text of toolkits and tools (T6)."""
+"""The policy text of toolkits and tools, which a model is given while it has them (T6)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import active_tools, unavailable
+from pegboard.core.state.active_tools import visible_tools
 from pegboard.core.state.sessions import State
 
 LIMIT: Final = 20_000
@@ -21,7 +22,7 @@ PLACEHOLDER: Final = "{tools}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """Hold one policy text: of which tools it speaks, and the names under which they may stand in it."""
+    """One policy text: of which tools it speaks, and the names under which they may stand in it."""
 
     text: str
     members: frozenset[str]
@@ -29,38 +30,33 @@ class Text:
 
 
 def initial(access: CompiledPermissions, state: State) -> str:
-    """Return the policy of what is out from the start: it stands in the prefix, and no load changes it."""
-    kept: dict[tuple[str | None, str | None], str] = access.__dict__.setdefault("_initial_policy", {})
-    key = state.loadout, state.shrunk
-    known = kept.get(key)
-    if known is None:
-        known = kept[key] = _joined(_said(access, _start(access, state)).values())
-    return known
+    """Return the policy of what is loaded from the start: it stands in the prefix, and no load changes it."""
+    return _initial(access, state.loadout, state.shrunk)
+
+
+@once_per_permissions
+def _initial(access: CompiledPermissions, loadout: str | None, shrunk: str | None) -> str:
+    return _joined(_texts(access, _start(access, State(loadout=loadout, shrunk=shrunk))).values())
 
 
 def later(access: CompiledPermissions, state: State, tools: Iterable[Tool]) -> str:
-    """Return the policy that comes with these tools, without what the prefix says already."""
+    """Return the policy that comes with these tools, without what the prefix has already."""
     wanted = {tool.id for tool in tools}
     if not wanted:
         return ""
-    now = _said(access, visible(access, state), about=wanted)
-    before = _said(access, _start(access, state), about=wanted) if now else {}
+    now = _texts(access, visible_tools(access, state), about=wanted)
+    before = _texts(access, _start(access, state), about=wanted) if now else {}
     return _joined(text for key, text in now.items() if text != before.get(key))
 
 
-def visible(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
-    """Return the tools of a session that a model has or can call now, in order."""
-    return tuple(out.tool for out in active_tools(access, state).values() if not unavailable(access, out))
-
-
 def _start(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
-    return visible(access, replace(state, leases=()))
+    return visible_tools(access, replace(state, leases=()))
 
 
-def _said(
+def _texts(
     access: CompiledPermissions, tools: Collection[Tool], *, about: AbstractSet[str] | None = None
 ) -> dict[str, str]:
-    """Return what is said, by toolkit and by tool, where a member is visible; ``about`` keeps what concerns these."""
+    """Return the texts by toolkit and by tool where a member is visible; ``about`` keeps what concerns these."""
     wires = {tool.id: tool.wire for tool in tools}
     found = {f"toolkit:{name}": text for name, text in _of_toolkits(access).items()}
     for tool in tools:
@@ -72,27 +68,23 @@ def _said(
     return {key: text for key, text in filled.items() if text}
 
 
+@once_per_permissions
 def _of_toolkits(access: CompiledPermissions) -> Mapping[str, Text]:
-    """Return the policy of every toolkit that the agent may load; kept with the access."""
-    known: Mapping[str, Text] | None = access.__dict__.get("_policies")
-    if known is None:
-        names = (name for name in access.toolkits if access.may_load_toolkit(name))
-        known = access.__dict__["_policies"] = {
-            name: _of_toolkit(access, name) for name in names if access.toolkit(name).policy.strip()
-        }
-    return known
+    """Return the policy of every toolkit that the agent may load."""
+    names = (name for name in access.entries.loadable_toolkits if access.world.toolkits[name].policy.strip())
+    return {name: _of_toolkit(access, name) for name in names}
 
 
 def _of_toolkit(access: CompiledPermissions, name: str) -> Text:
-    kit, entries = access.toolkit(name), access.toolkits[name]
-    named = {split_kind(item.name)[1]: frozenset[str]() for item in kit.members}
+    toolkit, entries = access.world.toolkits[name], access.entries.toolkits[name]
+    named = {split_kind(item.name)[1]: frozenset[str]() for item in toolkit.members}
     for entry in entries:
         standing = (tool for tool in access.world.catalog.plugins[entry.plugin].tools if tool.id in entry.names)
         aliases = [(alias, frozenset({tool.id})) for tool in standing for alias in {tool.wire, tool.name}]
         for alias, ids in ((split_kind(entry.member.name)[1], entry.ids), *aliases):
             named[alias] = named.get(alias, frozenset()) | ids
     members = frozenset[str]().union(*(entry.ids for entry in entries))
-    return Text(text=kit.policy, members=members, names=named)
+    return Text(text=toolkit.policy, members=members, names=named)
 
 
 def _filled(text: Text, wires: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.caching import CacheableMethod, CacheHint
@@ -76,14 +77,14 @@ class _Server(Server[Any]):
 class Gateway:
     """The SDK's server with a handler for every request, and what the handlers share."""
 
-    def __init__(self, board: BoardPort) -> None:
+    def __init__(self, board: BoardPort, clock: Callable[[], float] = monotonic) -> None:
         self.board = board
         self.closing = asyncio.Event()
         self.connections = HandshakeConnections()
         self.questions = OpenQuestions()
         self.sessions = SessionPool(board)
         self.schemas = HeaderSchemas(self.sessions)
-        self.turns = Turns()
+        self.turns = Turns(clock)
         self.metrics = PrometheusMetrics(board)
         self.tool_list = ToolListNotifier(board, self._digest)
         self.calls = ToolCalls(board, self.sessions, self.turns, self.tool_list, self.questions)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -37,8 +38,8 @@ BODY_LIMIT: Final = 4 * 1024 * 1024
 class App:
     """The ASGI app for every request over HTTP, while it is running; with the fast path in front of it, or not."""
 
-    def __init__(self, door: Authenticator) -> None:
-        gateway = self._gateway = Gateway(door.board)
+    def __init__(self, door: Authenticator, clock: Callable[[], float] = monotonic) -> None:
+        gateway = self._gateway = Gateway(door.board, clock)
         self._manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=BODY_LIMIT)
         mcp = _Mcp(gateway, door, self._manager)
         routed = Starlette(

@@ -8,6 +8,7 @@ import errno
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -42,14 +43,22 @@ class _Uvicorn(uvicorn.Server):
 
 @contextlib.asynccontextmanager
 async def serving(
-    board: BoardPort, *, host: str = HOST, port: int = PORT, agent: str | None = None, session: str | None = None
+    board: BoardPort,
+    *,
+    host: str = HOST,
+    port: int = PORT,
+    agent: str | None = None,
+    session: str | None = None,
+    clock: Callable[[], float] = monotonic,
 ) -> AsyncGenerator[str]:
     """Serve while the context lasts; yields the URL of the default agent. ``port`` 0 takes a free one.
+
+    Turns end after ``turn_gap`` seconds of ``clock``.
 
     Raises ``UsageError`` where other machines would come in without a token, ``UnknownAgentError``,
     and ``PegboardError`` (``port_in_use``, ``address_unavailable``).
     """
-    async with _serving(board, _nothing, host=host, port=port, agent=agent, session=session) as (url, _):
+    async with _serving(board, _nothing, host=host, port=port, agent=agent, session=session, clock=clock) as (url, _):
         yield url
 
 
@@ -59,7 +68,14 @@ def _nothing() -> None:
 
 @contextlib.asynccontextmanager
 async def _serving(
-    board: BoardPort, settled: Callable[[], None], *, host: str, port: int, agent: str | None, session: str | None
+    board: BoardPort,
+    settled: Callable[[], None],
+    *,
+    host: str,
+    port: int,
+    agent: str | None,
+    session: str | None,
+    clock: Callable[[], float] = monotonic,
 ) -> AsyncGenerator[tuple[str, asyncio.Event]]:
     """Serve while the context lasts; yields the URL, and what is set where the app cannot be loaded."""
     require_tokens(board, host)
@@ -67,7 +83,7 @@ async def _serving(
     listening = bind(host, port)
     authenticator = Authenticator(board=board, host=host, default_agent=agent, default_session=session)
     failed = asyncio.Event()
-    app, protocol = _app(authenticator, settled, failed)
+    app, protocol = _app(authenticator, settled, failed, clock)
     server = _Uvicorn(
         uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
@@ -88,13 +104,15 @@ async def _serving(
         listening.close()
 
 
-def _app(authenticator: Authenticator, settled: Callable[[], None], failed: asyncio.Event) -> tuple[LazyApp | App, Any]:
+def _app(
+    authenticator: Authenticator, settled: Callable[[], None], failed: asyncio.Event, clock: Callable[[], float]
+) -> tuple[LazyApp | App, Any]:
     """Return the app to serve, and uvicorn's choice of an HTTP protocol; both go by the fast path, or not."""
 
     def load() -> App:
         from pegboard.gateway.http.asgi import App
 
-        return App(authenticator)
+        return App(authenticator, clock)
 
     if not authenticator.board.fast_path:
         app = load()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pegboard.core.model.tools import CallResult, Tool
-    from pegboard.core.state.surfaces import Surface
+    from pegboard.core.surface.surfaces import Surface
 
 
 def tools_of(surface: Surface, *, modern: bool) -> list[dict[str, Any]]:

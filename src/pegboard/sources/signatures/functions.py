@@ -12,7 +12,7 @@ from pegboard.core.model.tools import Frozen, JsonObject, Tool
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import Mark, mark_of
 from pegboard.sources.signatures import docs
-from pegboard.sources.signatures.adapters import accepted, adapter_for
+from pegboard.sources.signatures.annotations import accepted, adapter_for
 
 _GUESSED = (bool, int, float, str, list, dict)
 _NESTED = ("properties", "$defs", "patternProperties", "dependentSchemas")
@@ -22,7 +22,7 @@ _SINGLE = ("items", "additionalProperties", "not", "propertyNames", "contains")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """Hold a function with what a model is told of it and what turns arguments into its parameters."""
+    """A function with its description for models, and what turns arguments into its parameters."""
 
     function: Callable[..., Any]
     name: str
@@ -63,10 +63,10 @@ class Described:
 
 
 def described(function: Callable[..., Any], *, name: str = "") -> Described:
-    """Return what the signature, annotations, docstring and mark of a function say.
+    """Return the description that signature, annotations, docstring and mark of a function give.
 
-    ``*args`` is left out; ``**kwargs`` lets further arguments through. A parameter that JSON cannot
-    express is left out where it has a default, else ``ToolUnavailableError`` names it.
+    ``*args`` is excluded; ``**kwargs`` lets further arguments through. A parameter that JSON cannot
+    express is excluded where it has a default, else ``ToolUnavailableError`` names it.
     """
     mark = mark_of(function)
     called = mark.name or name or getattr(function, "__name__", type(function).__name__)
@@ -104,7 +104,7 @@ def _parameters(function: Callable[..., Any], called: str) -> dict[str, inspect.
         annotation = accepted(hints.get(name, _guess(parameter)))
         try:
             adapter_for(annotation)
-        except Exception as error:  # pydantic has several ways to say that a type has no schema
+        except Exception as error:  # pydantic has several errors for a type without a schema
             if parameter.default is parameter.empty:
                 kind = getattr(annotation, "__name__", str(annotation))
                 raise _unfit(called, f"JSON cannot express its parameter '{name}' ({kind})") from error
@@ -121,7 +121,7 @@ def _unfit(called: str, problem: str) -> ToolUnavailableError:
     return ToolUnavailableError(
         f"function '{called}' cannot be a tool: {problem}.",
         hint="Annotate it with types that JSON has, give the parameter a default, "
-        "or keep the function out with a leading underscore or '__all__'.",
+        "or exclude the function with a leading underscore or '__all__'.",
     )
 
 

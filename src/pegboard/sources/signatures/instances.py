@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class Instances(Generic[T]):
-    """Hold one instance per key; who asks while it is being made waits for the same one.
+    """One instance per key; who asks while it is being made waits for the same one.
 
-    A failure is told to all who wait and then forgotten, so that the next request tries again.
+    A failure is raised to all who wait and then forgotten, so that the next request tries again.
     """
 
     def __init__(self) -> None:

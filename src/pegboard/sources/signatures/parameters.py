@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject
 from pegboard.errors import ToolUnavailableError
-from pegboard.sources.signatures.adapters import adapter_for
+from pegboard.sources.signatures.annotations import adapter_for
 
 _SECRET = re.compile(
     r"(?i)(^|_)(password|passwd|secret|token|key|dsn|credentials?|authorization|db_url|database_url|"
@@ -23,7 +23,7 @@ _JSON_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "obj
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """Hold what may be given from YAML: adapters by name, and what cannot be.
+    """The parameters that may be given from YAML, as adapters by name, and those that cannot be.
 
     ``required`` must be given; ``unfit`` names required parameters that only Python code can give.
     """

@@ -23,7 +23,7 @@ NO_PARAMETERS = Parameters()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """Hold a plugin that is ready to be called; ``tools`` by their names."""
+    """A plugin that is ready to be called; ``tools`` by their names."""
 
     tools: Mapping[str, Described] = field(default=EMPTY)
     parameters: Parameters = NO_PARAMETERS
@@ -31,7 +31,7 @@ class Built:
     owner: object = None
 
     def manifest(self, plugin: str) -> Manifest:
-        """Return what the plugin says of itself."""
+        """Return the manifest of the plugin."""
         return Manifest(
             tools=tuple(tool.tool(plugin, self.tools) for tool in self.tools.values()),
             parameters=self.parameters.types,

@@ -1,4 +1,4 @@
-"""Run a function as a tool, and put what it returned into MCP's shapes."""
+"""Calls of functions as tools, and their results in MCP's shapes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any, cast
 
 from pegboard.core.model.tools import CallResult, JsonObject, text_result
 from pegboard.sources.signatures.functions import Described
-from pegboard.sources.signatures.quiet import in_thread, stdout_to_stderr
+from pegboard.sources.signatures.threads import in_thread
+from pegboard.sources.stdout import plugin_output
 
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -27,7 +28,7 @@ async def run(tool: Described, arguments: JsonObject, *, principal: str) -> Call
     Functions that are not coroutines run in a thread. A refusal of the guard has
     ``{"pegboard/refused_by": "guard"}`` in its ``meta`` (T10).
     """
-    with stdout_to_stderr():
+    with plugin_output():
         try:
             positional, named = tool.bound(arguments)
             if tool.mark.guard is not None:
@@ -52,7 +53,7 @@ def failure(error: BaseException) -> CallResult:
     name = type(error).__name__
     try:
         text = str(error).strip()
-    except Exception:  # an exception that cannot even say what it is
+    except Exception:  # an exception without a text of its own
         text = ""
     return text_result(f"{name}: {text}" if text else name, is_error=True)
 

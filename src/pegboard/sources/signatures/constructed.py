@@ -9,12 +9,13 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.sources.signatures.instances import Instances
 from pegboard.sources.signatures.plugins import Built
-from pegboard.sources.signatures.quiet import in_thread, stdout_to_stderr
 from pegboard.sources.signatures.results import run
+from pegboard.sources.signatures.threads import end_free_threads, in_thread
+from pegboard.sources.stdout import plugin_output
 
 
 class ConstructedPlugins:
-    """Hold what was constructed, and run its functions."""
+    """The plugins that a source has constructed, and the calls of their functions."""
 
     def __init__(self) -> None:
         self._instances: Instances[Built] = Instances()
@@ -23,7 +24,7 @@ class ConstructedPlugins:
         """Return the plugin of a key, loaded in a thread where there is none yet; raises ``ToolUnavailableError``."""
 
         async def make() -> Built:
-            with stdout_to_stderr():
+            with plugin_output():
                 return await in_thread(load)
 
         return await self._instances.get(key, make)
@@ -38,6 +39,8 @@ class ConstructedPlugins:
         return await run(function, arguments, principal=context.principal)
 
     async def aclose(self) -> None:
-        """Close what was constructed."""
+        """Close what was constructed, and end the threads that nobody uses."""
         for plugin in self._instances.drain():
-            await plugin.aclose()
+            with plugin_output():
+                await plugin.aclose()
+        end_free_threads()

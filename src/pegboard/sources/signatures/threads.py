@@ -1,4 +1,4 @@
-"""Run code that may print or block: off standard output, and off the event loop."""
+"""Threads for code that blocks: beside the event loop, used again, ended with the last source."""
 
 from __future__ import annotations
 
@@ -6,56 +6,31 @@ import asyncio
 import contextvars
 import os
 import queue
-import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
-from typing import Any, TextIO, TypeVar
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
-_diverted: contextvars.ContextVar[bool] = contextvars.ContextVar("pegboard_stdout_diverted", default=False)
 T = TypeVar("T")
 
 
-class _Router:
-    """Stand in for standard output; what plugins print inside :func:`stdout_to_stderr` goes to standard error."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write to whichever stream is meant here."""
-        return (sys.stderr if _diverted.get() else self._stream).write(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(sys.stderr if _diverted.get() else self._stream, name)
-
-
-@contextmanager
-def stdout_to_stderr() -> Generator[None]:
-    """Divert what this task or thread prints from standard output to standard error.
-
-    Other tasks and threads keep their standard output.
-    """
-    if not isinstance(sys.stdout, _Router):
-        sys.stdout = _Router(sys.stdout)  # type: ignore[assignment]
-    token = _diverted.set(True)
-    try:
-        yield
-    finally:
-        _diverted.reset(token)
-
-
 class _Worker:
-    """Run what it is handed, one after the other, in a daemon thread; end when nothing comes for a while."""
+    """A daemon thread that runs one job after the other, and ends when none comes for a while."""
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[Callable[[], Callable[[], None]]] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name="pegboard-tool", daemon=True).start()
+        self._jobs: queue.SimpleQueue[Callable[[], Callable[[], None]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="pegboard-tool", daemon=True)
+        self._thread.start()
 
     def do(self, job: Callable[[], Callable[[], None]]) -> None:
         """Run a job, then what it returned, when this worker is already free for the next."""
         self._jobs.put(job)
+
+    def end(self) -> None:
+        """End the thread of a worker that is free."""
+        self._jobs.put(None)
+        self._thread.join(_ENDING)
 
     def _run(self) -> None:
         while True:
@@ -66,15 +41,19 @@ class _Worker:
                     _free.remove(self)
                     return
                 continue
-            tell = job()
+            if job is None:
+                return
+            report = job()
             del job
             _free.append(self)
-            tell()
-            del tell
+            report()
+            del report
 
 
-_KEPT = 30.0
+_KEPT: Final = 30.0
 """How long a thread waits for work, in seconds."""
+_ENDING: Final = 1.0
+"""How long the end of a thread without work is waited for, in seconds."""
 _free: deque[_Worker] = deque()
 
 
@@ -93,6 +72,13 @@ def _free_worker() -> _Worker:
         return _Worker()
 
 
+def end_free_threads() -> None:
+    """End the threads that have no work; whoever needs one afterwards starts it."""
+    with suppress(IndexError):
+        while True:
+            _free.pop().end()
+
+
 async def in_thread(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
     """Run a blocking function in a thread of its own, in the caller's context.
 
@@ -103,14 +89,6 @@ async def in_thread(function: Callable[..., T], /, *args: Any, **kwargs: Any) ->
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
 
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(result)  # type: ignore[arg-type]
-        else:
-            future.set_exception(error)
-
     def work() -> Callable[[], None]:
         result, problem = None, None
         try:
@@ -120,11 +98,20 @@ async def in_thread(function: Callable[..., T], /, *args: Any, **kwargs: Any) ->
         except BaseException as error:
             problem = error
 
-        def tell() -> None:
+        def report() -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(settle, result, problem)
+                loop.call_soon_threadsafe(_settle, future, result, problem)
 
-        return tell
+        return report
 
     _free_worker().do(work)
     return await future
+
+
+def _settle(future: asyncio.Future[T], result: T | None, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)  # type: ignore[arg-type]
+    else:
+        future.set_exception(error)

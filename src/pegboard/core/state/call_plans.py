@@ -5,25 +5,26 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from pegboard.core.access.permissions import CompiledPermissions, Reason
+from pegboard.core.access.decisions import Reason
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import UnloadedCall
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
-from pegboard.core.state.active_tools import active_tools, unavailable
+from pegboard.core.state.active_tools import LoadedTool, active_tools, unavailable
 from pegboard.core.state.narrowing import excluded_by_loadout, exclusion_reason
-from pegboard.core.state.sessions import State, heal
-from pegboard.core.state.surfaces import LoadedTool
+from pegboard.core.state.sessions import State
+from pegboard.core.state.subjects import heal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Run a tool that is out."""
+    """A call of a loaded tool: it runs."""
 
-    out: LoadedTool
+    loaded: LoadedTool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadFirst:
-    """Load the tool alone; then answer with its schema, or run it."""
+    """A call of a tool that is not loaded: it is loaded alone, then answered with its schema or run."""
 
     tool: Tool
     then: UnloadedCall
@@ -31,7 +32,7 @@ class LoadFirst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse:
-    """Answer that there is no such tool, or that it cannot run now; ``reason`` is for the audit."""
+    """A call of no tool, or of one that cannot run now; ``reason`` is for the audit."""
 
     status: str
     message: str
@@ -47,16 +48,15 @@ def plan_call(access: CompiledPermissions, state: State, name: str) -> Plan:
     tool = find_called(access, name)
     if tool is None:
         return _unknown(access, name)
-    outs = active_tools(access, heal(access, state))
-    out = outs.get(tool.id)
-    if out is None:
+    loaded = active_tools(access, heal(access, state)).get(tool.id)
+    if loaded is None:
         return _not_loaded(access, state, tool)
-    fault = unavailable(access, out)
+    fault = unavailable(access, loaded)
     if fault:
         message = f"'{tool.wire}' is not available now: {fault}"
         reason = Reason(code="unavailable", text=fault)
         return Refuse(status="tool_unavailable", message=message, reason=reason, tool=tool)
-    return Run(out=out)
+    return Run(loaded=loaded)
 
 
 def find_called(access: CompiledPermissions, name: str) -> Tool | None:
@@ -105,7 +105,7 @@ def _not_loaded(access: CompiledPermissions, state: State, tool: Tool) -> Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswer:
-    """Hold what a call came to.
+    """What a call came to.
 
     ``status``: ok, error (the tool's own), not_found, not_loaded (loaded now; its schema is in the
     result), invalid_arguments, tool_unavailable, timeout, conflict, over_budget, refused, stopped.

@@ -1,0 +1,59 @@
+"""May it have a plugin? Also where the plugin was not asked for its tools yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pegboard.core.access.decisions import DecisionInputs, Decisions
+from pegboard.core.model.tools import Plugin, Tool
+
+_SCOPE_ALONE = ["denied_scope"]
+
+
+class PluginPermissions:
+    """The permissions of plugins as a whole; one that was not asked for its tools yet is decided by a nameless tool."""
+
+    def __init__(self, given: DecisionInputs, decisions: Decisions, parent: PluginPermissions | None) -> None:
+        self._given = given
+        self._decisions = decisions
+        self._parent = parent
+
+    def may_have_tools_of(self, plugin: Plugin) -> bool:
+        """Return whether something grants the plugin or a part of it, seen or not seen yet."""
+        if any(self._decisions.permits(tool) for tool in plugin.tools):
+            return True
+        return not plugin.tools and self.grants_unseen(plugin)
+
+    def grants_unseen(self, plugin: Plugin) -> bool:
+        """Return whether a plugin whose tools are not known yet would be granted and not denied."""
+        if self._parent is not None and not self._parent.grants_unseen(plugin):
+            return False
+        return self._names_whole(plugin) and not self._denial_codes(plugin)
+
+    def scope_only(self, plugin: Plugin) -> bool:
+        """Return whether only the scope stands between the agent and some of a plugin (P5)."""
+        if not (plugin.shared_only and self._given.scope.isolating):
+            return False
+        if plugin.tools:
+            return any(self.scope_alone(tool) for tool in plugin.tools)
+        return self._denial_codes(plugin) == _SCOPE_ALONE and self._names_whole(plugin)
+
+    def scope_alone(self, tool: Tool) -> bool:
+        """Return whether only the scope stands between the agent and a tool (P5)."""
+        reasons = self._decisions.decide(tool).reasons
+        denials = [reason.code for reason in reasons if not reason.code.startswith("granted_")]
+        return denials == _SCOPE_ALONE and (self._parent is None or self._parent._allows_but_scope(tool))  # noqa: SLF001
+
+    def _allows_but_scope(self, tool: Tool) -> bool:
+        return self._decisions.permits(tool) or self.scope_alone(tool)
+
+    def _denial_codes(self, plugin: Plugin) -> Sequence[str]:
+        nameless = Tool(plugin=plugin.name, name="")
+        return [reason.code for reason in self._decisions.denials(nameless, plugin)]
+
+    def _names_whole(self, plugin: Plugin) -> bool:
+        """Return whether an entry or a switch names the plugin, or a loadout or pattern grants it."""
+        switch = self._given.switches.plugins.get(plugin.name)
+        if plugin.name in self._given.entries.by_plugin or (switch is not None and switch.on):
+            return True
+        return next(self._decisions.plugin_grants(plugin), None) is not None

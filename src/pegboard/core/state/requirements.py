@@ -1,0 +1,161 @@
+"""What tools need: the names in ``requires``, and which tools come with a tool because of them (T8)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+
+from pegboard.core.access.derived import once_per_permissions
+from pegboard.core.access.lookup import lookup
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.agents import World
+from pegboard.core.model.catalog import Catalog, Ref, split_kind
+from pegboard.core.model.selectors import find
+from pegboard.core.model.tools import Plugin, Tool
+from pegboard.core.state.subjects import tools_of_subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """One name in a tool's ``requires``: the permitted tools that it stands for, or why it stands for none."""
+
+    name: str
+    tools: tuple[Tool, ...] = ()
+    problem: str = ""
+
+
+def requirements(access: CompiledPermissions, tool: Tool) -> tuple[Requirement, ...]:
+    """Return what a tool needs, name by name; what is denied looks like what does not exist (P9)."""
+    return tuple(_requirement(access, tool.plugin, name) for name in tool.requires)
+
+
+@once_per_permissions
+def _requirement(access: CompiledPermissions, plugin: str, name: str) -> Requirement:
+    """Return what a name stands for to a tool of this plugin: its sibling first, else what lookup finds."""
+    catalog = access.world.catalog
+    own = _sibling(catalog, plugin, name)
+    ref = Ref("tool", own.id) if own is not None else lookup(access, name)
+    tools = tuple(tool for tool, _ in tools_of_subject(access, ref).tools) if ref is not None else ()
+    if tools:
+        return Requirement(name=name, tools=tools)
+    same = [tool.wire for tool in _of_own_name(catalog, name) if access.permits(tool)]
+    if own is None and len(same) > 1:
+        return Requirement(name=name, problem=f"'{name}', which may be {' or '.join(map(repr, same))}.")
+    return Requirement(name=name, problem=f"'{name}', which is not available to this agent.")
+
+
+def required(access: CompiledPermissions, tool: Tool) -> Iterator[Tool]:
+    """Yield the permitted tools that a tool requires."""
+    for requirement in requirements(access, tool):
+        yield from requirement.tools
+
+
+def tool_fault(access: CompiledPermissions, tool: Tool) -> str:
+    """Return why a tool could not run now if it were loaded, or nothing (P6)."""
+    variants = access.world.catalog.plugins[tool.plugin].variants
+    if tool.unavailable or not any(variant.unavailable for variant in variants.values()):
+        return tool.unavailable
+    variant = variants.get(access.entries.of_tool(tool).key)
+    return variant.unavailable if variant is not None else ""
+
+
+def missing_requirements(access: CompiledPermissions, tools: Iterable[Tool]) -> tuple[str, ...]:
+    """Return which tools cannot be loaded because something that they require cannot, directly or not (T8)."""
+    pending = deque(tools)
+    known = {tool.id for tool in pending}
+    found: list[str] = []
+    while pending:
+        tool = pending.popleft()
+        found.extend(_missing(access, tool))
+        fresh = [
+            needed for needed in required(access, tool) if needed.id not in known and not tool_fault(access, needed)
+        ]
+        known.update(needed.id for needed in fresh)
+        pending.extend(fresh)
+    return tuple(dict.fromkeys(found))
+
+
+def _missing(access: CompiledPermissions, tool: Tool) -> Iterator[str]:
+    for requirement in requirements(access, tool):
+        if requirement.problem:
+            yield f"{tool.wire} needs {requirement.problem}"
+        for needed in requirement.tools:
+            if fault := tool_fault(access, needed):
+                yield f"{tool.wire} needs '{needed.wire}', which is not available now: {fault}"
+
+
+def with_required(access: CompiledPermissions, tool: Tool, loaded: Container[str]) -> tuple[Tool, ...] | None:
+    """Return a tool and what it requires beyond what is loaded, or None where that cannot come (T8)."""
+    together = {tool.id: tool} if tool.id not in loaded else {}
+    pending = list(together.values())
+    while pending:
+        by = pending.pop()
+        if next(_missing(access, by), None) is not None:
+            return None
+        fresh = {t.id: t for t in required(access, by) if t.id not in loaded and t.id not in together}
+        together.update(fresh)
+        pending.extend(fresh.values())
+    return tuple(together.values())
+
+
+def plugins_to_ask(access: CompiledPermissions, tools: Iterable[Tool]) -> tuple[str, ...]:
+    """Return the plugins that were not asked for their tools yet and may have what these tools require."""
+    names = {item.name for tool in tools for item in requirements(access, tool) if item.problem}
+    found = {
+        plugin.name: None
+        for name in names
+        for plugin in _possible_owners(access.world.catalog, split_kind(name)[1])
+        if _unasked(plugin) and access.grants_unseen(plugin)
+    }
+    return tuple(found)
+
+
+# -- whoever the agent is --------------------------------------------------------------------------
+
+
+def unresolved_requirements(world: World) -> Iterator[tuple[Tool, str, str]]:
+    """Yield for every tool of the catalog the names that it requires and that stand for nothing, and why.
+
+    A name that may be a tool of a plugin which was not asked yet is not among them.
+    """
+    for tool in world.catalog:
+        for name in tool.requires:
+            if problem := _unresolved(world, tool.plugin, name):
+                yield tool, name, problem
+
+
+def _unresolved(world: World, plugin: str, name: str) -> str:
+    catalog = world.catalog
+    kind, bare = split_kind(name)
+    if _sibling(catalog, plugin, name) is not None or (kind in (None, "toolkit") and bare in world.toolkits):
+        return ""
+    ref = find(name, catalog)
+    if ref is not None and (ref.kind != "category" or catalog.category(ref.name)):
+        return ""
+    same = _of_own_name(catalog, name)
+    if len(same) > 1:
+        return f"it may be {' or '.join(repr(tool.id) for tool in same)}"
+    if kind in (None, "tool") and any(_unasked(other) for other in _possible_owners(catalog, bare)):
+        return ""
+    return "no toolkit, plugin or tool is known under this name"
+
+
+def _possible_owners(catalog: Catalog, name: str) -> Iterable[Plugin]:
+    """Return the plugins that a name stands for or may be a tool of: the one that the name gives, or any."""
+    owner = catalog.plugins.get(name.partition("/")[0])
+    return (owner,) if owner is not None else catalog.plugins.values()
+
+
+def _unasked(plugin: Plugin) -> bool:
+    return not plugin.tools and not any(variant.known for variant in plugin.variants.values())
+
+
+def _sibling(catalog: Catalog, plugin: str, name: str) -> Tool | None:
+    kind, bare = split_kind(name)
+    return catalog.by_id(f"{plugin}/{bare}") if kind in (None, "tool") else None
+
+
+def _of_own_name(catalog: Catalog, name: str) -> tuple[Tool, ...]:
+    kind, bare = split_kind(name)
+    return catalog.named(bare) if kind in (None, "tool") else ()

@@ -1,0 +1,113 @@
+"""What leases stand for, and which of them still stand: stored state heals when it is read (S3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pegboard.core.access.derived import once_per_permissions
+from pegboard.core.access.lookup import plugins_of_category
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.leases import Lease
+from pegboard.core.model.selectors import Entry, find
+from pegboard.core.model.tools import Plugin, Tool
+from pegboard.core.state.sessions import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectTools:
+    """What a subject stands for to an agent: its entries, and its permitted tools."""
+
+    entries: tuple[Entry, ...]
+    tools: tuple[tuple[Tool, Entry], ...]
+
+
+@once_per_permissions
+def tools_of_subject(access: CompiledPermissions, subject: Ref) -> SubjectTools:
+    """Return what a subject stands for, before any lease is asked."""
+    entries = tuple(_entries(access, subject))
+    tools = tuple((tool, entry) for entry in entries for tool in entry.tools if access.permits(tool))
+    return SubjectTools(entries=entries, tools=tools)
+
+
+def _entries(access: CompiledPermissions, subject: Ref) -> Iterator[Entry]:
+    catalog = access.world.catalog
+    match subject.kind:
+        case "toolkit":
+            if access.may_load_toolkit(subject.name):
+                yield from access.entries.toolkits.get(subject.name, ())
+        case "plugin":
+            if subject.name in catalog.plugins:
+                yield access.entries.of_plugin(subject.name)
+        case "tool":
+            tool = catalog.by_id(subject.name)
+            if tool is not None:
+                yield _entry_of_tool(access, tool)
+        case "category":
+            for plugin in plugins_of_category(access, subject.name):
+                yield access.entries.of_plugin(plugin.name)
+
+
+def _entry_of_tool(access: CompiledPermissions, tool: Tool) -> Entry:
+    """Return the entry under which a tool runs, cut to the tool."""
+    entry = access.entries.of_tool(tool)
+    only = frozenset({tool.id})
+    tools = (tool,) if tool.id in entry.ids else ()
+    return replace(entry, whole=False, tools=tools, names=only & entry.names, ids=only & entry.ids)
+
+
+def lease_entries(access: CompiledPermissions, lease: Lease) -> tuple[Entry, ...]:
+    """Return the entries that a lease stands for, before any permission is asked."""
+    return tools_of_subject(access, lease.subject).entries
+
+
+def leased_tools(access: CompiledPermissions, lease: Lease) -> Iterator[tuple[Tool, Entry]]:
+    """Yield the permitted tools that a lease loads, with the entries that they stand in."""
+    for tool, entry in tools_of_subject(access, lease.subject).tools:
+        if not lease.excluded or tool.id not in lease.excluded:
+            yield tool, entry
+
+
+def stands_for_nothing(access: CompiledPermissions, lease: Lease) -> bool:
+    """Return whether no permitted tool is left of what a lease loads."""
+    return next(leased_tools(access, lease), None) is None
+
+
+def heal(access: CompiledPermissions, state: State) -> State:
+    """Return the state without the leases that no longer count (S3)."""
+    kept = tuple(lease for lease in state.leases if still_stands(access, lease))
+    return state if len(kept) == len(state.leases) else replace(state, leases=kept)
+
+
+def still_stands(access: CompiledPermissions, lease: Lease) -> bool:
+    """Return whether a stored lease still stands for something (S3).
+
+    A plugin or server that is not known yet, or unavailable now, is not gone. A toolkit is out of
+    scope as a whole, as it is loaded (S10).
+    """
+    subject = lease.subject
+    if subject.kind == "toolkit" and access.out_of_scope(lease_entries(access, lease)):
+        return False
+    return not stands_for_nothing(access, lease) or _may_stand_later(access, lease)
+
+
+def _may_stand_later(access: CompiledPermissions, lease: Lease) -> bool:
+    """Return whether a lease may stand for something once plugins that are not known yet were asked."""
+    catalog, subject = access.world.catalog, lease.subject
+    if subject.kind == "tool":
+        plugin = catalog.plugins.get(subject.name.partition("/")[0])
+        return plugin is not None and not plugin.tools and _may_bring(access, plugin)
+    if subject.kind == "toolkit" and access.may_load_toolkit(subject.name):
+        members = access.world.toolkits[subject.name].members
+        if any(find(item.name, catalog) is None for item in members):
+            return True
+    return any(
+        not entry.tools and access.grants_unseen(catalog.plugins[entry.plugin])
+        for entry in lease_entries(access, lease)
+        if not catalog.plugins[entry.plugin].variant(entry.key).known
+    )
+
+
+def _may_bring(access: CompiledPermissions, plugin: Plugin) -> bool:
+    return access.grants_unseen(plugin) or access.entries.unresolved

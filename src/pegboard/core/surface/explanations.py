@@ -1,0 +1,99 @@
+"""The four predicates for one tool, and the chain of reasons behind them (F5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pegboard.core.access.decisions import Reason
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.leases import Lease, LeaseReason
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.active_tools import LoadedTool, active_tools
+from pegboard.core.state.narrowing import exclusion_reason
+from pegboard.core.state.sessions import State
+from pegboard.core.state.subjects import leased_tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The answer to the four predicates for one tool, with the chain of reasons (F5)."""
+
+    tool: str
+    permitted: bool
+    loaded: bool
+    visible: bool
+    callable: bool
+    reasons: tuple[Reason, ...]
+
+
+def explain(access: CompiledPermissions, state: State, tool: Tool, *, known_conflict: str = "") -> Explanation:
+    """Return the four predicates for a tool and the chain of reasons (F5)."""
+    permitted = access.permits(tool)
+    loaded = active_tools(access, state).get(tool.id)
+    plugin = access.world.catalog.plugins[tool.plugin]
+    key = loaded.key if loaded is not None else access.entries.of_tool(tool).key
+    fault = tool.unavailable or plugin.variant(key).unavailable
+    reasons = [*access.decide(tool).reasons, *_state_reasons(access, state, tool, loaded)]
+    if known_conflict:
+        reasons.append(Reason(code="conflict", text=known_conflict))
+    if fault and permitted:
+        reasons.append(Reason(code="unavailable", text=fault, where=plugin.place))
+    return Explanation(
+        tool=tool.wire,
+        permitted=permitted,
+        loaded=loaded is not None,
+        visible=loaded is not None and not fault,
+        callable=permitted and loaded is not None and not fault,
+        reasons=tuple(reasons),
+    )
+
+
+def _state_reasons(
+    access: CompiledPermissions, state: State, tool: Tool, loaded: LoadedTool | None
+) -> Iterator[Reason]:
+    """Yield why a tool is loaded, or why it is not although it is permitted."""
+    if loaded is not None:
+        yield from (_lease_reason(access, state, loaded, because) for because in loaded.because)
+    elif access.permits(tool):
+        why = exclusion_reason(access, state, tool)
+        yield why or Reason(code="not_loaded", text="It is not loaded; it may be.")
+
+
+_LEASE_TEXT: Mapping[LeaseReason, str] = {
+    LeaseReason.ESSENTIAL: "It is loaded because it is essential; it cannot be unloaded.",
+    LeaseReason.STATIC: "It is loaded because it is a static tool; it cannot be unloaded.",
+    LeaseReason.META: "It is loaded because tools can be loaded.",
+    LeaseReason.INITIAL: "It is loaded because its toolkit is initial; it is sticky.",
+    LeaseReason.SWITCH: "It is loaded because only a switch grants it; it is sticky.",
+    LeaseReason.LOADOUT: "It is loaded because the agent's loadout makes it active; it is sticky.",
+    LeaseReason.LOADED: "It is loaded because somebody loaded it.",
+    LeaseReason.FALLBACK: "It is loaded for this turn, by fallback.",
+}
+
+
+def _lease_reason(access: CompiledPermissions, state: State, loaded: LoadedTool, because: LeaseReason) -> Reason:
+    if because is LeaseReason.REQUIRED:
+        return Reason(code="loaded_required", text=f"It is loaded because {_needing(access, loaded)} it.")
+    text = _LEASE_TEXT[because]
+    if because in (LeaseReason.LOADED, LeaseReason.FALLBACK):
+        found = _lease_of(access, state, loaded, because)
+        if found is not None:
+            text = (
+                f"It is loaded because {found.subject.kind} '{found.subject.name}' was loaded in turn "
+                f"{found.loaded_turn}, until {found.until}."
+            )
+    return Reason(code=f"loaded_{because.value}", text=text)
+
+
+def _needing(access: CompiledPermissions, loaded: LoadedTool) -> str:
+    tools = (access.world.catalog.by_id(tool_id) for tool_id in loaded.needed_by)
+    names = [tool.wire for tool in tools if tool is not None]
+    return f"{', '.join(names)} {'requires' if len(names) == 1 else 'require'}"
+
+
+def _lease_of(access: CompiledPermissions, state: State, loaded: LoadedTool, because: LeaseReason) -> Lease | None:
+    for lease in state.leases:
+        if lease.because is because and any(tool.id == loaded.tool.id for tool, _ in leased_tools(access, lease)):
+            return lease
+    return None

@@ -1,0 +1,30 @@
+"""On whose behalf a tool is called, and where its progress goes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.ports.clients import Client
+
+Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Takes how far a call is: progress, total and message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
+    """A call's circumstances: on whose behalf it is made, and the ways back.
+
+    ``scope`` names the pool from which a connection is taken (G9). ``progress`` takes what the tool
+    reports (progress, total, message). ``meta`` is the request's ``_meta`` for the upstream.
+    ``client`` takes what an upstream asks and reports meanwhile; None where nobody can be asked.
+    """
+
+    principal: str = "local"
+    agent: str = ""
+    session: str = ""
+    scope: str = "shared"
+    progress: Progress | None = None
+    client: Client | None = None
+    meta: JsonObject = field(default=EMPTY)

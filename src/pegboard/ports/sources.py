@@ -1,0 +1,90 @@
+"""Where plugins come from, and what runs their tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
+from pegboard.ports.calls import CallContext
+
+
+class Source(Protocol):
+    """A source of plugins of one kind, which runs their tools."""
+
+    def handles(self, spec: PluginSpec) -> bool:
+        """Return whether this source brings a plugin in.
+
+        Args:
+            spec: The plugin as the configuration has it.
+
+        Returns:
+            Whether it does; of several sources the first has it.
+        """
+        ...
+
+    def fingerprint(self, spec: PluginSpec) -> str:
+        """Return a text that changes when a stored manifest no longer counts.
+
+        Args:
+            spec: The plugin.
+
+        Returns:
+            The text; "" where no manifest is to be stored.
+        """
+        ...
+
+    async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
+        """Start or construct the plugin and return what it offers (P6).
+
+        Args:
+            spec: The plugin.
+            overrides: What the configuration sets inline; empty for the plugin as it is.
+
+        Returns:
+            Its tools, the overrides that it takes, and its instructions.
+
+        Raises:
+            ToolUnavailableError: It cannot run now; the hint says what to do.
+            UpstreamError: A server failed or went away meanwhile.
+        """
+        ...
+
+    async def call(
+        self,
+        spec: PluginSpec,
+        overrides: JsonObject,
+        tool: Tool,
+        arguments: JsonObject,
+        context: CallContext,
+    ) -> CallResult:
+        """Run one tool.
+
+        Args:
+            spec: The plugin.
+            overrides: Those of the variant that is called.
+            tool: The tool, by its own name.
+            arguments: Valid already under its schema.
+            context: On whose behalf, and the ways back.
+
+        Returns:
+            The result; a failure of the tool itself is one with ``is_error``.
+
+        Raises:
+            ToolUnavailableError: Nothing could run.
+            UpstreamError: Nothing came back.
+        """
+        ...
+
+    def on_changed(self, callback: Callable[[str], None]) -> None:
+        """Call back when the tools of a plugin have changed by themselves.
+
+        Args:
+            callback: Takes the plugin's name.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Stop whatever was started."""
+        ...

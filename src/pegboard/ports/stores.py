@@ -1,0 +1,308 @@
+"""What outlives a process: sessions, switches, manifests, read-only tools, the audit trail."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from pegboard.core.model.tools import Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKey:
+    """The name of one session's state (S1)."""
+
+    principal: str
+    agent: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredState:
+    """A stored state: JSON text, a version that is never used twice, seconds since the epoch."""
+
+    text: str
+    version: int
+    updated_at: float = 0.0
+
+
+class SessionStore(Protocol):
+    """The states of sessions; writers compare and swap (S2)."""
+
+    async def load(self, key: SessionKey) -> StoredState | None:
+        """Return the state of a session.
+
+        Args:
+            key: Whose state it is.
+
+        Returns:
+            The state with its version, or None where none is stored.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def save(
+        self, key: SessionKey, text: str | None, *, expected: int, audit: Sequence[AuditRecord] = ()
+    ) -> int | None:
+        """Store the text and its audit records, if the stored version is still ``expected``.
+
+        Args:
+            key: Whose state it is.
+            text: The state; None removes it.
+            expected: The version that was read; 0 where none was stored.
+            audit: Records of this change, stored in the same transaction or not at all.
+
+        Returns:
+            The new version (0 after a removal), or None if another writer was first: then nothing is stored.
+            The change survives kill -9 once this returns (S2).
+
+        Raises:
+            StoreError: It cannot be written; ``StoreBusyError`` where others kept the store locked.
+        """
+        ...
+
+    async def sessions(
+        self, *, principal: str | None = None, agent: str | None = None
+    ) -> Sequence[tuple[SessionKey, StoredState]]:
+        """Return what is stored, newest change first.
+
+        Args:
+            principal: Only the sessions of this one.
+            agent: Only the sessions of this one.
+
+        Returns:
+            Keys and states.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+
+class PermissionStore(Protocol):
+    """The switches that were set at run time (P2)."""
+
+    async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
+        """Store a switch, or remove it.
+
+        Args:
+            agent: Whose switch it is.
+            name: A toolkit, plugin or tool, as the permissions have it.
+            value: The boolean; None removes the stored one.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+    async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
+        """Return the stored switches.
+
+        Returns:
+            Booleans by agent and name.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+
+class ManifestStore(Protocol):
+    """The manifests of servers and plugins, so that lists need nothing started (G8)."""
+
+    async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
+        """Return the stored manifest of a plugin.
+
+        Args:
+            plugin: Its name.
+            fingerprint: That of its specification, from ``Source.fingerprint``.
+
+        Returns:
+            The manifest that was stored under both, or None.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
+        """Store a manifest in place of an older one.
+
+        Args:
+            plugin: Its name.
+            fingerprint: That of its specification.
+            manifest: What the source described.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+
+class ReadOnlyTrustStore(Protocol):
+    """Which tools of a server count as read-only, under the server's name alone (G6).
+
+    A changed command line, token or address is still the same name: it brings no trust of its own.
+    Every change counts in ``ChangeToken.permissions``.
+    """
+
+    async def claims(self) -> Mapping[str, frozenset[str]]:
+        """Return the tools that count.
+
+        Returns:
+            Their own names, of every server that has been seen.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> None:
+        """Store what counts for a server of which nothing is stored; change nothing where something is.
+
+        Args:
+            plugin: The server's name.
+            tools: The own names of its tools.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+    async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
+        """Add tools to those that count, and remove others.
+
+        Args:
+            plugin: The server's name.
+            accept: Tools that count from now on.
+            retract: Tools that count no more.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+
+class AuditRecord(NamedTuple):
+    """One line of the audit trail (X4); ``arguments`` is a keyed digest, never the arguments.
+
+    ``kind`` is load, unload, evict, deny, call, read, prompt, permission …; ``duration`` is in milliseconds.
+    """
+
+    at: datetime
+    kind: str
+    principal: str
+    agent: str
+    session: str
+    turn: int
+    subject: str
+    decision: str
+    reason: str = ""
+    duration: float | None = None
+    outcome: str = ""
+    arguments: str = ""
+
+
+class AuditLog(Protocol):
+    """The audit trail: decisions at once, calls within 50 ms (S2)."""
+
+    async def record(self, *entries: AuditRecord) -> None:
+        """Store decisions, in order, before returning.
+
+        Args:
+            entries: What was decided.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+    def record_later(self, entry: AuditRecord) -> None:
+        """Store a call within 50 ms, in a batch.
+
+        Args:
+            entry: What was called.
+        """
+        ...
+
+    async def entries(
+        self,
+        *,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[AuditRecord]:
+        """Return a part of the trail, newest first.
+
+        Args:
+            principal: Only what was done for this one.
+            agent: Only what was done for this one.
+            session: Only what was done in this one.
+            kind: Only records of this kind.
+            limit: How many at most.
+
+        Returns:
+            The records.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def digest_key(self) -> bytes:
+        """Return the secret with which arguments are digested.
+
+        Returns:
+            The key: made once, kept in the store.
+
+        Raises:
+            StoreError: It cannot be read or made.
+        """
+        ...
+
+
+class ChangeToken(NamedTuple):
+    """What a store stood at: equal tokens mean that nothing was changed between them.
+
+    ``states`` differs after every change of a state, switch or read-only claim by any process, ``permissions``
+    only after one of a switch or claim.
+    """
+
+    states: Hashable
+    permissions: Hashable
+
+
+class Store(SessionStore, PermissionStore, ManifestStore, ReadOnlyTrustStore, AuditLog, Protocol):
+    """Everything that outlives a process, in one place."""
+
+    async def change_token(self, since: float | None = None) -> ChangeToken:
+        """Return what the store stands at; cheap enough for every call.
+
+        Args:
+            since: What other processes had stored by then (``time.monotonic()``) is enough; None is now.
+
+        Returns:
+            The token.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def open(self) -> None:
+        """Make the store ready.
+
+        Raises:
+            StoreError: It cannot be opened; ``StoreSchemaError`` where it is damaged or newer.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Write what is still to be written, and close the store."""
+        ...

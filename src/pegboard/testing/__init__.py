@@ -1,0 +1,58 @@
+"""Doubles for tests of agents: an in-memory twin of every port, a scripted MCP client, a clock that stands.
+
+Whoever tests an agent opens its own configuration with these in place of servers and services:
+nothing is started, nothing is sent, and what was called is on record. See ``docs/testing.md``.
+No test framework is imported.
+"""
+
+from pegboard.ports import Adapters
+from pegboard.stores.memory import MemoryStore
+from pegboard.testing.fake_client import FakeClient, FakeListener, Notification
+from pegboard.testing.fake_resources import FakeResources
+from pegboard.testing.fake_services import FakeFocusRules, FakeRanker, FakeValidator, WordCounter
+from pegboard.testing.fake_source import Canned, FakeSource, ToolCall
+from pegboard.testing.manual_clock import ManualClock
+from pegboard.testing.script_steps import (
+    CallTool,
+    GetPrompt,
+    Initialize,
+    ListPrompts,
+    ListResources,
+    ListTools,
+    ReadResource,
+    Received,
+    Step,
+    Subscribe,
+)
+from pegboard.testing.scripted_client import HANDSHAKE, MODERN, Answers, ScriptedClient
+
+__all__ = [
+    "HANDSHAKE",
+    "MODERN",
+    "Adapters",
+    "Answers",
+    "CallTool",
+    "Canned",
+    "FakeClient",
+    "FakeFocusRules",
+    "FakeListener",
+    "FakeRanker",
+    "FakeResources",
+    "FakeSource",
+    "FakeValidator",
+    "GetPrompt",
+    "Initialize",
+    "ListPrompts",
+    "ListResources",
+    "ListTools",
+    "ManualClock",
+    "MemoryStore",
+    "Notification",
+    "ReadResource",
+    "Received",
+    "ScriptedClient",
+    "Step",
+    "Subscribe",
+    "ToolCall",
+    "WordCounter",
+]

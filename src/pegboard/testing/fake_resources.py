@@ -1,0 +1,193 @@
+"""Resources, templates and prompts that a test defines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from pegboard.core.access.listed_items import ListKind
+from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.tools import JsonObject
+from pegboard.errors import UpstreamError
+from pegboard.ports import CallContext
+
+_NOT_FOUND = -32602
+
+
+class FakeResources:
+    """What servers offer besides tools, in memory: texts by URI, prompts by name.
+
+    >>> offered = FakeResources(resources={"wiki": {"wiki://start": "Welcome"}})
+    >>> sorted(offered.capabilities("wiki"))
+    ['resources']
+
+    ``asked`` is the log of reads: the server, the method and its parameters.
+    """
+
+    def __init__(
+        self,
+        *,
+        resources: Mapping[str, Mapping[str, str]] | None = None,
+        templates: Mapping[str, Sequence[str]] | None = None,
+        prompts: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        """Define what each server offers.
+
+        Args:
+            resources: By server: texts by URI.
+            templates: By server: URI templates with names in braces.
+            prompts: By server: the text of the one message by the prompt's name.
+        """
+        self.asked: list[tuple[str, str, JsonObject]] = []
+        self._texts = {server: dict(texts) for server, texts in (resources or {}).items()}
+        self._templates = {server: tuple(given) for server, given in (templates or {}).items()}
+        self._prompts = {server: dict(given) for server, given in (prompts or {}).items()}
+        self._watchers: list[tuple[str, str, Callable[[str], None]]] = []
+        self._callbacks: list[Callable[[str, ListKind], None]] = []
+
+    def put(self, server: str, uri: str, text: str) -> None:
+        """Set a resource: subscribers are notified of an update, and everybody of a new one.
+
+        Args:
+            server: Its name.
+            uri: As the server knows it.
+            text: What a read returns from now on.
+        """
+        texts = self._texts.setdefault(server, {})
+        known = uri in texts
+        texts[uri] = text
+        for callback in () if known else tuple(self._callbacks):
+            callback(server, "resources")
+        for name, watched, updated in tuple(self._watchers):
+            if name == server and uri.startswith(watched):
+                updated(uri)
+
+    def capabilities(self, server: str) -> frozenset[str]:
+        """Return what a server declares to have.
+
+        Args:
+            server: Its name.
+
+        Returns:
+            Of ``resources`` and ``prompts`` those of which something was given.
+        """
+        has = {"resources": server in self._texts or server in self._templates, "prompts": server in self._prompts}
+        return frozenset(name for name, given in has.items() if given)
+
+    def cached(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject] | None:  # noqa: ARG002
+        """Return a list: in memory it is always fresh.
+
+        Args:
+            spec: The server.
+            scope: The pool of the connection; all are alike here.
+            kind: Which list.
+
+        Returns:
+            The same as :meth:`offers`.
+        """
+        return self._listed(spec.name, kind)
+
+    async def offers(self, spec: PluginSpec, scope: str, kind: ListKind) -> Sequence[JsonObject]:  # noqa: ARG002
+        """Return a list as it stands on the wire.
+
+        Args:
+            spec: The server.
+            scope: The pool of the connection.
+            kind: Which list.
+
+        Returns:
+            Its items.
+        """
+        return self._listed(spec.name, kind)
+
+    def _listed(self, server: str, kind: ListKind) -> Sequence[JsonObject]:
+        match kind:
+            case "resources":
+                return [{"uri": uri, "name": uri} for uri in self._texts.get(server, {})]
+            case "templates":
+                return [{"uriTemplate": given, "name": given} for given in self._templates.get(server, ())]
+            case "prompts":
+                return [{"name": name} for name in self._prompts.get(server, {})]
+
+    async def ask(self, spec: PluginSpec, method: str, params: JsonObject, context: CallContext) -> JsonObject:  # noqa: ARG002
+        """Record a request, and answer it.
+
+        Args:
+            spec: The server.
+            method: ``resources/read``, ``prompts/get`` or ``completion/complete``.
+            params: Its parameters.
+            context: On whose behalf.
+
+        Returns:
+            The result as it stands on the wire; a completion has no values.
+
+        Raises:
+            UpstreamError: There is no such resource or prompt.
+        """
+        self.asked.append((spec.name, method, params))
+        key = str(params.get("uri") or params.get("name") or "")
+        texts = (self._texts if method == "resources/read" else self._prompts).get(spec.name, {})
+        if method == "completion/complete":
+            return {"completion": {"values": []}}
+        if key not in texts:
+            error = UpstreamError(f"Server '{spec.name}' has no '{key}'.")
+            error.answer = {"code": _NOT_FOUND, "message": f"there is no '{key}'"}
+            raise error
+        if method == "resources/read":
+            return {"contents": [{"uri": key, "mimeType": "text/plain", "text": texts[key]}]}
+        return {"messages": [{"role": "user", "content": {"type": "text", "text": texts[key]}}]}
+
+    async def subscribe(
+        self,
+        spec: PluginSpec,
+        uri: str,
+        scope: str,  # noqa: ARG002
+        updated: Callable[[str], None],
+    ) -> Callable[[], None] | None:
+        """Call back when :meth:`put` sets a resource, or one beneath it.
+
+        Args:
+            spec: The server.
+            uri: The resource.
+            scope: The pool of the connection.
+            updated: Takes the URI.
+
+        Returns:
+            What ends it.
+        """
+        watcher = (spec.name, uri, updated)
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
+
+    def is_up(self, spec: PluginSpec, scope: str) -> bool:  # noqa: ARG002
+        """Return whether a connection stands.
+
+        Args:
+            spec: The server.
+            scope: The pool of the connection.
+
+        Returns:
+            True: nothing has to be started.
+        """
+        return True
+
+    def matches(self, template: str, uri: str) -> bool:
+        """Return whether a template gives a URI.
+
+        Args:
+            template: With names in braces, each for one segment.
+            uri: The URI.
+
+        Returns:
+            Whether it fits.
+        """
+        parts = re.split(r"\{[^}]*\}", template)
+        return re.fullmatch("[^/]+".join(map(re.escape, parts)), uri) is not None
+
+    def on_changed(self, callback: Callable[[str, ListKind], None]) -> None:
+        """Call back when :meth:`put` adds a resource.
+
+        Args:
+            callback: Takes the server and which list has changed.
+        """
+        self._callbacks.append(callback)

@@ -1,0 +1,133 @@
+"""Twins of what decides inside one board: ranking, token counts, argument checks, focus rules."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.ports import RankContext, Ranked
+
+
+class FakeRanker:
+    """A ranker with a given order: of the permitted tools those that it names, in that order.
+
+    ``queries`` is the log of what was searched for.
+    """
+
+    def __init__(self, *names: str) -> None:
+        """Set the order.
+
+        Args:
+            names: Ids (``plugin/tool``), wire names or own names of tools, the best one first.
+        """
+        self.queries: list[tuple[str, ...]] = []
+        self._names = names
+
+    def rank(
+        self,
+        queries: Sequence[str],
+        permitted: Sequence[Tool],
+        context: RankContext,  # noqa: ARG002
+        *,
+        limit: int,
+    ) -> list[Ranked]:
+        """Record the queries, and return the named tools.
+
+        Args:
+            queries: What is needed.
+            permitted: The tools that may be found.
+            context: What the host knows of the conversation.
+            limit: How many at most.
+
+        Returns:
+            The tools with falling scores.
+        """
+        self.queries.append(tuple(queries))
+        found = [
+            tool for name in self._names for tool in permitted if name in (tool.id, tool.wire, tool.name)
+        ]  # fmt: skip
+        return [Ranked(tool=tool, score=1 - place / (len(found) + 1)) for place, tool in enumerate(found[:limit])]
+
+
+class WordCounter:
+    """A token counter that counts words, so that a test can say what a text costs."""
+
+    def count(self, text: str) -> int:
+        """Return the number of words.
+
+        Args:
+            text: Any text.
+
+        Returns:
+            How many runs without a blank it has.
+        """
+        return len(text.split())
+
+
+class FakeValidator:
+    """An argument check that finds the problems it was given, and none elsewhere."""
+
+    def __init__(self, problems: Mapping[str, Sequence[str]] | None = None) -> None:
+        """Set the problems.
+
+        Args:
+            problems: Sentences by the id of a tool (``plugin/tool``).
+        """
+        self._problems = dict(problems or {})
+
+    def problems(self, tool: Tool, arguments: JsonObject) -> list[str]:  # noqa: ARG002
+        """Return the problems of a tool.
+
+        Args:
+            tool: The tool.
+            arguments: Not looked at.
+
+        Returns:
+            One sentence each.
+        """
+        return list(self._problems.get(tool.id, ()))
+
+
+class FakeFocusRules:
+    """Focus rules with hooks that are given as functions; patterns are Python's."""
+
+    def __init__(self, hooks: Mapping[str, Callable[[str, Sequence[str]], Any]] | None = None) -> None:
+        """Set the hooks.
+
+        Args:
+            hooks: Functions of a message and the visible tools, plain or async, by the name that
+                the configuration has (``module:function``).
+        """
+        self._hooks = dict(hooks or {})
+
+    def matches(self, pattern: str, message: str) -> bool:
+        """Return whether a pattern is found in a message.
+
+        Args:
+            pattern: A regular expression.
+            message: The user's message.
+
+        Returns:
+            Whether it is found.
+        """
+        return re.search(pattern, message) is not None
+
+    async def ask(self, hook: str, message: str, tools: Sequence[str]) -> object:
+        """Return the answer of a hook.
+
+        Args:
+            hook: Its name in the configuration.
+            message: The user's message.
+            tools: The visible tools.
+
+        Returns:
+            What the function returned.
+
+        Raises:
+            KeyError: No function was given under this name.
+        """
+        answer = self._hooks[hook](message, tools)
+        return await answer if inspect.isawaitable(answer) else answer

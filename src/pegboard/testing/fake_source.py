@@ -1,0 +1,239 @@
+"""A source whose plugins a test defines: as Python functions, or as results that are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
+
+from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
+from pegboard.errors import PegboardError, ToolUnavailableError
+from pegboard.ports import CallContext
+from pegboard.sources.signatures import Built, as_result, built, end_free_threads, failure, run
+from pegboard.testing.fake_resources import FakeResources
+
+ANY_ARGUMENTS: Final[JsonObject] = Frozen({"type": "object"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canned:
+    """A tool with given results: one for each call, the last one for every further call.
+
+    A ``CallResult`` is returned as it is and any other value as a function's would be. A
+    ``PegboardError`` is raised, as a source raises where nothing could run; any other exception
+    becomes an error result, as the tool's own.
+    """
+
+    results: Sequence[object]
+    description: str = ""
+    input_schema: JsonObject = ANY_ARGUMENTS
+    annotations: JsonObject = field(default=EMPTY)
+
+    def tool(self, plugin: str, name: str) -> Tool:
+        """Return the tool as the catalog knows it.
+
+        Args:
+            plugin: Whose tool it is.
+            name: Its own name.
+
+        Returns:
+            The tool.
+        """
+        return Tool(
+            plugin=plugin,
+            name=name,
+            description=self.description,
+            input_schema=self.input_schema,
+            annotations=self.annotations,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call that reached a source: the tool, its arguments, and on whose behalf."""
+
+    plugin: str
+    tool: str
+    arguments: JsonObject
+    overrides: JsonObject
+    context: CallContext
+
+
+class FakeSource:
+    """A source that brings in plugins by name, wherever the configuration says that they come from.
+
+    >>> source = FakeSource({"github": {"create_issue": {"number": 7}, "close_issue": TimeoutError("no answer")}})
+    >>> source.calls
+    []
+
+    ``calls`` is the log of all calls in order; ``resources`` is what the plugins offer besides tools.
+    """
+
+    def __init__(self, plugins: Mapping[str, object], *, resources: FakeResources | None = None) -> None:
+        """Define the plugins.
+
+        Args:
+            plugins: By name: what ``python:`` names in a configuration (a list of functions, a
+                module, a class, an object), or a mapping of tool names to functions, to
+                :class:`Canned`, or to the one result of every call.
+            resources: What the plugins offer besides tools; nothing without it.
+        """
+        self.calls: list[ToolCall] = []
+        self.resources = resources or FakeResources()
+        self._plugins = dict(plugins)
+        self._faults: dict[str, ToolUnavailableError] = {}
+        self._built: dict[tuple[str, str], Built] = {}
+        self._used: dict[tuple[str, str], int] = {}
+        self._callbacks: list[Callable[[str], None]] = []
+
+    def change(self, plugin: str, tools: object) -> None:
+        """Give a plugin other tools, and report the change as a server does with ``list_changed``.
+
+        Args:
+            plugin: Its name.
+            tools: As in the constructor.
+        """
+        self._plugins[plugin] = tools
+        self._built = {key: made for key, made in self._built.items() if key[0] != plugin}
+        for callback in tuple(self._callbacks):
+            callback(plugin)
+
+    def fail(self, plugin: str, message: str | None) -> None:
+        """Make a plugin unavailable, or available again.
+
+        Args:
+            plugin: Its name.
+            message: Why it cannot run; None ends it.
+        """
+        self._faults.pop(plugin, None)
+        if message is not None:
+            self._faults[plugin] = ToolUnavailableError(message)
+
+    @property
+    def offering(self) -> FakeResources:
+        """What the plugins offer besides tools."""
+        return self.resources
+
+    def handles(self, spec: PluginSpec) -> bool:
+        """Return whether a plugin of this name is defined.
+
+        Args:
+            spec: The plugin as the configuration has it, of any kind.
+
+        Returns:
+            True for every name that was given to the constructor.
+        """
+        return spec.name in self._plugins
+
+    def fingerprint(self, spec: PluginSpec) -> str:  # noqa: ARG002
+        """Return nothing: no manifest is stored.
+
+        Args:
+            spec: The plugin.
+
+        Returns:
+            The empty text.
+        """
+        return ""
+
+    async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
+        """Return the tools of a plugin.
+
+        Args:
+            spec: The plugin.
+            overrides: What the configuration sets inline, for a class or factory.
+
+        Returns:
+            The manifest, with the schemas of the functions' signatures.
+
+        Raises:
+            ToolUnavailableError: After :meth:`fail`, or where a target is nothing that ``python:`` takes.
+        """
+        if spec.name in self._faults:
+            raise self._faults[spec.name]
+        made, canned = self._defined(spec.name, overrides)
+        manifest = made.manifest(spec.name)
+        given = tuple(tool.tool(spec.name, name) for name, tool in canned.items())
+        return replace(manifest, tools=manifest.tools + given, offers=self.resources.capabilities(spec.name))
+
+    async def call(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> CallResult:
+        """Record a call, and return the function's or the given result.
+
+        Args:
+            spec: The plugin.
+            overrides: Those of the variant that is called.
+            tool: The tool.
+            arguments: As the model gave them, valid under the schema.
+            context: On whose behalf.
+
+        Returns:
+            The result; what a function raised is an error result.
+
+        Raises:
+            ToolUnavailableError: After :meth:`fail`, or where it stands among the results.
+            PegboardError: Another one that stands among the results.
+        """
+        self.calls.append(
+            ToolCall(plugin=spec.name, tool=tool.name, arguments=arguments, overrides=overrides, context=context)
+        )
+        if spec.name in self._faults:
+            raise self._faults[spec.name]
+        made, canned = self._defined(spec.name, overrides)
+        if tool.name in canned:
+            return self._next(spec.name, tool.name, canned[tool.name])
+        if tool.name not in made.tools:
+            raise ToolUnavailableError(f"plugin '{spec.name}' has no tool '{tool.name}' any more.")
+        return await run(made.tools[tool.name], arguments, principal=context.principal)
+
+    def on_changed(self, callback: Callable[[str], None]) -> None:
+        """Call back with the name of a plugin after :meth:`change`.
+
+        Args:
+            callback: Takes the name.
+        """
+        self._callbacks.append(callback)
+
+    async def aclose(self) -> None:
+        """Close what classes and factories made."""
+        for made in self._built.values():
+            await made.aclose()
+        self._built.clear()
+        end_free_threads()
+
+    def _defined(self, plugin: str, overrides: JsonObject) -> tuple[Built, Mapping[str, Canned]]:
+        """Return the functions of a plugin, and the tools whose results are given."""
+        target = self._plugins[plugin]
+        entries = _entries(target)
+        canned = {name: _canned(value) for name, value in entries.items() if not _is_function(value)}
+        key = (plugin, variant_key(overrides))
+        if key not in self._built:
+            functions = {name: value for name, value in entries.items() if _is_function(value)}
+            only_canned = bool(entries) and not functions
+            self._built[key] = Built() if only_canned else built(functions or target, overrides, plugin=plugin)
+        return self._built[key], canned
+
+    def _next(self, plugin: str, tool: str, canned: Canned) -> CallResult:
+        number = self._used[plugin, tool] = self._used.get((plugin, tool), 0) + 1
+        result = canned.results[min(number, len(canned.results)) - 1]
+        match result:
+            case PegboardError():
+                raise result
+            case BaseException():
+                return failure(result)
+            case _:
+                return as_result(result)
+
+
+def _entries(target: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", target) if isinstance(target, Mapping) else EMPTY
+
+
+def _canned(value: object) -> Canned:
+    return value if isinstance(value, Canned) else Canned(results=(value,))
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, type)
