@@ -149,6 +149,6 @@ def test_every_private_attribute_that_is_touched_is_named_here() -> None:
         f"{path.relative_to(SOURCE)}:{number}"
         for path in SOURCE.rglob("*.py")
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
-        if "SLF001" in line and "the same class" not in line
+        if "SLF001" in line and path.relative_to(SOURCE).parts[0] in ("gateway", "sources")
     ]
     assert [where.partition(":")[0] for where in touched] == ["gateway/clients/handshake_connections.py"]
