@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("pegboard", deadline=None)
+settings.load_profile("pegboard")
 
 ROOT = Path(__file__).resolve().parent.parent
 

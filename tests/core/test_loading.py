@@ -197,7 +197,7 @@ def budgeted(budget: Budget, **changes: Any) -> Desk:
 
 
 def test_a_load_over_the_budget_of_tools_is_refused_and_names_what_could_go() -> None:
-    """S9: meta-tools count; nothing is hung back by itself."""
+    """S9: meta-tools count; nothing is unloaded by itself."""
     desk = budgeted(Budget(tools=4))
     desk.load("git")
     before = desk.state

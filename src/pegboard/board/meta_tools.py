@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from pegboard.board.services import Services
@@ -27,11 +28,15 @@ def dialect_of(services: Services, access: CompiledPermissions) -> Dialect:
 
 def view(services: Services, info: SessionInfo, access: CompiledPermissions, state: State) -> View:
     """Return what the dialect sees; hints only where the host shows them in descriptions (F2)."""
+    return _view(services, access, info.host, info.stable, state)
+
+
+def _view(services: Services, access: CompiledPermissions, host: Host, stable: bool, state: State) -> View:
     lines: tuple[str, ...] = ()
-    if info.host.calls_through:
-        whole = dialect_of(services, access).hints == "tools" or info.host.cache is not None
+    if host.calls_through:
+        whole = dialect_of(services, access).hints == "tools" or host.cache is not None
         lines = _description_hints(access, services.counter.count, whole)
-    return View(access=access, state=state, stable=info.stable, hints=lines)
+    return View(access=access, state=state, stable=stable, hints=lines)
 
 
 @once_per_permissions
@@ -44,42 +49,43 @@ def _description_hints(access: CompiledPermissions, count: Count, whole: bool) -
 
 def meta_tools(services: Services, info: SessionInfo, shown: View) -> tuple[Tool, ...]:
     """Return the meta-tools of a session: none where there is nothing to load, or no id (T4, S4)."""
-    return _tools_of(dialect_of(services, shown.access), info.host, shown) if info.stable else ()
+    return _tools_of(dialect_of(services, shown.access), info.host.calls_through, shown) if info.stable else ()
 
 
-def find_meta_tool(services: Services, info: SessionInfo, access: CompiledPermissions, name: str) -> Tool | None:
-    """Return the meta-tool of this name; without a session id a call of one still answers (S4)."""
-    own = _by_wire(access, dialect_of(services, access), info.stable, info.host.calls_through)
-    return own.get(name)
+def meta_tools_by_name(services: Services, info: SessionInfo, access: CompiledPermissions) -> Mapping[str, Tool]:
+    """Return the meta-tools by their names; without a session id a call of one still answers (S4)."""
+    return _by_name(access, services.dialects[access.agent.dialect], info.stable, info.host.calls_through)
 
 
 @once_per_permissions
-def _by_wire(
-    access: CompiledPermissions,
-    dialect: Dialect,
-    stable: bool,
-    calls_through: bool,
-) -> dict[str, Tool]:
-    shown = View(access=access, state=State(), stable=stable)
-    return {tool.wire: tool for tool in _tools_of(dialect, Host(calls_through=calls_through), shown)}
+def _by_name(access: CompiledPermissions, dialect: Dialect, stable: bool, calls_through: bool) -> Mapping[str, Tool]:
+    shown = View(access=access, state=DEFAULT, stable=stable)
+    return {tool.wire: tool for tool in _tools_of(dialect, calls_through, shown)}
 
 
-def _tools_of(dialect: Dialect, host: Host, shown: View) -> tuple[Tool, ...]:
+def _tools_of(dialect: Dialect, calls_through: bool, shown: View) -> tuple[Tool, ...]:
     if not loadable(shown.access):
         return ()
-    through = call_through_tools() if host.calls_through else ()
+    through = call_through_tools() if calls_through else ()
     return (*dialect.tools(shown), *through)
 
 
 def command_context(services: Services, info: SessionInfo, access: CompiledPermissions) -> CommandContext:
     """Return what the host and the dialect of a session add to commands."""
+    return _command_context(access, services, info.host, info.stable)
+
+
+@once_per_permissions
+def _command_context(access: CompiledPermissions, services: Services, host: Host, stable: bool) -> CommandContext:
     agent, dialect = access.agent, dialect_of(services, access)
-    budgeted = agent.budget.tokens is not None
+    budgeted, meta = agent.budget.tokens is not None, ()
+    if agent.budget and stable:
+        meta = _tools_of(dialect, host.calls_through, _view(services, access, host, stable, DEFAULT))
     return CommandContext(
         until=agent.lease or dialect.lease,
-        takes_effect=takes_effect(choose(info.host), activation=agent.activation, dialect=dialect.activation),
-        stable=info.stable,
-        meta=meta_tools(services, info, view(services, info, access, DEFAULT)) if agent.budget else (),
+        takes_effect=takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation),
+        stable=stable,
+        meta=meta,
         price=services.prices if budgeted else None,
         masker=services.masker,
     )

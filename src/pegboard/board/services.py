@@ -18,7 +18,7 @@ from pegboard.dialects.names import Dialect
 from pegboard.ports import ArgumentValidator, FocusRules, Ranker, Store, TokenCounter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Services:
     """What helpers need of a board; one value for its whole life."""
 

@@ -8,7 +8,7 @@ from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.commands import apply_command, carry_out
 from pegboard.board.calls.meta_call import call_meta_tool
-from pegboard.board.meta_tools import find_meta_tool
+from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo, agent_of, child_of
 from pegboard.board.snapshot import Snapshot, read, read_start
@@ -139,7 +139,8 @@ class Session:
     async def _carry_out(self, command: Command) -> Outcome:
         snapshot = await self._planned_for(await self._read())
         snapshot, outcome = await carry_out(self._services, snapshot, command)
-        self._shown = self._shown.without(snapshot.unloaded)
+        if snapshot.unloaded:
+            self._shown = self._shown.without(snapshot.unloaded)
         return outcome
 
     async def use_loadout(self, name: str | None) -> Outcome:
@@ -214,12 +215,13 @@ class Session:
         given: JsonObject = arguments if arguments is not None else {}
         channel = CallerChannel(progress=progress, client=client, meta=request_meta or EMPTY)
         services, snapshot = self._services, await self._read(arrived)
-        tool = find_meta_tool(services, snapshot.info, snapshot.access, name)
+        tool = snapshot.meta_tools.get(name)
         if tool is None:
             return (await pipeline.run(services, snapshot, self._shown, name, given, channel))[1]
         snapshot = await self._planned_for(snapshot)
         snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, given, channel)
-        self._shown = self._shown.without(snapshot.unloaded)
+        if snapshot.unloaded:
+            self._shown = self._shown.without(snapshot.unloaded)
         return answered
 
     def known_tool(self, name: str) -> Tool | None:
@@ -231,7 +233,7 @@ class Session:
         if known is None and info.parent is not None:
             return None
         access = services.compiler.permissions(info, known.narrowed_above if known is not None else ())
-        return find_meta_tool(services, info, access, name) or find_called(access, name)
+        return meta_tools_by_name(services, info, access).get(name) or find_called(access, name)
 
     # -- one request -----------------------------------------------------------------------------
 

@@ -6,16 +6,16 @@ what comes of it, then :func:`change`. Whoever waited for something outside read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from pegboard.board.meta_tools import command_context, view
+from pegboard.board.meta_tools import command_context, meta_tools_by_name, view
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.specs import PluginSpec
-from pegboard.core.model.tools import JsonObject
+from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool
 from pegboard.core.state.session_text import from_text, to_text
 from pegboard.core.state.sessions import State
@@ -54,9 +54,9 @@ class Snapshot:
 
     ``stored`` is the state as it was read, of which ``version`` is the version (0: nothing is stored); ``state`` is
     the same healed and within its budget (S3, S9). ``as_of`` is the moment, see ``PermissionCompiler.refresh``.
-    ``narrowed_above`` are the active loadouts of the sessions above it, the nearest first (L7, P8).
-    ``unloaded`` are the wire names of what this request unloaded by name. ``decided`` keeps the newest calls that
-    were decided for this session object, so that an equal one is not decided anew: see :meth:`decided_call`.
+    ``meta_tools`` are those of the session by name, ``narrowed_above`` the active loadouts of the sessions above it,
+    the nearest first (L7, P8), ``unloaded`` the wire names of what this request unloaded by name. ``decided`` keeps
+    the newest calls that were decided for this session object, so that an equal one is not decided anew.
     """
 
     info: SessionInfo
@@ -65,16 +65,10 @@ class Snapshot:
     state: State
     version: int
     as_of: object
+    meta_tools: Mapping[str, Tool]
     narrowed_above: tuple[str | None, ...] = ()
     unloaded: frozenset[str] = frozenset()
     decided: dict[str, DecidedCall] = field(default_factory=dict[str, DecidedCall])
-
-    def decided_call(self, name: str) -> DecidedCall | None:
-        """Return how a call of this name runs, if it was decided for these permissions and this state (P4)."""
-        call = self.decided.get(name)
-        if call is None or call.access is not self.access:
-            return None
-        return call if call.stored is self.stored or call.stored == self.stored else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +133,7 @@ def _snapshot(
         state=_settled(services, info, access, stored),
         version=version,
         as_of=as_of,
+        meta_tools=meta_tools_by_name(services, info, access),
         narrowed_above=narrowed_above,
     )
 

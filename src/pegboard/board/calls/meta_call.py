@@ -9,7 +9,7 @@ from typing import Final
 
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.commands import carry_out
-from pegboard.board.meta_tools import dialect_of, find_meta_tool
+from pegboard.board.meta_tools import dialect_of
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel
 from pegboard.board.snapshot import Change, Snapshot, change, view_of
@@ -115,7 +115,7 @@ async def _through(
     """Call the tool that ``call_tool`` or ``call_read_only_tool`` names; meta-tools can be named, not these two."""
     name = str(arguments["name"])
     inner: JsonObject = arguments.get("arguments", {})
-    own = find_meta_tool(services, snapshot.info, snapshot.access, name)
+    own = snapshot.meta_tools.get(name)
     if own is not None and own.wire not in (CALL, CALL_READ_ONLY):
         return await call_meta_tool(services, snapshot, shown, own, inner, channel)
     if tool.wire == CALL:

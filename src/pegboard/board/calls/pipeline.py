@@ -43,7 +43,7 @@ async def run(
     allowed: Allowed | None = None,
 ) -> Answered:
     """Return the session after a call of a tool, and what came of it; ``allowed`` narrows what may run (G6)."""
-    call = snapshot.decided_call(name)
+    call = _known(snapshot, name)
     if call is None:
         snapshot, found = await _decided(services, snapshot, shown, name, arguments, allowed)
         if isinstance(found, CallAnswer):
@@ -54,6 +54,14 @@ async def run(
         if refused is not None:
             return snapshot, refused
     return await _execute(services, snapshot, call, arguments, channel)
+
+
+def _known(snapshot: Snapshot, name: str) -> DecidedCall | None:
+    """Return how a call of this name runs, if it was decided for these permissions and this state (P4)."""
+    call = snapshot.decided.get(name)
+    if call is None or call.access is not snapshot.access:
+        return None
+    return call if call.stored is snapshot.stored or call.stored == snapshot.stored else None
 
 
 async def _decided(

@@ -93,6 +93,5 @@ class Recorder:
 
     def emit(self, event: str | None, record: AuditRecord) -> None:
         """Emit the event of a record that is stored; None is none."""
-        if event is not None and self._events.has_subscribers(event):
-            fields = ("principal", "agent", "session", "turn", "subject", "decision", "reason", "outcome")
-            self._events.emit(event, {name: getattr(record, name) for name in fields})
+        if event is not None:
+            self._events.emit_record(event, record)

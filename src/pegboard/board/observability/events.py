@@ -8,6 +8,7 @@ from typing import Any
 
 from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.errors import UsageError
+from pegboard.ports import AuditRecord
 
 log = logging.getLogger("pegboard")
 
@@ -24,6 +25,7 @@ EVENTS = (
     "configuration_refused",
     "permissions_changed",
 )
+_OF_RECORDS = ("principal", "agent", "session", "turn", "subject", "decision", "reason", "outcome")
 Callback = Callable[[Mapping[str, Any]], object]
 
 
@@ -41,16 +43,19 @@ class Events:
         callbacks.append(callback)
         return lambda: callbacks.remove(callback) if callback in callbacks else None
 
-    def has_subscribers(self, name: str) -> bool:
-        """Return whether anybody subscribed to an event."""
-        return bool(self._callbacks.get(name))
-
     def emit(self, name: str, record: JsonObject) -> None:
         """Call the subscribers of an event with its record."""
-        if self.has_subscribers(name):
-            event = Frozen(event=name, **record)
-            for callback in tuple(self._callbacks[name]):
-                try:
-                    callback(event)
-                except Exception:
-                    log.exception("a subscriber of %s failed", name)
+        if self._callbacks.get(name):
+            self._call(name, Frozen(event=name, **record))
+
+    def emit_record(self, name: str, record: AuditRecord) -> None:
+        """Call the subscribers of an event with what the audit trail has of it."""
+        if self._callbacks.get(name):
+            self._call(name, Frozen(event=name, **{field: getattr(record, field) for field in _OF_RECORDS}))
+
+    def _call(self, name: str, event: Frozen) -> None:
+        for callback in tuple(self._callbacks[name]):
+            try:
+                callback(event)
+            except Exception:
+                log.exception("a subscriber of %s failed", name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from pegboard.board.bring_in import bring_in_everything
-from pegboard.board.meta_tools import find_meta_tool
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
 from pegboard.core.access.decisions import Reason
@@ -31,7 +30,7 @@ async def explain_name(services: Services, snapshot: Snapshot, name: str) -> Exp
 def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation:
     access = snapshot.access
     catalog = access.world.catalog
-    if snapshot.info.stable and find_meta_tool(services, snapshot.info, access, name) is not None:
+    if snapshot.info.stable and name in snapshot.meta_tools:
         reason = Reason(code="loaded_meta", text="It is a meta-tool: there is something to load.")
         return _all_true(name, reason)
     tool = catalog.find_tool(name)

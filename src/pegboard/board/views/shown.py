@@ -21,7 +21,7 @@ class Shown:
 
     def without(self, unloaded: frozenset[str]) -> Shown:
         """Return the same once tools were unloaded by name: no wire list keeps them (D3)."""
-        return replace(self, unloaded=self.unloaded | unloaded) if unloaded else self
+        return replace(self, unloaded=self.unloaded | unloaded)
 
     def still_lists(self, tool: Tool) -> bool:
         """Return whether the model still has the schema of a tool whose lease lapsed: a call renews it and runs."""

@@ -50,6 +50,8 @@ class CompiledPermissions:
         self.constraints = constraints = constraints or SessionConstraints()
         parent = constraints.parent
         self.scope = Scope(agent=agent, narrowed=constraints.worker_scope)
+        self.isolating = self.scope.isolating
+        self.budgeted = bool(agent.budget)
         self.switches = Switches(world, agent, constraints.stored)
         self.entries = AgentEntries(world, agent, self.switches, sub_app=constraints.sub_app)
         given = DecisionInputs(
@@ -86,7 +88,7 @@ class CompiledPermissions:
 
     def may_load_toolkit(self, name: str) -> bool:
         """Return whether the toolkit is allowed or switched on, and not switched off."""
-        return self.entries.may_load(name)
+        return name in self.entries.loadable_toolkits
 
     def may_have_tools_of(self, plugin: Plugin) -> bool:
         """Return whether something grants the plugin or a part of it, seen or not seen yet."""
@@ -106,7 +108,7 @@ class CompiledPermissions:
 
     def out_of_scope(self, entries: Iterable[Entry]) -> tuple[str, ...]:
         """Return the plugins among these that work only where they are shared, where they are not (P5)."""
-        if not self.scope.isolating:
+        if not self.isolating:
             return ()
         plugins = self.world.catalog.plugins
         return tuple(dict.fromkeys(entry.plugin for entry in entries if plugins[entry.plugin].shared_only))

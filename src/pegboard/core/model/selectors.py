@@ -67,11 +67,10 @@ class Entry:
     names: frozenset[str]
     ids: frozenset[str]
     key: str
+    overrides: JsonObject = field(init=False, repr=False, compare=False, default=EMPTY)
 
-    @property
-    def overrides(self) -> JsonObject:
-        """Return the overrides under which the tools of this entry run."""
-        return self.member.overrides
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "overrides", self.member.overrides)
 
 
 def find(name: str, catalog: Catalog, *, kind: RefKind | None = None) -> Ref | None:

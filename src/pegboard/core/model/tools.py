@@ -55,11 +55,10 @@ class Tool:
     unavailable: str = ""
     default_on: bool = True
     policy: str = ""
+    id: str = field(init=False, repr=False, compare=False, default="")
 
-    @property
-    def id(self) -> str:
-        """Return ``plugin/tool``."""
-        return f"{self.plugin}/{self.name}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", f"{self.plugin}/{self.name}")
 
     @property
     def read_only(self) -> bool:

@@ -211,11 +211,15 @@ def _kept(active: Mapping[str, LoadedTool], keep: Keep | None) -> Mapping[str, L
 
 def unavailable(access: CompiledPermissions, loaded: LoadedTool) -> str:
     """Return why a loaded tool cannot run now, or nothing (P6)."""
-    plugin = access.world.catalog.plugins[loaded.tool.plugin]
-    return loaded.tool.unavailable or plugin.variant(loaded.key).unavailable
+    variant = access.world.catalog.plugins[loaded.tool.plugin].variants.get(loaded.key)
+    return loaded.tool.unavailable or (variant.unavailable if variant is not None else "")
+
+
+def available(access: CompiledPermissions, tools: Iterable[LoadedTool]) -> list[LoadedTool]:
+    """Return the loaded tools that can run now, in order (P6)."""
+    return [loaded for loaded in tools if not unavailable(access, loaded)]
 
 
 def visible_tools(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
     """Return the tools of a session that a model has or can call now, in order."""
-    active = active_tools(access, state).values()
-    return tuple(loaded.tool for loaded in active if not unavailable(access, loaded))
+    return tuple(loaded.tool for loaded in available(access, active_tools(access, state).values()))

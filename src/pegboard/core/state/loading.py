@@ -8,7 +8,7 @@ from pegboard.core.access.lookup import lookup
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.leases import Lease
 from pegboard.core.model.selectors import Entry
-from pegboard.core.model.tools import Tool
+from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools, from_start
 from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, Load, display_name, not_found, title
 from pegboard.core.state.conflicts import conflict_of
@@ -81,7 +81,8 @@ def _refused(
             "candidate_overrides": conflict.candidate,
         }
         return Item(name="", status="conflict", message=f"{subject} {conflict.message}", details=details)
-    faults = faults or missing_requirements(access, tools)
+    if not faults and any(tool.requires for tool in tools):
+        faults = missing_requirements(access, tools)
     if faults:
         return Item(
             name="",
@@ -121,12 +122,19 @@ def _faults(access: CompiledPermissions, entries: tuple[Entry, ...], tools: tupl
     found: list[str] = []
     for entry in entries:
         plugin = plugins[entry.plugin]
-        fault = plugin.variant(entry.key).unavailable
-        permitted = any(access.permits(tool) for tool in entry.tools)
-        if fault and (permitted or (not entry.tools and access.grants_unseen(plugin))):
+        variant = plugin.variants.get(entry.key)
+        fault = variant.unavailable if variant is not None else ""
+        if fault and _has_something(access, entry, plugin):
             found.append(f"{entry.plugin}: {fault}")
     found.extend(f"{tool.wire}: {tool.unavailable}" for tool in tools if tool.unavailable)
     return tuple(dict.fromkeys(found))
+
+
+def _has_something(access: CompiledPermissions, entry: Entry, plugin: Plugin) -> bool:
+    """Return whether something of an entry is permitted, or would be if it were known."""
+    if entry.tools:
+        return any(access.permits(tool) for tool in entry.tools)
+    return access.grants_unseen(plugin)
 
 
 def _already(access: CompiledPermissions, state: State, lease: Lease, tools: tuple[Tool, ...]) -> bool:
@@ -154,7 +162,7 @@ def _over_budget(
     access: CompiledPermissions, before: State, after: State, subject: str, terms: CommandContext
 ) -> Item | None:
     """Return the refusal of what does not fit, with what could go or step in; nothing where it fits (S9)."""
-    over = excess(access, fit_to_budget(access, after, terms), terms)
+    over = excess(access, fit_to_budget(access, after, terms), terms) if access.budgeted else ""
     if not over:
         return None
     could_go = list(dict.fromkeys(display_name(access, lease.subject) for lease in before.leases))

@@ -62,16 +62,15 @@ def lease_entries(access: CompiledPermissions, lease: Lease) -> tuple[Entry, ...
     return tools_of_subject(access, lease.subject).entries
 
 
-def leased_tools(access: CompiledPermissions, lease: Lease) -> Iterator[tuple[Tool, Entry]]:
-    """Yield the permitted tools that a lease loads, with the entries that they stand in."""
-    for tool, entry in tools_of_subject(access, lease.subject).tools:
-        if not lease.excluded or tool.id not in lease.excluded:
-            yield tool, entry
+def leased_tools(access: CompiledPermissions, lease: Lease) -> tuple[tuple[Tool, Entry], ...]:
+    """Return the permitted tools that a lease loads, with the entries that they stand in."""
+    tools = tools_of_subject(access, lease.subject).tools
+    return tuple(pair for pair in tools if pair[0].id not in lease.excluded) if lease.excluded else tools
 
 
 def stands_for_nothing(access: CompiledPermissions, lease: Lease) -> bool:
     """Return whether no permitted tool is left of what a lease loads."""
-    return next(leased_tools(access, lease), None) is None
+    return not leased_tools(access, lease)
 
 
 def heal(access: CompiledPermissions, state: State) -> State:

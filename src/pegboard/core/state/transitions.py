@@ -42,11 +42,15 @@ def transition(
     access: CompiledPermissions, state: State, command: Command, terms: CommandContext
 ) -> tuple[State, Outcome]:
     """Return the state after a command, and its outcome without policy text; ``state`` is healed first (S3)."""
-    state = fit_to_budget(access, heal(access, state), terms)
+    state = _within_budget(access, heal(access, state), terms)
     before = active_tools(access, state)
     after, items = _carried_out(access, state, command, terms)
-    after = fit_to_budget(access, after, terms)
+    after = _within_budget(access, after, terms)
     return after, _outcome(before, active_tools(access, after), after.turn, items, terms)
+
+
+def _within_budget(access: CompiledPermissions, state: State, terms: CommandContext) -> State:
+    return fit_to_budget(access, state, terms) if access.budgeted else state
 
 
 def _carried_out(

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
+from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Tool
@@ -25,9 +26,12 @@ def hints(access: CompiledPermissions, count: Count, *, budget: int, state: Stat
     plugin, plugin names. They depend on the agent and the active loadout alone and so stay the same
     while a session loads and unloads.
     """
-    if budget <= 0:
-        return ()
-    start = starting_tools(access)
+    return _hints(access, count, budget, state.loadout) if budget > 0 else ()
+
+
+@once_per_permissions
+def _hints(access: CompiledPermissions, count: Count, budget: int, loadout: str | None) -> tuple[str, ...]:
+    start, state = starting_tools(access), State(loadout=loadout)
     tools = [tool for tool in reachable(access, state) if tool.id not in start and not tool.unavailable]
     later = tuple(_unseen_lines(access, state))
     if not tools and not later:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.leases import ALWAYS, LeaseReason
 from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.core.state.active_tools import LoadedTool, active_tools, starting_tools, unavailable
+from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_tools
 from pegboard.core.state.sessions import State
 
 
@@ -89,8 +89,4 @@ def order(
     head = starting_tools(access).head
     front = [loaded for key, loaded in active.items() if key in head]
     back = [loaded for key, loaded in active.items() if key not in head]
-    return tuple(loaded for group in (front, meta, back) for loaded in group if _shown(access, loaded))
-
-
-def _shown(access: CompiledPermissions, loaded: LoadedTool) -> bool:
-    return LeaseReason.META in loaded.because or not unavailable(access, loaded)
+    return (*available(access, front), *meta, *available(access, back))

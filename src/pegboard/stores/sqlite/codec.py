@@ -45,7 +45,9 @@ def manifest_to_json(manifest: Manifest) -> str:
     document: dict[str, Any] = {field.name: getattr(manifest, field.name) for field in fields(Manifest)}
     document["secrets"] = sorted(manifest.secrets)
     document["offers"] = None if manifest.offers is None else sorted(manifest.offers)
-    document["tools"] = [{field.name: getattr(tool, field.name) for field in fields(Tool)} for tool in manifest.tools]
+    document["tools"] = [
+        {field.name: getattr(tool, field.name) for field in fields(Tool) if field.init} for tool in manifest.tools
+    ]
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -65,7 +67,9 @@ def manifest_from_json(text: str) -> Manifest | None:
 
 def _values(kind: type[Tool | Manifest], document: dict[str, Any]) -> dict[str, Any]:
     """Return the values of the fields that ``kind`` has, objects and arrays as the values that it holds."""
-    return {field.name: _frozen(document[field.name]) for field in fields(kind) if field.name in document}
+    return {
+        field.name: _frozen(document[field.name]) for field in fields(kind) if field.init and field.name in document
+    }
 
 
 def _frozen(value: Any) -> Any:
