@@ -7,7 +7,7 @@ import importlib
 import json
 import sys
 
-from benchmarks import check, conversations, imports, loadouts, path, resolve, upstream
+from benchmarks import check, conversations, fast_path, imports, loadouts, path, resolve, upstream
 
 KNOWN = {
     "imports": imports.measure,
@@ -17,6 +17,7 @@ KNOWN = {
     "conversations": conversations.measure,
     "upstream": upstream.measure,
     "path": path.measure,
+    "fast": fast_path.measure,
 }
 
 

@@ -75,6 +75,8 @@ class Pegboard(Board):
 
     configuration: Configuration
     quickstart: bool
+    fast_path: bool
+    """Whether calls and first lists may go around the MCP SDK."""
     _upstreams: McpSource
     _env: Mapping[str, str]
 
@@ -87,11 +89,14 @@ class Pegboard(Board):
         watch: bool = False,
         env: Mapping[str, str] | None = None,
         adapters: Adapters | None = None,
+        fast_path: bool | None = None,
     ) -> AsyncGenerator[Pegboard]:
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
         With ``watch`` edits are taken up while it is open. ``adapters`` are the host's own, or a
-        test's doubles. Raises ``ConfigError``, ``StoreError``.
+        test's doubles. ``fast_path`` False keeps every request to a server or of a client on the MCP
+        SDK's own path; None is False where the variable ``PEGBOARD_FAST_PATH`` is 0. Raises
+        ``ConfigError``, ``StoreError``.
         """
         from pegboard.config.inspection import load
 
@@ -101,13 +106,15 @@ class Pegboard(Board):
         masker = Masker(configuration.secrets)
         own = adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
-        sources, upstreams = _sources(masker)
+        fast = variables.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
+        sources, upstreams = _sources(masker, fast_path=fast)
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
         focus = _FocusRules(chosen.absolute().parent)
         parts = _parts(store, (*own.sources, *sources), counter, own, focus)
         board = cls(parts, masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env = quickstart, upstreams, variables
+        board.fast_path = fast
         watcher: asyncio.Task[None] | None = None
         try:
             await board._take(configuration)
@@ -282,13 +289,13 @@ def quickstart_store() -> Path:
     return user_folders.state() / f"quickstart-{digest}.db"
 
 
-def _sources(masker: Masker) -> tuple[tuple[Source, ...], McpSource]:
+def _sources(masker: Masker, *, fast_path: bool) -> tuple[tuple[Source, ...], McpSource]:
     from pegboard.sources.agno import AgnoSource
     from pegboard.sources.mcp import McpSource
     from pegboard.sources.packages import PackageSource
     from pegboard.sources.python import PythonSource
 
-    upstreams = McpSource(mask=masker.text)
+    upstreams = McpSource(mask=masker.text, fast_path=fast_path)
     return (upstreams, PythonSource(), PackageSource(), AgnoSource()), upstreams
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import sys
 import time
@@ -80,7 +81,8 @@ def serve(config: Path, how: str = "--port=0") -> list[str]:
 
 def spawn(config: Path, *options: str) -> StdioServerParameters:
     command, *args = serve(config, "--stdio")
-    return StdioServerParameters(command=command, args=[*args, *options])
+    chosen = {name: os.environ[name] for name in ("PEGBOARD_FAST_PATH",) if name in os.environ}  # else not inherited
+    return StdioServerParameters(command=command, args=[*args, *options], env=chosen)
 
 
 @asynccontextmanager
@@ -94,8 +96,10 @@ async def way_in(kind: str, config: Path) -> AsyncIterator[str | StdioServerPara
 
 
 @asynccontextmanager
-async def connected(target: Any, era: str, *, token: str | None = None) -> AsyncIterator["Connected"]:
-    """Connect the official client in one era; it keeps what it is notified of."""
+async def connected(
+    target: Any, era: str, *, token: str | None = None, event: int = 2**20
+) -> AsyncIterator["Connected"]:
+    """Connect the official client in one era; it keeps what it is notified of, and reads events of so many bytes."""
     seen: list[Any] = []
 
     async def note(message: Any) -> None:
@@ -104,7 +108,7 @@ async def connected(target: Any, era: str, *, token: str | None = None) -> Async
     headers = {"Authorization": f"Bearer {token}"} if token else None
     async with httpx2.AsyncClient(headers=headers, timeout=20) as http:
         if isinstance(target, str):
-            target = streamable_http_client(target, http_client=http)
+            target = streamable_http_client(target, http_client=http, max_sse_event_size=event)
         async with Client(target, mode=era, message_handler=note) as client:
             yield Connected(client, seen)
 

@@ -47,6 +47,14 @@ tokens:
 """
 
 
+@pytest.fixture(autouse=True, params=["fast", "sdk"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run every test of this folder with the fast path and without it; a module that is about one of them says so."""
+    way: str = request.param
+    monkeypatch.setenv("PEGBOARD_FAST_PATH", "1" if way == "fast" else "0")
+    return way
+
+
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     """Return a configuration with two plugins, a server and two agents."""

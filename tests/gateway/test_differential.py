@@ -1,7 +1,9 @@
 """Calls that go around the SDK are answered as the SDK answers them: whole responses, both eras, both ways in."""
 
+import asyncio
 import json
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from .clients import ERAS, MODERN, gateway
+from .clients import ERAS, MODERN, gateway, process, serve
 from .test_stdio import start
 
 ENVELOPE = {
@@ -75,6 +77,12 @@ HEADERS: dict[str, dict[str, str | None]] = {
     "an origin": {"origin": "https://example.com"},
     "a host": {"host": "example.com"},
 }
+
+
+@pytest.fixture(autouse=True)
+def way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use the fast path: here it is compared with the way through the SDK."""
+    monkeypatch.setenv("PEGBOARD_FAST_PATH", "1")
 
 
 def request(params: Message, *, era: str, session: str, number: int | str) -> Message:
@@ -235,3 +243,36 @@ async def test_plain_calls_go_around_the_sdk(config: Path, era: str) -> None:
     assert 'pegboard_requests_total{route="direct"} 3' in counted
     assert 'pegboard_requests_total{route="sdk"} 1' in counted
     assert 'pegboard_calls_total{agent="default",outcome="ok"} 4' in counted
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_with_the_fast_path_off_every_call_goes_by_the_sdk(config: Path, era: str) -> None:
+    """G1: `serve --no-fast-path`."""
+    async with process(config, "--no-fast-path") as running, httpx2.AsyncClient(timeout=20) as http:
+        async with open_session(http, running.url, era) as ask:
+            for number in range(3):
+                await ask(request({"name": "echo", "arguments": {"text": "x"}}, era=era, session="s", number=number))
+        counted = (await http.get(f"{running.base}/metrics")).text.splitlines()
+    assert 'pegboard_requests_total{route="direct"} 0' in counted
+    assert 'pegboard_requests_total{route="sdk"} 3' in counted
+
+
+@pytest.mark.parametrize("way", ["--stdio", "--port=0"])
+async def test_with_the_fast_path_off_nothing_of_it_is_imported(config: Path, way: str) -> None:
+    """G1: it is a guest, without which everything is served."""
+    line = json.dumps(request({"name": "echo", "arguments": {"text": "hej"}}, era=MODERN, session="s", number=1))
+    command = [sys.executable, "-X", "importtime", *serve(config, way)[1:], "--no-fast-path"]
+    child = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=2**24)
+    assert child.stderr is not None
+    if way == "--stdio":
+        out, err = await child.communicate(line.encode() + b"\n")
+        assert b"hej" in out
+    else:
+        err = b""
+        while b"Pegboard serves" not in err:
+            err += await child.stderr.readline()
+        child.terminate()
+        err += (await child.communicate())[1]
+    imported = err.decode()
+    assert "pegboard.gateway.handlers.server" in imported
+    assert "pegboard.gateway.fast" not in imported

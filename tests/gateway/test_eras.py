@@ -1,13 +1,16 @@
 """What a client sees and can do, in both eras of the protocol and over both transports."""
 
 import asyncio
+import json
+import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import MCPError
 
-from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, connected, edit, gateway, spawn, until, way_in
+from .clients import ADA, BOB, ERAS, HANDSHAKE, HERE, MODERN, connected, edit, gateway, spawn, until, way_in
 
 META = ["search_tools", "load_tools", "unload_tools", "call_tool", "call_read_only_tool"]
 START = ["echo", *META]
@@ -213,3 +216,47 @@ async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(config: Path,
 async def running_calls(pegboard) -> bool:
     """Return once the server has answered something behind the slow call."""
     return bool(await pegboard.text("up__pid"))
+
+
+OPEN_THIS: dict[str, Any] = {
+    "code": -32042,
+    "message": "Sign in first.",
+    "data": {
+        "elicitations": [
+            {"mode": "url", "elicitationId": "e-1", "url": "https://example.com/sign-in", "message": "Sign in."}
+        ]
+    },
+}
+SUNDAY = {"code": -32050, "message": "not on a Sunday"}
+
+
+def refusing(folder: Path, error: dict[str, Any]) -> Path:
+    """Return a configuration with a server one tool of which is answered with this error."""
+    arguments = [str(HERE.parent / "servers" / "plain_server.py"), "--refusal", json.dumps(error)]
+    server = {"command": sys.executable, "args": arguments}
+    agent = {"tools": ["up"], "discoverable": ["spare"]}
+    path = folder / "pegboard.yaml"
+    path.write_text(json.dumps({"servers": {"up": server, "spare": server}, "agents": {"default": agent}}))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["http", "stdio"])
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_demand_of_a_server_to_open_a_url_reaches_the_client(tmp_path: Path, era: str, kind: str) -> None:
+    """G7: -32042 is the client's to act on, so it is no result for the model; directly and through call_tool."""
+    config = refusing(tmp_path, OPEN_THIS)
+    async with way_in(kind, config) as target, connected(target, era) as pegboard:
+        await pegboard.names()
+        for call in (pegboard.call("up__refuse"), pegboard.call("call_tool", name="up__refuse")):
+            with pytest.raises(MCPError) as refused:
+                await call
+            assert refused.value.error.model_dump() == OPEN_THIS
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_any_other_error_of_a_server_is_a_result_that_the_model_reads(tmp_path: Path, era: str) -> None:
+    """G7: the model may do something else; nothing is asked of the client."""
+    async with gateway(refusing(tmp_path, SUNDAY)) as running, connected(running.url, era) as pegboard:
+        result = await pegboard.call("up__refuse")
+        assert result.is_error
+        assert "Server 'up' refused 'refuse': not on a Sunday (-32050)." in str(result.content)

@@ -16,6 +16,12 @@ from .test_stdio import answers, start
 Message = dict[str, Any]
 
 
+@pytest.fixture(autouse=True)
+def way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use the fast path: here its first answers are compared with those of the SDK."""
+    monkeypatch.setenv("PEGBOARD_FAST_PATH", "1")
+
+
 def first_requests(era: str) -> list[Message]:
     """Return what a client of this era sends first."""
     if era == MODERN:
@@ -90,8 +96,9 @@ async def test_early_answers_over_http_are_those_of_the_sdk(config: Path, method
 
 LIST_WITHOUT_THE_SDK = """
 import asyncio, json, sys
+from functools import partial
 from pegboard import Pegboard
-from pegboard.gateway.http.auth import Authenticator
+from pegboard.gateway.http.auth import Authenticator, OriginCheck, identify
 from pegboard.gateway.fast.lazy_app import LazyApp
 
 async def main(path, body, headers):
@@ -104,7 +111,9 @@ async def main(path, body, headers):
     pairs += [(b"host", b"localhost"), (b"content-length", b"%d" % len(body))]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": pairs}
     async with Pegboard.open(path) as board:
-        await LazyApp(Authenticator(board=board, host="127.0.0.1"), lambda: None)(scope, receive, send)
+        rules = Authenticator(board=board, host="127.0.0.1")
+        identified = partial(identify, authenticator=rules, origins=OriginCheck(None, host=rules.host))
+        await LazyApp(board, identified, lambda: None, lambda: None, asyncio.Event())(scope, receive, send)
     print(sent[0]["status"], [name for name in sys.modules if name in ("mcp", "mcp_types")])
 
 asyncio.run(main(sys.argv[1], sys.argv[2].encode(), json.loads(sys.argv[3])))

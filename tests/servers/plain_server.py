@@ -21,6 +21,8 @@ parser.add_argument("--babble", help="print this before each answer")
 parser.add_argument("--wait-for", type=Path, help="answer `initialize` once this file exists")
 parser.add_argument("--stubborn", action="store_true", help="ignore SIGTERM and the end of the input")
 parser.add_argument("--family", action="store_true", help="start a stubborn child")
+REFUSAL = {"code": -32050, "message": "not on a Sunday", "data": {"day": 7}}
+parser.add_argument("--refusal", type=json.loads, default=REFUSAL, help="the error of the tool `refuse`, as JSON")
 parser.add_argument("--complain", help="write this to standard error")
 parser.add_argument("--exit", type=int, help="leave at once with this code")
 options = parser.parse_args()
@@ -97,7 +99,7 @@ def call(request: dict, params: dict) -> dict[str, Any] | None:  # noqa: C901 - 
         case "promise":
             return {"content": [], "structuredContent": {"n": "not a number"}}
         case "refuse":
-            send(id=request["id"], error={"code": -32050, "message": "not on a Sunday", "data": {"day": 7}})
+            send(id=request["id"], error=options.refusal)
             return None
         case "progress":
             for step in (1, 2, 3):

@@ -94,14 +94,14 @@ def on_session(command: Command) -> Command:
     return with_options
 
 
-def run(options: Options, action: Action, *, watch: bool = False) -> int:
-    """Open the board, do something with it, and return the exit code; ``watch`` picks up edits."""
+def run(options: Options, action: Action, *, watch: bool = False, fast_path: bool | None = None) -> int:
+    """Open the board, do something with it, and return the exit code; see ``Pegboard.open`` for the others."""
 
     async def opened(printer: Printer) -> int:
         from pegboard.assembly import Pegboard
 
         with warnings_to(printer):
-            async with Pegboard.open(options.config, watch=watch) as board:
+            async with Pegboard.open(options.config, watch=watch, fast_path=fast_path) as board:
                 printer.masker = board.services.masker
                 if board.quickstart and not options.as_json:
                     printer.note(QUICKSTART)

@@ -27,6 +27,9 @@ def serve(
     session: Annotated[
         str | None, typer.Option("--session", metavar="ID", help="The session of clients that name none.")
     ] = None,
+    no_fast_path: Annotated[
+        bool, typer.Option("--no-fast-path", help="Send every request by the MCP SDK, on both sides.")
+    ] = False,
 ) -> int:
     """Serve the tools to MCP clients, over HTTP or stdio.
 
@@ -34,13 +37,13 @@ def serve(
     """
 
     async def served(board: Pegboard, printer: Printer) -> int:
-        from pegboard import gateway  # HTTP brings the SDK at once, stdio later
+        from pegboard import gateway  # HTTP imports the SDK at once, stdio later
 
-        def taken(_: object) -> None:
+        def reloaded(_: object) -> None:
             printer.masker = board.services.masker
             printer.note(f"pegboard: the edited {board.configuration.path.name} is in use now.")
 
-        off = board.on("configuration_changed", taken)
+        unsubscribe = board.on("configuration_changed", reloaded)
         try:
             if stdio:
                 await gateway.run_stdio(board, agent=agent, session=session, settled=_collect_rarely)
@@ -55,18 +58,18 @@ def serve(
                     settled=_collect_rarely,
                 )
         finally:
-            off()
+            unsubscribe()
         return DONE
 
     gc.disable()  # nothing that the start makes is garbage
     try:
-        return run(Options(config=config, agent=agent), served, watch=True)
+        return run(Options(config=config, agent=agent), served, watch=True, fast_path=False if no_fast_path else None)
     finally:
         gc.enable()
 
 
 def _collect_rarely() -> None:
-    """Look for garbage again, seldom, and never among what was imported: that took a sixth of the time of a call."""
+    """Collect garbage again, seldom, and never what was imported: that took a sixth of the time of a call."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()

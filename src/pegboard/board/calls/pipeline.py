@@ -23,7 +23,7 @@ from pegboard.core.state.call_plans import CallAnswer, LoadFirst, Refuse, Run, a
 from pegboard.core.state.commands import Load, Use
 from pegboard.core.state.transitions import used
 from pegboard.dialects.names import schema_of
-from pegboard.errors import PegboardError, ToolUnavailableError, UpstreamTimeoutError
+from pegboard.errors import PegboardError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError
 from pegboard.ports import CallContext
 
 Allowed = Callable[[Tool], bool]
@@ -180,6 +180,8 @@ async def _execute(
     except PegboardError as error:
         message = services.masker.text(f"{error.message} {error.hint}".strip())
         failed = answer(failure_of(error), message, tool=tool)
+        if isinstance(error, UpstreamError):
+            failed = replace(failed, server_error=error.answer)
         _called(services, info, turn, tool, failed.status, digest, started)
         return snapshot, failed
     except BaseException:

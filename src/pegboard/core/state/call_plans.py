@@ -109,12 +109,14 @@ class CallAnswer:
 
     ``status``: ok, error (the tool's own), not_found, not_loaded (loaded now; its schema is in the
     result), invalid_arguments, tool_unavailable, timeout, conflict, over_budget, refused, stopped.
+    ``server_error`` is the JSON-RPC error that a server answered with, as it stood on the wire.
     """
 
     status: str
     result: CallResult
     message: str = ""
     tool: Tool | None = None
+    server_error: JsonObject | None = None
 
     @property
     def is_error(self) -> bool:

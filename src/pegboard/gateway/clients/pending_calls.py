@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS
 
 from pegboard.core.model.tools import JsonObject
 from pegboard.gateway.clients.handshake import PATIENCE, Notify, OpenQuestions, askable, demand
 from pegboard.gateway.protocol.jsonrpc import Message
-from pegboard.gateway.protocol.log_levels import LEVEL, requested_level
+from pegboard.gateway.protocol.log_levels import requested_level
+from pegboard.mcp_constants import CAPABILITIES_KEY, INVALID_PARAMS, LOG_LEVEL_KEY
 from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Progress
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 GATHER: Final = 0.01
 """How long further questions are waited for, so that they go in one round, in seconds."""
 GRACE: Final = 5.0
-"""How long a call that nobody came back to may take to end by itself, in seconds."""
-_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
+"""How long a call whose client did not come back may take to end by itself, in seconds."""
 _UNKNOWN: Final = (
     "This requestState stands for no call of yours that is under way: it has ended, or was answered already. "
     "Call the tool again without it."
@@ -41,7 +40,7 @@ Work = Callable[[Client, Progress | None], Awaitable[Message]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Say whose call it is and what was called: who goes on with it must be the same."""
+    """The session and the call that a request must name to go on with it."""
 
     key: SessionKey
     name: str
@@ -56,21 +55,21 @@ class _Question:
 
 
 class ModernClient:
-    """Be the client of a call that nothing can be asked: log messages go along with the answer, if it wants any."""
+    """The client of a call that cannot wait: it gets log messages before the answer, if it asked for any."""
 
     __slots__ = ("_capabilities", "_notify", "level")
 
     listener = None
 
     def __init__(self, meta: Mapping[str, Any], notify: Notify) -> None:
-        level: object = meta.get(LEVEL)
+        level: object = meta.get(LOG_LEVEL_KEY)
         self.level = level if isinstance(level, str) and level in LOG_LEVELS else None
-        self._capabilities: Mapping[str, Any] = meta.get(_CAPABILITIES) or {}
+        self._capabilities: Mapping[str, Any] = meta.get(CAPABILITIES_KEY) or {}
         self._notify = notify
 
     @property
     def askable(self) -> bool:
-        """Return whether the client takes anything that an upstream may ask."""
+        """Return whether the client supports any request that an upstream may make."""
         return bool(self._capabilities) and askable(self._capabilities)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
@@ -79,7 +78,7 @@ class ModernClient:
         raise AskRefusedError("This call cannot wait for its client.")
 
     def demand(self, method: str, params: JsonObject) -> None:
-        """Raise ``AskRefusedError`` where the client does not take a request."""
+        """Raise ``AskRefusedError`` where the client does not support a request."""
         demand(self._capabilities, method, params)
 
     async def tell(self, method: str, params: JsonObject) -> None:
@@ -89,22 +88,22 @@ class ModernClient:
 
 
 class PendingCall:
-    """Hold one call that may be asked back, and be its client: the request that waits for it changes."""
+    """A call that may ask its client, and the client of that call: the request that waits for it changes."""
 
     listener = None
 
-    def __init__(self, owner: Owner, asks: OpenQuestions, client: ModernClient) -> None:
+    def __init__(self, owner: Owner, questions: OpenQuestions, client: ModernClient) -> None:
         self.owner = owner
         self.task: asyncio.Task[Message]
         self.timer: asyncio.TimerHandle | None = None
-        self._asks = asks
+        self._questions = questions
         self._client = client
         self._progress: Progress | None = None
-        self._attended = False
-        self._left = ""
+        self._attached = False
+        self._refusal = ""
         self._open: dict[str, _Question] = {}
         self._count = 0
-        self._rung: asyncio.Future[None] | None = None
+        self._waiter: asyncio.Future[None] | None = None
 
     @property
     def level(self) -> str | None:
@@ -114,9 +113,9 @@ class PendingCall:
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Return what the client answers in one of its next requests; raises ``AskRefusedError``."""
         self._client.demand(method, params)
-        if self._left:
-            raise AskRefusedError(self._left)
-        with self._asks.one_more(self.owner.key.principal):
+        if self._refusal:
+            raise AskRefusedError(self._refusal)
+        with self._questions.one_more(self.owner.key.principal):
             self._count += 1
             key = f"ask_{self._count}"
             request: Message = {"method": method, "params": dict(params)} if params else {"method": method}
@@ -130,25 +129,25 @@ class PendingCall:
 
     async def tell(self, method: str, params: JsonObject) -> None:
         """Pass a notification on, where a request waits."""
-        if self._attended:
+        if self._attached:
             await self._client.tell(method, params)
 
     async def report(self, progress: float, total: float | None, message: str | None) -> None:
         """Pass progress on, where a request waits that wants it."""
-        if self._attended and self._progress is not None:
+        if self._attached and self._progress is not None:
             await self._progress(progress, total, message)
 
     def wake(self) -> None:
-        """Say that there is something for the request that waits."""
-        if self._rung is not None and not self._rung.done():
-            self._rung.set_result(None)
+        """Wake the request that waits."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
-    def attend(self, client: ModernClient, progress: Progress | None) -> None:
-        """Take a request of the client's that waits for this call."""
-        self._client, self._progress, self._attended = client, progress, True
+    def attach(self, client: ModernClient, progress: Progress | None) -> None:
+        """Attach a request of the client that waits for this call."""
+        self._client, self._progress, self._attached = client, progress, True
 
     def answer(self, answers: Mapping[str, Any]) -> None:
-        """Take what the client answered; what it left out is asked again."""
+        """Answer the open questions; those that the client did not answer are asked again."""
         for key, question in self._open.items():
             question.sent = False
             answer: object = answers.get(key)
@@ -156,7 +155,7 @@ class PendingCall:
                 question.answer.set_result(cast("JsonObject", answer))
 
     def unsent(self) -> bool:
-        """Return whether anything is asked that the client has not been told."""
+        """Return whether a question has not been sent to the client."""
         return any(not question.sent and not question.answer.done() for question in self._open.values())
 
     async def next(self) -> dict[str, Message]:
@@ -170,93 +169,93 @@ class PendingCall:
                         question.sent = True
                     return {key: question.request for key, question in asked.items()}
                 continue
-            self._rung = asyncio.get_running_loop().create_future()
-            await self._rung
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
         return {}
 
     def detach(self) -> None:
-        """Take note that no request waits any more, for the moment."""
-        self._attended = False
+        """Detach the request: none waits for the moment."""
+        self._attached = False
 
     def reject(self, why: str) -> None:
-        """Refuse what is asked, now and later."""
-        self._left = why
+        """Refuse the open questions, and later ones."""
+        self._refusal = why
         for question in self._open.values():
             if not question.answer.done():
                 question.answer.set_exception(AskRefusedError(why))
 
 
 class PendingCalls:
-    """Hold the calls that wait for their clients; none longer than ``PATIENCE`` seconds."""
+    """The calls that wait for their clients, by ``requestState``; none longer than ``PATIENCE`` seconds."""
 
-    def __init__(self, asks: OpenQuestions) -> None:
-        self._asks = asks
-        self._held: dict[str, PendingCall] = {}
+    def __init__(self, questions: OpenQuestions) -> None:
+        self._questions = questions
+        self._waiting: dict[str, PendingCall] = {}
 
     async def begin(self, owner: Owner, client: ModernClient, progress: Progress | None, work: Work) -> Message:
         """Make a call and return its result, or what its client is asked first."""
-        held = PendingCall(owner, self._asks, client)
-        report = held.report if progress is not None else None
-        held.task = asyncio.get_running_loop().create_task(_made(work, held, report))
-        held.task.add_done_callback(lambda _: held.wake())
-        return await self._wait(held, client, progress)
+        call = PendingCall(owner, self._questions, client)
+        report = call.report if progress is not None else None
+        call.task = asyncio.get_running_loop().create_task(_made(work, call, report))
+        call.task.add_done_callback(lambda _: call.wake())
+        return await self._wait(call, client, progress)
 
     async def resume(
         self, state: str, answers: Mapping[str, Any], owner: Owner, client: ModernClient, progress: Progress | None
     ) -> Message:
         """Go on with a call; raises ``MCPError`` where there is none of this owner's."""
-        held = self._held.get(state)
-        if held is None or held.owner != owner:
+        call = self._waiting.get(state)
+        if call is None or call.owner != owner:
             raise MCPError(INVALID_PARAMS, _UNKNOWN)
-        del self._held[state]
-        assert held.timer is not None
-        held.timer.cancel()
-        held.answer(answers)
-        return await self._wait(held, client, progress)
+        del self._waiting[state]
+        assert call.timer is not None
+        call.timer.cancel()
+        call.answer(answers)
+        return await self._wait(call, client, progress)
 
-    async def _wait(self, held: PendingCall, client: ModernClient, progress: Progress | None) -> Message:
-        held.attend(client, progress)
+    async def _wait(self, call: PendingCall, client: ModernClient, progress: Progress | None) -> Message:
+        call.attach(client, progress)
         try:
-            asked = await held.next()
+            asked = await call.next()
         except asyncio.CancelledError:
-            held.task.cancel()
-            await asyncio.wait({held.task})
+            call.task.cancel()
+            await asyncio.wait({call.task})
             raise
         finally:
-            held.detach()
+            call.detach()
         if not asked:
-            return held.task.result()
+            return call.task.result()
         state = secrets.token_urlsafe(32)
-        self._held[state] = held
-        held.timer = asyncio.get_running_loop().call_later(PATIENCE, self._expired, state)
+        self._waiting[state] = call
+        call.timer = asyncio.get_running_loop().call_later(PATIENCE, self._expired, state)
         return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
 
     def _expired(self, state: str) -> None:
-        held = self._held.pop(state)
-        held.reject(f"The client of this call did not answer within {PATIENCE:g} s.")
-        timer = asyncio.get_running_loop().call_later(GRACE, held.task.cancel)
+        call = self._waiting.pop(state)
+        call.reject(f"The client of this call did not answer within {PATIENCE:g} s.")
+        timer = asyncio.get_running_loop().call_later(GRACE, call.task.cancel)
 
         def ended(task: asyncio.Task[Message]) -> None:
             timer.cancel()
             _ = task.cancelled() or task.exception()  # nobody waits for it
 
-        held.task.add_done_callback(ended)
+        call.task.add_done_callback(ended)
 
     async def close(self) -> None:
         """End every call that waits for its client."""
         tasks: set[asyncio.Task[Message]] = set()
-        for held in self._held.values():
-            assert held.timer is not None
-            held.timer.cancel()
-            held.reject("The gateway is stopping.")
-            held.task.cancel()
-            tasks.add(held.task)
-        self._held.clear()
+        for call in self._waiting.values():
+            assert call.timer is not None
+            call.timer.cancel()
+            call.reject("The gateway is stopping.")
+            call.task.cancel()
+            tasks.add(call.task)
+        self._waiting.clear()
         if tasks:
             await asyncio.wait(tasks)
         for task in tasks:
             _ = task.cancelled() or task.exception()  # nobody waits for it
 
 
-async def _made(work: Work, held: PendingCall, progress: Progress | None) -> Message:
-    return await work(held, progress)
+async def _made(work: Work, call: PendingCall, progress: Progress | None) -> Message:
+    return await work(call, progress)

@@ -9,15 +9,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 
 class CoalescingProtocol(HttpToolsProtocol):
-    """Be uvicorn's protocol over a transport that joins what is written in one turn of the loop."""
+    """The protocol of uvicorn over a transport that joins what is written in one turn of the loop."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take the transport of a new connection."""
+        """Wrap the transport of a new connection."""
         super().connection_made(cast("asyncio.Transport", _CoalescingTransport(transport)))
 
 
 class _CoalescingTransport:
-    """Be a transport, and keep a first piece until the second, or the next turn of the loop."""
+    """A transport that keeps a first piece until the second, or the next turn of the loop."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -29,7 +29,7 @@ class _CoalescingTransport:
 
     def write(self, data: bytes) -> None:
         self._parts.append(data)
-        if len(self._parts) > 1:  # a head and its body: nothing more is waited for
+        if len(self._parts) > 1:  # a head and its body: the response is whole
             self._flush()
         else:
             self._loop.call_soon(self._flush)

@@ -15,51 +15,46 @@ from pegboard.core.model.delivery import GATEWAY, GATEWAY_HANDSHAKE
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import PegboardError
 from pegboard.gateway.protocol import convert
-from pegboard.gateway.protocol.jsonrpc import Message, parsed
-from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, MODERN, SESSION_KEY
+from pegboard.gateway.protocol.early_answers import EarlyAnswers
+from pegboard.gateway.protocol.jsonrpc import Message, dumped, parsed
+from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, TTL_MS
+from pegboard.mcp_constants import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    HANDSHAKE_VERSIONS,
+    MODERN,
+    SERVER_KEY,
+    SESSION_KEY,
+    VERSION_KEY,
+)
+from pegboard.version import __version__
 
 if TYPE_CHECKING:
     from pegboard.gateway.protocol.board_port import BoardPort, Caller
-    from pegboard.ports import SessionKey
 
-VERSION: Final = "io.modelcontextprotocol/protocolVersion"
-CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
-CLIENT: Final = "io.modelcontextprotocol/clientInfo"
-SERVER: Final = "io.modelcontextprotocol/serverInfo"
-TTL_MS: Final = 2_000
-"""For how long a client may take a list as fresh; whoever subscribes is told of changes at once."""
 
 Write = Callable[[bytes], None]
-_HANDSHAKES: Final = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"})
-_ENVELOPE: Final = frozenset({VERSION, CAPABILITIES, CLIENT, SESSION_KEY})
-_PATIENCE: Final = 0.3
+_ENVELOPE: Final = frozenset({VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY, SESSION_KEY})
+_FIRST_MESSAGE: Final = 0.3
 """For how long the first message is awaited before the SDK is imported anyway, in seconds."""
 
 
 @dataclass(slots=True)
 class FirstResponses:
-    """Answer what can be answered early; ``rest`` is for the SDK, in order.
-
-    ``answered`` are ids that the SDK is to read, and its answers to be dropped. ``modern`` is the era
-    that the first request decided, ``listed`` the session that a client of the handshake era was
-    listed, and the digest of the list.
-    """
+    """The answers to the first requests of one caller; ``early`` is what the SDK has to know of them later."""
 
     board: BoardPort
     caller: Caller
-    modern: bool | None = None
-    rest: list[bytes | None] = field(default_factory=list[bytes | None])
-    answered: set[str | int] = field(default_factory=set[str | int])
-    listed: tuple[SessionKey, str] | None = None
+    early: EarlyAnswers = field(default_factory=EarlyAnswers)
     has_list: bool = False
 
-    def awaited(self) -> bool:
-        """Return whether the SDK has anything to answer among what is left for it."""
-        return any(line is not None and self._asks(line) for line in self.rest)
+    def sdk_needed(self) -> bool:
+        """Return whether the SDK has anything to answer among the rest."""
+        return any(line is not None and self._is_unanswered(line) for line in self.early.rest)
 
-    def _asks(self, line: bytes) -> bool:
+    def _is_unanswered(self, line: bytes) -> bool:
         message = parsed(line)
-        return message is None or ("id" in message and message["id"] not in self.answered)
+        return message is None or ("id" in message and message["id"] not in self.early.answered)
 
     async def answer(self, line: bytes) -> Message | None:
         """Return the answer to a line, or None where it is left to the SDK."""
@@ -74,8 +69,8 @@ class FirstResponses:
         if result is None:
             return None
         if message["method"] == "initialize":
-            self.answered.add(number)
-            self.rest.append(line)
+            self.early.answered.add(number)
+            self.early.rest.append(line)
         return {"jsonrpc": "2.0", "id": number, "result": result}
 
     async def _result(self, method: str, params: Message) -> Message | None:
@@ -84,11 +79,11 @@ class FirstResponses:
             return None
         meta = cast("Message", meta)
         try:
-            if method == "initialize" and self.modern is None:
+            if method == "initialize" and self.early.modern is None:
                 return await self._initialize(params)
-            if self.modern is not False and method in ("tools/list", "server/discover"):
+            if self.early.modern is not False and method in ("tools/list", "server/discover"):
                 return await self._modern(method, params, meta)
-            if self.modern is False and method == "tools/list" and not params.keys() - {"_meta"} and not meta:
+            if self.early.modern is False and method == "tools/list" and not params.keys() - {"_meta"} and not meta:
                 return await self._list(self.caller.session or DEFAULT_SESSION, modern=False)
         except PegboardError:
             pass
@@ -96,40 +91,40 @@ class FirstResponses:
 
     async def _initialize(self, params: Message) -> Message | None:
         version, declared = params.get("protocolVersion"), params.get("capabilities")
-        if version not in _HANDSHAKES or not _objects(declared) or not _named(params.get("clientInfo")):
+        if version not in HANDSHAKE_VERSIONS or not _objects(declared) or not _named(params.get("clientInfo")):
             return None
-        self.modern = False
-        said = await self._instructions(modern=False)
+        self.early.modern = False
         return {
             "protocolVersion": version,
             "capabilities": capabilities(),
             "serverInfo": server_info(),
-            "instructions": said,
+            "instructions": await self._instructions(modern=False),
         }
 
     async def _modern(self, method: str, params: Message, meta: Message) -> Message | None:
-        plain = not params.keys() - {"_meta"} and not meta.keys() - _ENVELOPE and meta.get(VERSION) == MODERN
-        if not plain or not _objects(meta.get(CAPABILITIES)) or not (CLIENT not in meta or _named(meta[CLIENT])):
+        plain = not params.keys() - {"_meta"} and not meta.keys() - _ENVELOPE and meta.get(VERSION_KEY) == MODERN
+        named = CLIENT_KEY not in meta or _named(meta[CLIENT_KEY])
+        if not plain or not named or not _objects(meta.get(CAPABILITIES_KEY)):
             return None
         session = meta.get(SESSION_KEY, self.caller.session or DEFAULT_SESSION)
         if label_problem(session):
             return None
         result: Message = {"cacheScope": "private" if self.board.configuration.tokens else "public"}
-        about: Message = {}
+        instructions: Message = {}
         if method == "tools/list":
             result |= {"resultType": "complete", **await self._list(session, modern=True)}
         else:
-            about["instructions"] = await self._instructions(modern=True)
+            instructions["instructions"] = await self._instructions(modern=True)
             result |= {"capabilities": capabilities(), "resultType": "complete", "supportedVersions": [MODERN]}
-        self.modern = True
-        return {**result, "ttlMs": TTL_MS, "_meta": {SERVER: server_info()}, **about}  # in the SDK's order
+        self.early.modern = True
+        return {**result, "ttlMs": TTL_MS, "_meta": {SERVER_KEY: server_info()}, **instructions}  # in the SDK's order
 
     async def _list(self, session_id: str, *, modern: bool) -> Message:
         session = await self._session(session_id, modern=modern)
         tools = convert.tools_of(await session.surface(loaded=not modern), modern=modern)
         self.has_list = True
         if not modern:
-            self.listed = session.key, convert.digest(tools)
+            self.early.listed = session.key, convert.digest(tools)
         return {"tools": tools}
 
     async def _instructions(self, *, modern: bool) -> str:
@@ -151,7 +146,7 @@ def _objects(value: object) -> bool:
 
 
 def _named(value: object) -> bool:
-    """Return whether a value says who a client is."""
+    """Return whether a value names a client and its version."""
     if not isinstance(value, dict):
         return False
     client = cast("Message", value)
@@ -159,7 +154,7 @@ def _named(value: object) -> bool:
 
 
 def capabilities() -> Message:
-    """Return what the gateway says that it can."""
+    """Return the capabilities of the gateway."""
     return {  # in the SDK's order: answers are compared byte for byte
         "completions": {},
         "logging": {},
@@ -170,54 +165,42 @@ def capabilities() -> Message:
 
 
 def server_info() -> Message:
-    """Return who answers."""
-    from pegboard.version import __version__
-
+    """Return the name and the version of the gateway."""
     return {"name": "pegboard", "title": "Pegboard", "version": __version__}
-
-
-def preload_sdk() -> None:
-    """Import what serves; it takes most of the time of a start."""
-    import pegboard.gateway.stdio.dispatcher  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 
 async def serve_until_sdk(
     lines: asyncio.Queue[bytes | None], start: FirstResponses, write: Write, stop: asyncio.Event
 ) -> bool:
-    """Answer what can be answered early; return whether the SDK, imported by then, is to go on.
+    """Answer what can be answered early; return whether the SDK is to be imported and to go on.
 
-    It is imported once a client has its list, wants what only the SDK knows, or says nothing for a
-    while: in the thread of the loop, since imports in two threads at once can break each other.
+    That is so once a client has its list, asks what only the SDK can answer, or sends nothing for a while.
+    Import it in the thread of the loop: imports in two threads at once can break each other.
     """
     stopped = asyncio.ensure_future(stop.wait())
     line = asyncio.ensure_future(lines.get())
     try:
         while not stopped.done():
-            await asyncio.wait({line, stopped}, timeout=_PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({line, stopped}, timeout=_FIRST_MESSAGE, return_when=asyncio.FIRST_COMPLETED)
             quiet = not line.done()
             if not quiet:
-                await _take(line.result(), start, write)
+                await _answer(line.result(), start, write)
                 line = asyncio.ensure_future(lines.get())
-            ended = bool(start.rest) and start.rest[-1] is None
-            if ended and not start.awaited():
+            ended = bool(start.early.rest) and start.early.rest[-1] is None
+            if ended and not start.sdk_needed():
                 return False
-            if ended or quiet or start.awaited() or (start.has_list and lines.empty()):
+            if ended or quiet or start.sdk_needed() or (start.has_list and lines.empty()):
                 break
     finally:
         line.cancel()
         stopped.cancel()
         await asyncio.wait({line})
-    if stop.is_set():
-        return False
-    preload_sdk()
-    return True
+    return not stop.is_set()
 
 
-async def _take(line: bytes | None, start: FirstResponses, write: Write) -> None:
+async def _answer(line: bytes | None, start: FirstResponses, write: Write) -> None:
     answer = await start.answer(line) if line is not None and line.strip() else None
     if answer is not None:
-        from pegboard.gateway.protocol.jsonrpc import dumped
-
         write(dumped(answer) + b"\n")
     elif line is None or line.strip():
-        start.rest.append(line)
+        start.early.rest.append(line)

@@ -10,11 +10,9 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 
-from pegboard.gateway.fast.headers import Headers, caller_of, headers_of, is_plain_json_post, replay_body
+from pegboard.gateway.fast.headers import Headers, Identify, headers_of, is_plain_json_post, replay_body
 from pegboard.gateway.fast.tools_call import FastCall, FastToolCalls
-from pegboard.gateway.http.auth import Authenticator, OriginCheck
 from pegboard.gateway.protocol.jsonrpc import Message, dumped, parsed
-from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -24,8 +22,8 @@ if TYPE_CHECKING:
     from pegboard.gateway.protocol.board_port import Caller
 
 WATCH_AFTER: Final = 0.005
-"""After how many seconds it is looked whether the client is still there."""
-LONGEST_EVENT: Final = 512 * 1024
+"""After how many seconds it is watched whether the client goes away."""
+MOST_EVENT_BYTES: Final = 512 * 1024
 """Above how many bytes an answer is JSON where the SDK sends an event: its clients read at most 1 MiB of one."""
 PING: Final = 15.0
 """How long a stream may be silent, in seconds."""
@@ -42,14 +40,13 @@ Key = tuple[str | None, str | int]
 
 
 class FastCallMiddleware:
-    """Answer plain calls; pass every other request on to ``app``."""
+    """An ASGI app that answers plain calls, and passes every other request on to ``app``."""
 
-    def __init__(self, app: ASGIApp, gateway: Gateway, door: Authenticator, guard: OriginCheck) -> None:
+    def __init__(self, app: ASGIApp, gateway: Gateway, identify: Identify) -> None:
         self._app = app
         self._gateway = gateway
-        self._door = door
-        self._guard = guard
-        self._direct = FastToolCalls(gateway)
+        self._identify = identify
+        self._fast = FastToolCalls(gateway)
         self._calls: dict[Key, _ResponseStream] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,18 +61,18 @@ class FastCallMiddleware:
             await self._app(scope, replay_body(first, receive), send)
             return
         message = parsed(first.get("body", b""))
-        if self._gateway.asks.open and self._gateway.asks.answered(message, caller):
+        if self._fast.questions.open and self._fast.questions.resolve(message, caller):
             await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
             await send({"type": "http.response.body", "body": b""})
             return
-        found = await self._found(message, headers, caller)
+        found = await self._find_call(message, headers, caller)
         if found is None:
-            self._cancelled(message, caller)
+            self._cancel(message, caller)
             await self._app(scope, replay_body(first, receive), send)
             return
-        wanted, connection = found
-        exchange = _ResponseStream(receive, send, modern=connection is None, session=caller.transport_session)
-        await self._serve(exchange, caller, wanted, connection)
+        call, connection = found
+        stream = _ResponseStream(receive, send, modern=connection is None, session=caller.transport_session)
+        await self._serve(stream, caller, call, connection)
 
     def _caller(self, scope: Scope, headers: Headers) -> Caller | None:
         """Return who calls, or None where that is for the SDK or for a refusal."""
@@ -86,106 +83,101 @@ class FastCallMiddleware:
             fits = version in _HANDSHAKE and transport is not None
         if not fits or not is_plain_json_post(headers) or self._gateway.closing.is_set():
             return None
-        return caller_of(scope, headers, self._door, self._guard)
+        return self._identify(scope, headers)
 
-    async def _found(
+    async def _find_call(
         self, message: Message | None, headers: Headers, caller: Caller
     ) -> tuple[FastCall, Connection | None] | None:
         """Return the call in a body that may be answered here, with its connection in the handshake era."""
         if headers[b"mcp-protocol-version"] == _MODERN:
-            wanted = self._direct.wanted(message, modern=True)
-            if wanted is None or headers[b"mcp-name"] != wanted.name.encode(errors="replace"):
+            call = self._fast.parse(message, modern=True)
+            if call is None or headers[b"mcp-name"] != call.name.encode(errors="replace"):
                 return None
-            if not wanted.name.isascii() or wanted.name != wanted.name.strip() or wanted.name.startswith("=?"):
+            if not call.name.isascii() or call.name != call.name.strip() or call.name.startswith("=?"):
                 return None
-            return None if await self._in_headers(wanted, caller) else (wanted, None)
-        connection = self._gateway.connections.of(caller.transport_session, caller)
+            return None if await self._gateway.schemas.needed(caller, call.name) else (call, None)
+        connection = self._gateway.connections.find(caller.transport_session, caller)
         if connection is None or connection.protocol_version.encode() != headers[b"mcp-protocol-version"]:
             return None
-        wanted = self._direct.wanted(message, modern=False)
-        if wanted is None or (caller.transport_session, coerce_request_id(wanted.number)) in self._calls:
+        call = self._fast.parse(message, modern=False)
+        if call is None or (caller.transport_session, coerce_request_id(call.number)) in self._calls:
             return None
-        return wanted, connection
+        return call, connection
 
-    async def _in_headers(self, wanted: FastCall, caller: Caller) -> bool:
-        """Return whether arguments of a tool belong in headers, which the SDK compares."""
-        session = await self._gateway.session(caller, caller.session or DEFAULT_SESSION, modern=True)
-        return self._gateway.in_headers(session, wanted.name)
-
-    def _cancelled(self, message: Message | None, caller: Caller) -> None:
+    def _cancel(self, message: Message | None, caller: Caller) -> None:
         match message:
             case {"method": "notifications/cancelled", "params": {"requestId": str() | int() as number}}:
-                exchange = self._calls.get((caller.transport_session, coerce_request_id(number)))
-                if exchange is not None:
-                    exchange.give_up()
+                stream = self._calls.get((caller.transport_session, coerce_request_id(number)))
+                if stream is not None:
+                    stream.cancel()
             case _:
                 pass
 
     async def _serve(
-        self, exchange: _ResponseStream, caller: Caller, wanted: FastCall, connection: Connection | None
+        self, stream: _ResponseStream, caller: Caller, call: FastCall, connection: Connection | None
     ) -> None:
         """Run a call; in the new era it ends with its client, in the old one where it is cancelled."""
-        key = caller.transport_session, coerce_request_id(wanted.number)
+        key = caller.transport_session, coerce_request_id(call.number)
         if connection is not None:
-            self._calls[key] = exchange
-        exchange.watch()
+            self._calls[key] = stream
+        stream.watch()
         message: Message | None = None
         try:
-            message = await self._direct.answer(caller, wanted, connection, exchange.notify, exchange.when_gone)
+            message = await self._fast.answer(caller, call, connection, stream.notify, stream.on_gone)
         except asyncio.CancelledError:
-            if not exchange.given_up:
+            if not stream.cancelled:
                 raise
         finally:
-            exchange.unwatch()
+            stream.unwatch()
             if connection is not None:
                 del self._calls[key]
-        await exchange.finish(message)
+        await stream.finish(message)
 
 
 class _ResponseStream:
-    """Answer one request: as JSON, or as a stream of events once something comes before the answer."""
+    """The answer to one request: JSON, or a stream of events once something comes before the answer."""
 
     def __init__(self, receive: Receive, send: Send, *, modern: bool, session: str | None) -> None:
         self._receive = receive
         self._send = send
         self._modern = modern
-        self._named = [(b"mcp-session-id", session.encode())] if session is not None and not modern else []
-        self._streams = self._gone = self.given_up = False
+        self._session_header = [(b"mcp-session-id", session.encode())] if session is not None and not modern else []
+        self._streams = self._gone = self.cancelled = False
         self._task = asyncio.current_task()
         self._timer: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
-        self._leavers: list[Callable[[], object]] = []
+        self._on_gone: list[Callable[[], object]] = []
 
     def watch(self) -> None:
-        """Look after a call that takes longer."""
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start)
+        """Watch for the client to go away, if the call takes longer."""
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start_watching)
 
-    def when_gone(self, left: Callable[[], object]) -> None:
+    def on_gone(self, gone: Callable[[], object]) -> None:
         """Call back once the client is gone."""
-        self._leavers.append(left)
+        self._on_gone.append(gone)
         if self._gone:
-            left()
+            gone()
 
-    def give_up(self) -> None:
-        """End the call: nobody waits for its answer."""
-        if not self.given_up and self._task is not None:
-            self.given_up = True
+    def cancel(self) -> None:
+        """Cancel the call: nobody waits for its answer."""
+        if not self.cancelled and self._task is not None:
+            self.cancelled = True
             self._task.cancel()
 
-    def _start(self) -> None:
-        self._watcher = asyncio.get_running_loop().create_task(self._look())
+    def _start_watching(self) -> None:
+        self._watcher = asyncio.get_running_loop().create_task(self._watch_client())
 
-    async def _look(self) -> None:
+    async def _watch_client(self) -> None:
         """End the call of a client that goes away; keep the stream of one that waits alive."""
         gone = asyncio.get_running_loop().create_task(self._disconnected())
         try:
             while not (await asyncio.wait({gone}, timeout=PING))[0]:
                 await self._event(b": ping\r\n\r\n")
             self._gone = True
-            for left in self._leavers:
-                left()
+            for callback in self._on_gone:
+                callback()
             if self._modern:
-                self.give_up()
+                self.cancel()
         finally:
             gone.cancel()
 
@@ -194,7 +186,7 @@ class _ResponseStream:
             pass
 
     def unwatch(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
         if self._watcher is not None:
@@ -211,14 +203,16 @@ class _ResponseStream:
     async def _begin_stream(self) -> None:
         if not self._streams:
             self._streams = True
-            await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *self._named]})
+            await self._send(
+                {"type": "http.response.start", "status": 200, "headers": [*_STREAM, *self._session_header]}
+            )
 
     async def finish(self, message: Message | None) -> None:
         """Send the answer; None ends a call that is not answered any more."""
         if self._gone:
             return
         body = b"" if message is None else dumped(message)
-        if message is not None and not self._streams and (self._modern or len(body) > LONGEST_EVENT):
+        if message is not None and not self._streams and (self._modern or len(body) > MOST_EVENT_BYTES):
             await self._whole(message, body)
             return
         await self._begin_stream()
@@ -228,7 +222,11 @@ class _ResponseStream:
     async def _whole(self, message: Message, body: bytes) -> None:
         error = message.get("error") if self._modern else None
         status = 200 if error is None else ERROR_CODE_HTTP_STATUS.get(error["code"], 200)
-        headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json"), *self._named]
+        headers = [
+            (b"content-length", b"%d" % len(body)),
+            (b"content-type", b"application/json"),
+            *self._session_header,
+        ]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 

@@ -1,7 +1,7 @@
 """Calls that go around the SDK: what is plainly well-formed is run and answered here, all else goes by the SDK.
 
 The SDK's pipeline costs some 0.3 ms a call (docs/decisions/0004-calls-leave-the-sdk.md). Whatever this
-module takes, it answers as the SDK does; what it is not sure of, it does not take.
+module accepts, it answers as the SDK does; what it is not sure of, it does not accept.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from opentelemetry import trace
 from pydantic import ValidationError
 
 from pegboard.core.model.tools import JsonObject
-from pegboard.gateway.clients.handshake import Notify, WhenGone
-from pegboard.gateway.fast.first_responses import CAPABILITIES, CLIENT, SERVER, VERSION
-from pegboard.gateway.handlers.server import CallMade
+from pegboard.gateway.clients.handshake import Notify
+from pegboard.gateway.fast.questions import FastQuestions, OnGone
+from pegboard.gateway.handlers.errors import client_error
+from pegboard.gateway.handlers.tool_calls import IncomingCall
 from pegboard.gateway.protocol.jsonrpc import Message, dumped
 from pegboard.gateway.protocol.request_identity import RequestIdentity, request_of
+from pegboard.mcp_constants import CAPABILITIES_KEY, CLIENT_KEY, META_PREFIX, SERVER_KEY, VERSION_KEY
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -30,40 +32,41 @@ if TYPE_CHECKING:
     from pegboard.gateway.handlers.server import Gateway
     from pegboard.gateway.protocol.board_port import Caller
 
-_ENVELOPE: Final = frozenset({VERSION, CAPABILITIES, CLIENT})
-_RESERVED: Final = ("io.modelcontextprotocol/", "io.modelcontextprotocol.")
+_ENVELOPE: Final = frozenset({VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY})
+_RESERVED: Final = (META_PREFIX, META_PREFIX.replace("/", "."))
 _TRACE: Final = ("traceparent", "tracestate", "baggage")
 _REQUEST: Final = frozenset({"jsonrpc", "id", "method", "params"})
 _PARAMS: Final = frozenset({"name", "arguments", "_meta"})
-_KNOWN: Final = 256
+_MOST_ENVELOPES: Final = 256
+_TRACING_INTERVAL: Final = 1.0
+"""How often it is asked whether the process traces requests, in seconds."""
 _NONE: Final[Message] = {}
 
 
 @dataclass(slots=True, kw_only=True)
 class FastCall:
-    """Hold a call that may go around the SDK, and when it came (``time.monotonic()``)."""
+    """A call that may go around the SDK, and when it came (``time.monotonic()``)."""
 
     number: str | int
     name: str
     arguments: Message
     params: Message
-    token: str | int | None
+    progress_token: str | int | None
     arrived: float
 
 
 class FastToolCalls:
-    """Take calls for a gateway."""
+    """The reading and answering of plain calls, for one way in."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self.gateway = gateway
-        self._stamp: Message = {SERVER: gateway.server.server_info_stamp}
-        self._envelopes: set[bytes] = set()
-        self._judged: dict[bool, Message] = {}
-        self._asked: tuple[Caller, str, Message, RequestIdentity] | None = None
-        self._traced = False
-        self._look_at = 0.0
+        self.questions = FastQuestions()
+        self._gateway = gateway
+        self._stamp: Message = {SERVER_KEY: gateway.server.server_info_stamp}
+        self._envelopes = _ValidEnvelopes()
+        self._tracing = _Tracing()
+        self._newest: tuple[Caller, str, Message, RequestIdentity] | None = None
 
-    def wanted(self, message: Message | None, *, modern: bool) -> FastCall | None:
+    def parse(self, message: Message | None, *, modern: bool) -> FastCall | None:
         """Return the call in a message, or None where the SDK is to judge it."""
         if message is None or message.keys() != _REQUEST or message["jsonrpc"] != "2.0":
             return None
@@ -74,125 +77,133 @@ class FastToolCalls:
         name, arguments, meta = params.get("name"), params.get("arguments", _NONE), params.get("_meta", _NONE)
         if not (type(name) is str and type(arguments) is dict and type(meta) is dict) or params.keys() - _PARAMS:
             return None
-        meta = cast("Message", meta)
-        token = meta.get("progressToken")
-        if token is not None and type(token) not in (int, str):
-            return None
-        arrived = monotonic()
-        if self._judged.get(modern) != meta:  # clients send the same with every call
-            if not self._plain(meta, modern=modern):
-                return None
-            self._judged[modern] = meta
-        if self._is_traced(arrived):
+        arrived, meta = monotonic(), cast("Message", meta)
+        if not self._is_plain(meta, modern=modern) or self._tracing.is_on(arrived):
             return None
         return FastCall(
             number=number,
             name=name,
             arguments=cast("Message", arguments),
             params=params,
-            token=token,
+            progress_token=meta.get("progressToken"),
             arrived=arrived,
         )
 
-    def _plain(self, meta: Message, *, modern: bool) -> bool:
-        """Return whether nothing stands in ``_meta`` that only the SDK knows, and the envelope is right."""
-        for key in meta:
+    def _is_plain(self, meta: Message, *, modern: bool) -> bool:
+        """Return whether nothing stands in ``_meta`` that only the SDK understands, and the envelope is right."""
+        for key, value in meta.items():
             if key.startswith(_RESERVED) and not (modern and key in _ENVELOPE):
                 return False
-            if key in _TRACE or (key == "progressToken" and meta[key] is None):
+            if key in _TRACE or (key == "progressToken" and type(value) not in (int, str)):
                 return False
-        return not modern or (meta.get(VERSION) == LATEST_MODERN_VERSION and self._fits(meta))
-
-    def _fits(self, meta: Message) -> bool:
-        """Return whether an envelope is valid; each is judged by the SDK's own models once."""
-        if CAPABILITIES not in meta:
-            return False
-        envelope = {key: meta[key] for key in _ENVELOPE if key in meta}
-        known = dumped(envelope)
-        if known in self._envelopes:
-            return True
-        try:
-            params = {"name": "any", "_meta": envelope}
-            methods.validate_client_request("tools/call", LATEST_MODERN_VERSION, params)
-        except ValidationError:
-            return False
-        if len(self._envelopes) >= _KNOWN:
-            self._envelopes.clear()
-        self._envelopes.add(known)
-        return True
-
-    def _is_traced(self, now: float) -> bool:
-        """Return whether the process traces requests: the SDK makes the spans. It is asked once a second."""
-        if now >= self._look_at:
-            self._traced = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
-            self._look_at = now + 1
-        return self._traced
+        return not modern or self._envelopes.has(meta)
 
     async def answer(
         self,
         caller: Caller,
-        wanted: FastCall,
+        call: FastCall,
         connection: Connection | None,
         notify: Notify,
-        when_gone: WhenGone | None = None,
+        on_gone: OnGone | None = None,
     ) -> Message:
         """Return the whole answer to a call; ``connection`` is that of the handshake era.
 
-        What it comes to is decided where the SDK's handler decides it: in the gateway.
+        The result is decided where the SDK's handler decides it: in ``ToolCalls``.
         """
-        self.gateway.metrics.routed("direct")
-        modern = connection is None
+        self._gateway.metrics.routed("direct")
+        try:
+            result = await self._gateway.calls.run(self._incoming(caller, call, connection, notify, on_gone))
+        except Exception as error:
+            return error_response(call.number, client_error(error, "tools/call", self._gateway.board.services.masker))
+        if connection is None:
+            result.setdefault("resultType", "complete")
+            result["_meta"] = {**self._stamp, **result.get("_meta", _NONE)}
+        return {"jsonrpc": "2.0", "id": call.number, "result": result}
 
+    def _incoming(
+        self, caller: Caller, call: FastCall, connection: Connection | None, notify: Notify, on_gone: OnGone | None
+    ) -> IncomingCall:
         async def ask(method: str, params: JsonObject) -> JsonObject:
-            return await self.gateway.asks.ask(caller, notify, when_gone, method, params)
+            return await self.questions.ask(caller, notify, on_gone, method, params)
 
-        async def tell() -> None:
+        async def notify_list_changed() -> None:
             await notify({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 
         version = LATEST_MODERN_VERSION if connection is None else connection.protocol_version
-        try:
-            result = await self.gateway.call(
-                CallMade(
-                    request=self._request(caller, version, wanted.params),
-                    name=wanted.name,
-                    arguments=wanted.arguments,
-                    params=wanted.params,
-                    connection=connection,
-                    progress=_progress(wanted.token, notify) if wanted.token is not None else None,
-                    tell=tell,
-                    notify=notify,
-                    ask=ask,
-                    arrived=wanted.arrived,
-                )
-            )
-        except Exception as error:
-            return refusal(wanted.number, self.gateway.fault(error, "tools/call"))
-        if modern:
-            result.setdefault("resultType", "complete")
-            result["_meta"] = {**self._stamp, **result.get("_meta", _NONE)}
-        return {"jsonrpc": "2.0", "id": wanted.number, "result": result}
+        token = call.progress_token
+        return IncomingCall(
+            request=self._identity(caller, version, call.params),
+            name=call.name,
+            arguments=call.arguments,
+            params=call.params,
+            connection=connection,
+            progress=None if token is None else _progress(token, notify),
+            notify_list_changed=notify_list_changed,
+            notify=notify,
+            ask=ask,
+            arrived=call.arrived,
+        )
 
-    def _request(self, caller: Caller, version: str, params: Message) -> RequestIdentity:
-        """Return what a call belongs to; the newest is remembered where nothing of its ``_meta`` goes on.
+    def _identity(self, caller: Caller, version: str, params: Message) -> RequestIdentity:
+        """Return what a call belongs to; the newest is used again where nothing of its ``_meta`` is passed on.
 
         Equal is not the same there: 1 equals true.
         """
         meta = params.get("_meta", _NONE)
-        last = self._asked
-        if last is not None and last[2] == meta and last[1] == version and last[0] == caller:
-            return last[3]
+        newest = self._newest
+        if newest is not None and newest[2] == meta and newest[1] == version and newest[0] == caller:
+            return newest[3]
         request = request_of(caller, version, params)
         if not request.meta:
-            self._asked = caller, version, meta, request
+            self._newest = caller, version, meta, request
         return request
 
 
-def refusal(number: str | int, error: MCPError) -> Message:
+class _ValidEnvelopes:
+    """The envelopes of the 2026 era that the SDK's own models have accepted: each is judged once."""
+
+    def __init__(self) -> None:
+        self._known: set[bytes] = set()
+
+    def has(self, meta: Message) -> bool:
+        """Return whether the envelope in ``_meta`` is valid."""
+        if meta.get(VERSION_KEY) != LATEST_MODERN_VERSION or CAPABILITIES_KEY not in meta:
+            return False
+        envelope = {key: meta[key] for key in _ENVELOPE if key in meta}
+        text = dumped(envelope)
+        if text in self._known:
+            return True
+        try:
+            methods.validate_client_request("tools/call", LATEST_MODERN_VERSION, {"name": "any", "_meta": envelope})
+        except ValidationError:
+            return False
+        if len(self._known) >= _MOST_ENVELOPES:
+            self._known.clear()
+        self._known.add(text)
+        return True
+
+
+class _Tracing:
+    """Whether the process traces requests: the SDK makes the spans, so that calls must not go around it."""
+
+    def __init__(self) -> None:
+        self._on = False
+        self._valid_until = 0.0
+
+    def is_on(self, now: float) -> bool:
+        """Return whether it does, as of the last second."""
+        if now >= self._valid_until:
+            self._on = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+            self._valid_until = now + _TRACING_INTERVAL
+        return self._on
+
+
+def error_response(number: str | int, error: MCPError) -> Message:
     """Return the answer that is an error."""
-    found: Message = {"code": error.error.code, "message": error.error.message}
+    body: Message = {"code": error.error.code, "message": error.error.message}
     if error.error.data is not None:
-        found["data"] = error.error.data
-    return {"jsonrpc": "2.0", "id": number, "error": found}
+        body["data"] = error.error.data
+    return {"jsonrpc": "2.0", "id": number, "error": body}
 
 
 def _progress(token: str | int, notify: Notify) -> Callable[[float, float | None, str | None], Awaitable[None]]:

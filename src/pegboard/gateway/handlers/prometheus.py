@@ -1,4 +1,4 @@
-"""What happened since the start, as Prometheus reads it (G1)."""
+"""Counters and gauges of the gateway in the text format of Prometheus (G1)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pegboard.gateway.protocol.board_port import BoardPort
 
 TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _EVENTS: Final = {
-    "called": ("pegboard_calls_total", "Calls of tools, by what they came to."),
-    "loaded": ("pegboard_loads_total", "Toolkits, plugins and tools taken out."),
-    "unloaded": ("pegboard_unloads_total", "Toolkits, plugins and tools hung back on request."),
-    "evicted": ("pegboard_evictions_total", "Toolkits, plugins and tools hung back at the end of a turn."),
-    "denied": ("pegboard_refusals_total", "Calls and changes that were refused, by why."),
+    "called": ("pegboard_calls_total", "Calls of tools, by outcome."),
+    "loaded": ("pegboard_loads_total", "Toolkits, plugins and tools loaded."),
+    "unloaded": ("pegboard_unloads_total", "Toolkits, plugins and tools unloaded on request."),
+    "evicted": ("pegboard_evictions_total", "Toolkits, plugins and tools unloaded at the end of a turn."),
+    "denied": ("pegboard_refusals_total", "Calls and changes that were refused, by reason."),
     "turn_ended": ("pegboard_turns_total", "Turns that ended."),
 }
 _BY_OUTCOME: Final = frozenset({"called", "denied"})
@@ -23,7 +23,7 @@ _STATES: Final = ("idle", "starting", "up", "down", "backing_off")
 
 
 class PrometheusMetrics:
-    """Count the events of a board; nothing in it names a session, a principal or an argument."""
+    """The counts of a board's events; no label names a session, a principal or an argument."""
 
     def __init__(self, board: BoardPort) -> None:
         self._board = board
@@ -47,7 +47,7 @@ class PrometheusMetrics:
         self._asked[kind] += 1
 
     def text(self) -> str:
-        """Return all of it."""
+        """Return every metric in the text format."""
         lines: list[str] = []
         for event, (name, about) in _EVENTS.items():
             samples = {key[1:]: count for key, count in self._board.services.metrics.totals.items() if key[0] == event}
@@ -55,9 +55,9 @@ class PrometheusMetrics:
         changes: list[tuple[dict[str, str], int]] = [({}, self._changes)] if self._changes else []
         lines += _family("pegboard_catalog_changes_total", "counter", "Changes of what plugins offer.", changes)
         routes = (({"route": route}, count) for route, count in self._routes.items())
-        lines += _family("pegboard_requests_total", "counter", "Calls that came in, by their way.", routes)
+        lines += _family("pegboard_requests_total", "counter", "Calls that came in, by route.", routes)
         asked = (({"kind": kind}, count) for kind, count in self._asked.items())
-        lines += _family("pegboard_reads_total", "counter", "Resources read and prompts got.", asked)
+        lines += _family("pegboard_reads_total", "counter", "Resources read and prompts returned.", asked)
         lines += _family("pegboard_upstreams", "gauge", "Connections to servers, by their state.", self._upstreams())
         return "\n".join(lines) + "\n"
 

@@ -6,18 +6,24 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pegboard.gateway.protocol.board_port import CALLER
+from pegboard.gateway.protocol.request_identity import RequestIdentity, request_of
 
 if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
     from pegboard.board import Session
+    from pegboard.gateway.handlers.session_pool import SessionPool
     from pegboard.ports import SessionKey
 
-KEPT = 10_000
+MOST_SESSIONS = 10_000
 """Of how many sessions the last call is remembered; an older one has its turn ended by labels only."""
 
 
 class Activity:
-    """Hold what is known of a session: calls in flight, when the last one ended (seconds), the label of its turn.
+    """The activity in a session: calls in flight, when the last one ended (seconds), the label of its turn.
 
     While it is entered, as a context manager, a call is in flight.
     """
@@ -43,7 +49,7 @@ class Activity:
 
 
 class Turns:
-    """End turns: by a new label, on request, or after a pause without a call in flight.
+    """The turns of all sessions: ended by a new label, on request, or after a pause without a call in flight.
 
     The pause counts only for clients that give no labels, and is noticed at their next request.
     """
@@ -56,7 +62,7 @@ class Turns:
         self._seen: OrderedDict[SessionKey, Activity] = OrderedDict()
 
     async def begin(self, session: Session, label: str | None) -> Activity:
-        """End the turn before a request is served, where it is over; return what is known of the session."""
+        """End the turn before a request is served, where it is over; return the activity of the session."""
         activity = self.activity(session)
         if label is None:
             if self._paused(activity, session.agent.turn_gap):
@@ -91,7 +97,7 @@ class Turns:
         self._activity(key).last = None
 
     def activity(self, session: Session) -> Activity:
-        """Return what is known of a session; a call of it is in flight while that is entered."""
+        """Return the activity of a session; a call of it is in flight while that is entered."""
         return self._activity(session.key)
 
     def _activity(self, key: SessionKey) -> Activity:
@@ -99,9 +105,19 @@ class Turns:
         if activity is None:
             activity = self._seen[key] = Activity(self)
         self._seen.move_to_end(key)
-        while len(self._seen) > KEPT:
+        while len(self._seen) > MOST_SESSIONS:
             oldest = next(iter(self._seen.values()))
             if oldest.in_flight:
                 break
             self._seen.popitem(last=False)
         return activity
+
+
+async def begin_request(
+    ctx: ServerRequestContext[Any, Any], sessions: SessionPool, turns: Turns
+) -> tuple[RequestIdentity, Session]:
+    """Return what a request belongs to and its session, with the turn before it ended where it is over."""
+    request = request_of(CALLER.get(), ctx.protocol_version, ctx.params)
+    session = await sessions.get(request.caller, request.session, modern=request.modern)
+    await turns.begin(session, request.turn)
+    return request, session

@@ -1,4 +1,4 @@
-"""Who may come in over HTTP: hosts, origins and bearer tokens (G2)."""
+"""Authentication of requests over HTTP: hosts, origins and bearer tokens (G2)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from pegboard.core.model.labels import label_problem
-from pegboard.errors import UnknownAgentError, UsageError
+from pegboard.errors import PegboardError, UnknownAgentError, UsageError
 from pegboard.gateway.protocol.board_port import LOCAL, BoardPort, Caller, Token
 from pegboard.gateway.protocol.request_identity import opens, owner_of
+from pegboard.mcp_constants import INVALID_PARAMS, INVALID_REQUEST
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104  (recognised, not bound)
-INVALID_REQUEST: Final = -32600
-INVALID_PARAMS: Final = -32602
-_HOSTS_KNOWN: Final = 256
+_MOST_HOSTS: Final = 256
 
 
 @lru_cache(maxsize=16)
@@ -50,7 +49,7 @@ def require_tokens(board: BoardPort, host: str) -> None:
 
 
 class Refusal(Exception):  # noqa: N818  (it is an answer)
-    """Answer a request with an HTTP status and a JSON-RPC error."""
+    """An answer to a request with an HTTP status and a JSON-RPC error."""
 
     def __init__(self, status: int, message: str, *, code: int = INVALID_REQUEST, **headers: str) -> None:
         super().__init__(message)
@@ -69,7 +68,7 @@ class Refusal(Exception):  # noqa: N818  (it is an answer)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authenticator:
-    """Decide who a request comes from; ``host`` is where the gateway is bound."""
+    """The rules by which a request gets its caller; ``host`` is where the gateway is bound."""
 
     board: BoardPort
     host: str
@@ -119,11 +118,11 @@ def chosen_agent(board: BoardPort, agent: str | None) -> str | None:
 
 
 class OriginCheck:
-    """Let only requests in whose Host and Origin are ours, so that no web page reaches the gateway."""
+    """A middleware that refuses foreign Hosts and Origins, so that no web page reaches the gateway."""
 
     def __init__(self, app: ASGIApp, *, host: str) -> None:
         self._app = app
-        self._known: set[tuple[str, str | None]] = set()
+        self._allowed: set[tuple[str, str | None]] = set()
         self._open = host in ANY_ADDRESS
         self._hosts = LOOPBACK_NAMES | {host.lower()}
 
@@ -137,15 +136,15 @@ class OriginCheck:
                 return
         await self._app(scope, receive, send)
 
-    def lets_in(self, host: str, origin: str | None) -> bool:
-        """Return whether a request with this Host and Origin is let in."""
-        known = host, origin
-        if known in self._known:
+    def allows(self, host: str, origin: str | None) -> bool:
+        """Return whether a request with this Host and Origin is allowed."""
+        pair = host, origin
+        if pair in self._allowed:
             return True
         if self._refusal(host, origin) is not None:
             return False
-        if len(self._known) < _HOSTS_KNOWN:
-            self._known.add(known)
+        if len(self._allowed) < _MOST_HOSTS:
+            self._allowed.add(pair)
         return True
 
     def _refusal(self, host: str, origin: str | None) -> Refusal | None:
@@ -170,3 +169,28 @@ def host_name(url: str) -> str:
         return (parts.hostname or "").rstrip(".").lower() if parts.scheme in ("", "http", "https") else ""
     except ValueError:
         return ""
+
+
+def identify(
+    scope: Scope, headers: Mapping[bytes, bytes], authenticator: Authenticator, origins: OriginCheck
+) -> Caller | None:
+    """Return who calls an agent, or None where a request is for another path or is to be refused (G2)."""
+    path: str = scope["path"]
+    if path != "/mcp" and not path.startswith("/mcp/"):
+        return None
+    if not origins.allows(_text(headers.get(b"host")) or "", _text(headers.get(b"origin"))):
+        return None
+    query: Any = {}
+    if scope["query_string"]:
+        from starlette.datastructures import QueryParams
+
+        query = QueryParams(scope["query_string"])
+    authorization, transport = _text(headers.get(b"authorization")), _text(headers.get(b"mcp-session-id"))
+    try:
+        return authenticator.caller(authorization, path[5:] or None, query, transport)
+    except (Refusal, PegboardError):
+        return None
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("latin-1")

@@ -1,4 +1,4 @@
-"""Serve the gateway over HTTP until told to stop (G1)."""
+"""The gateway over HTTP, served until it is stopped (G1)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ import contextlib
 import errno
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
+from functools import partial
 from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
 from pegboard.errors import PegboardError, UsageError
-from pegboard.gateway.fast.coalescing import CoalescingProtocol
-from pegboard.gateway.fast.lazy_app import LazyApp
-from pegboard.gateway.http.auth import Authenticator, chosen_agent, require_tokens
+from pegboard.gateway.http.auth import Authenticator, OriginCheck, chosen_agent, identify, require_tokens
 from pegboard.gateway.process.logs import quiet
 from pegboard.gateway.process.signals import stopping
 from pegboard.gateway.protocol.board_port import BoardPort
 
+if TYPE_CHECKING:
+    from pegboard.gateway.fast.lazy_app import LazyApp
+    from pegboard.gateway.http.asgi import App
+
 HOST = "127.0.0.1"
 PORT = 8321
 GRACE = 2
-"""How long requests may go on after the gateway was told to stop, in seconds."""
+"""How long requests may go on after the gateway was stopped, in seconds."""
 
 
 class _Uvicorn(uvicorn.Server):
@@ -32,7 +36,7 @@ class _Uvicorn(uvicorn.Server):
         yield
 
     async def run_on(self, listening: socket.socket) -> None:
-        """Serve until told to stop; a start that fails ends here instead of ending the process."""
+        """Serve until ``should_exit`` is set; a start that fails ends here instead of ending the process."""
         with contextlib.suppress(SystemExit):
             await self.serve(sockets=[listening])
 
@@ -72,17 +76,20 @@ async def _serving(
     agent: str | None,
     session: str | None,
     clock: Callable[[], float] = monotonic,
-) -> AsyncGenerator[tuple[str, LazyApp]]:
+) -> AsyncGenerator[tuple[str, asyncio.Event]]:
+    """Serve while the context lasts; yields the URL, and what is set where the app cannot be loaded."""
     require_tokens(board, host)
     chosen_agent(board, agent)
     listening = bind(host, port)
-    door = Authenticator(board=board, host=host, default_agent=agent, default_session=session)
-    app = LazyApp(door, settled, clock)
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
-        server_header=False, http=CoalescingProtocol,
+    authenticator = Authenticator(board=board, host=host, default_agent=agent, default_session=session)
+    failed = asyncio.Event()
+    app, protocol = _app(authenticator, settled, failed, clock)
+    server = _Uvicorn(
+        uvicorn.Config(
+            app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
+            server_header=False, http=protocol,
+        )
     )  # fmt: skip
-    server = _Uvicorn(config)
     task = asyncio.create_task(server.run_on(listening))
     try:
         while not server.started:
@@ -90,14 +97,40 @@ async def _serving(
                 await task
                 raise _failed()
             await asyncio.sleep(0.005)
-        yield url_of(host, listening.getsockname()[1]), app
+        yield url_of(host, listening.getsockname()[1]), failed
     finally:
         server.should_exit = True
         await asyncio.shield(_stopped(app, task))
         listening.close()
 
 
-async def _stopped(app: LazyApp, task: asyncio.Task[None]) -> None:
+def _app(
+    authenticator: Authenticator, settled: Callable[[], None], failed: asyncio.Event, clock: Callable[[], float]
+) -> tuple[LazyApp | App, Any]:
+    """Return the app to serve, and uvicorn's choice of an HTTP protocol; both go by the fast path, or not."""
+
+    def load() -> App:
+        from pegboard.gateway.http.asgi import App
+
+        return App(authenticator, clock)
+
+    if not authenticator.board.fast_path:
+        app = load()
+        settled()
+        return app, "auto"
+    from pegboard.gateway.fast.coalescing import CoalescingProtocol
+    from pegboard.gateway.fast.lazy_app import LazyApp
+
+    origins = OriginCheck(_nowhere, host=authenticator.host)
+    identified = partial(identify, authenticator=authenticator, origins=origins)
+    return LazyApp(authenticator.board, identified, load, settled, failed), CoalescingProtocol
+
+
+async def _nowhere(scope: Any, receive: Any, send: Any) -> None:
+    """Do nothing: where only the origin is judged."""
+
+
+async def _stopped(app: LazyApp | App, task: asyncio.Task[None]) -> None:
     await app.close(grace=GRACE)
     await task
 
@@ -114,18 +147,18 @@ async def run_http(
 ) -> None:
     """Serve until SIGINT or SIGTERM.
 
-    ``ready`` is called with the URL once requests are taken, ``settled`` once all that calls need is imported.
+    ``ready`` is called with the URL once requests are accepted, ``settled`` once all that calls need is imported.
     """
     quiet(board.services.masker)
-    async with _serving(board, settled, host=host, port=port, agent=agent, session=session) as (url, app):
+    async with _serving(board, settled, host=host, port=port, agent=agent, session=session) as (url, failed):
         with stopping() as stop:
             if ready is not None:
                 ready(url)
-            ends = {asyncio.create_task(event.wait()) for event in (stop, app.failed)}
+            ends = {asyncio.create_task(event.wait()) for event in (stop, failed)}
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             for end in ends:
                 end.cancel()
-            if app.failed.is_set():
+            if failed.is_set():
                 raise _failed()
 
 

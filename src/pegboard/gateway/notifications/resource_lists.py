@@ -1,11 +1,11 @@
-"""Tell clients that lists of resources or prompts have changed, and that a resource was updated (G7)."""
+"""Notifications to clients that lists of resources or prompts have changed, or a resource was updated (G7)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged
 
@@ -25,14 +25,21 @@ if TYPE_CHECKING:
     from pegboard.core.access.listed_items import ListedItem
     from pegboard.gateway.protocol.board_port import BoardPort
 
-SessionOf = Callable[[Caller, str, bool], "Coroutine[Any, Any, Session]"]
-"""Return a session: of a caller, by its name, of the newer era or not."""
+
+class GetSession(Protocol):
+    """The lookup of a session: of a caller, by its id, in the newer era or not."""
+
+    async def __call__(self, caller: Caller, session_id: str, /, *, modern: bool) -> Session:
+        """Return the session."""
+        ...
+
+
 _EVENTS: Final = {"resources": ResourcesListChanged(), "prompts": PromptsListChanged()}
 
 
 @dataclass(slots=True, eq=False)
-class _KnownLists:
-    """Hold what one client was listed: a connection of the handshake era, or all streams of a viewer."""
+class _ListedBefore:
+    """The digests of what one client was listed: a connection of the handshake era, or all streams of a viewer."""
 
     caller: Caller
     session: str
@@ -46,26 +53,26 @@ def digest_of(offers: Mapping[str, ListedItem]) -> str:
 
 
 class ResourceListNotifier:
-    """Watch what is offered; whoever was listed something else than there is now is told."""
+    """The watch over resources and prompts that notifies each client whose lists differ from those it had."""
 
-    def __init__(self, board: BoardPort, changes: ToolListNotifier, session: SessionOf) -> None:
+    def __init__(self, board: BoardPort, tool_list: ToolListNotifier, session: GetSession) -> None:
         self._board = board
-        self._changes = changes
+        self._tool_list = tool_list
         self._session = session
-        self._known: dict[object, _KnownLists] = {}
+        self._known: dict[object, _ListedBefore] = {}
         self._stale: set[ListKind] = set()
         self._tasks = BackgroundTasks()
-        self._off: Callable[[], None] | None = None
+        self._unsubscribe: Callable[[], None] | None = None
 
     def start(self) -> None:
         """Listen to the board; call it on the loop that serves."""
-        self._off = self._board.resources.on_changed(lambda _, kind: self._refresh_soon([kind]))
-        self._changes.beside = lambda: self._refresh_soon(KEYS)
+        self._unsubscribe = self._board.resources.on_changed(lambda _, kind: self._refresh_soon([kind]))
+        self._tool_list.on_any_change = lambda: self._refresh_soon(KEYS)
 
     def close(self) -> None:
         """Stop watching."""
-        if self._off is not None:
-            self._off()
+        if self._unsubscribe is not None:
+            self._unsubscribe()
         self._tasks.cancel()
 
     def listed(self, caller: Caller, session: str, connection: Connection | None, kind: ListKind, digest: str) -> None:
@@ -74,7 +81,7 @@ class ResourceListNotifier:
         key: object = viewer if connection is None else id(connection)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _KnownLists(caller=viewer, session=session, connection=connection)
+            known = self._known[key] = _ListedBefore(caller=viewer, session=session, connection=connection)
             if connection is not None:
                 connection.exit_stack.callback(self._known.pop, key, None)
         known.session = session
@@ -89,17 +96,17 @@ class ResourceListNotifier:
             self._tasks.start(self._refresh_all())
 
     async def _refresh_all(self) -> None:
-        await asyncio.sleep(0)  # what happens at once is looked at once
+        await asyncio.sleep(0)  # events of one moment need one comparison
         kinds = frozenset(self._stale)
         self._stale.clear()
         for known in list(self._known.values()):
-            if known.connection is not None or self._changes.listens(known.caller):
+            if known.connection is not None or self._tool_list.listens(known.caller):
                 self._tasks.start(self._refresh(known, kinds))
 
-    async def _refresh(self, known: _KnownLists, kinds: frozenset[ListKind]) -> None:
+    async def _refresh(self, known: _ListedBefore, kinds: frozenset[ListKind]) -> None:
         changed: dict[str, None] = {}
         try:
-            session = await self._session(known.caller, known.session, known.connection is None)
+            session = await self._session(known.caller, known.session, modern=known.connection is None)
             for kind in kinds & known.digests.keys():
                 now = digest_of(await self._board.resources.listed(session.info, kind))
                 if now != known.digests.get(kind):
@@ -108,12 +115,12 @@ class ResourceListNotifier:
         except PegboardError:
             return
         for what in changed:
-            await self._tell(known, what)
+            await self._notify(known, what)
 
-    async def _tell(self, known: _KnownLists, what: str) -> None:
+    async def _notify(self, known: _ListedBefore, what: str) -> None:
         connection = known.connection
         if connection is None:
-            await self._changes.publish(known.caller, _EVENTS[what])
+            await self._tool_list.publish(known.caller, _EVENTS[what])
             return
         try:
             async with asyncio.timeout(PATIENCE):
@@ -125,5 +132,5 @@ class ResourceListNotifier:
             known.digests.clear()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do work beside requests, until it is done or the gateway closes."""
+        """Run a task beside requests, until it is done or the gateway closes."""
         self._tasks.start(work)

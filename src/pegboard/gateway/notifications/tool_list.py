@@ -1,4 +1,4 @@
-"""Tell clients that their list of tools has changed: each only of its own (G4, G5)."""
+"""Notifications to clients that their list of tools has changed: each only of its own (G4, G5)."""
 
 from __future__ import annotations
 
@@ -24,28 +24,31 @@ if TYPE_CHECKING:
 
     from pegboard.ports import SessionKey
 
-EVERYWHERE: Final = ("catalog_changed", "configuration_changed", "permissions_changed")
+IN_EVERY_SESSION: Final = ("catalog_changed", "configuration_changed", "permissions_changed")
 IN_ONE_SESSION: Final = ("loaded", "unloaded", "evicted", "turn_ended")
-LOOK: Final = 1.0
-"""How often switches that another process may have set are looked at, in seconds."""
+SWITCH_INTERVAL: Final = 1.0
+"""How often the store is asked for switches that another process has set, in seconds."""
 PATIENCE: Final = 5.0
 """How long a client may take to accept a notification, in seconds."""
 
-Tell = Callable[[], Awaitable[None]]
-"""Say that the list of tools has changed."""
+NotifyListChanged = Callable[[], Awaitable[None]]
+"""Notify a client that its list of tools has changed."""
 Digest = Callable[[Caller, str | None], Awaitable[str]]
-"""Return the digest of what a caller is listed: of the session of this name, else of the fixed part."""
+"""Return the digest of the list of a caller: in the session of this name, else of the fixed part."""
 
 
 @dataclass(slots=True, eq=False)
 class HandshakeListener:
-    """Hold a connection of the handshake era and the list that it knows."""
+    """A connection of the handshake era, and the digest of the list that its client has.
+
+    ``changed_by_call``: the call that is being served may have changed it.
+    """
 
     connection: Connection
     caller: Caller
     key: SessionKey
     digest: str | None = None
-    touched: bool = False
+    changed_by_call: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -58,35 +61,35 @@ class _Stream:
 
 @dataclass(slots=True)
 class ToolListNotifier:
-    """Watch a board, and notify whoever is listed something else than before.
+    """The watch over a board that notifies each client whose list differs from the last one it had.
 
-    ``listed`` is what was listed on stdio before there was a connection: the session, and the digest.
-    ``beside`` is called at whatever may change every list.
+    ``listed_early`` is what was listed on stdio before there was a connection: the session, and the digest.
+    ``on_any_change`` is called at whatever may change every list.
     """
 
     board: BoardPort
     digest: Digest
-    listed: tuple[SessionKey, str] | None = None
-    beside: Callable[[], None] = lambda: None
-    _joined: dict[int, HandshakeListener] = field(default_factory=dict)
+    listed_early: tuple[SessionKey, str] | None = None
+    on_any_change: Callable[[], None] = lambda: None
+    _listeners: dict[int, HandshakeListener] = field(default_factory=dict)
     _streams: dict[Caller, _Stream] = field(default_factory=dict)
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
-    _offs: list[Callable[[], None]] = field(default_factory=list)
+    _unsubscribe: list[Callable[[], None]] = field(default_factory=list)
     _stale: bool = False
 
     def start(self) -> None:
         """Listen to the board; call it on the loop that serves."""
-        for event in EVERYWHERE:
-            self._offs.append(self.board.on(event, self._everywhere))
+        for event in IN_EVERY_SESSION:
+            self._unsubscribe.append(self.board.on(event, self._any_list_may_differ))
         for event in IN_ONE_SESSION:
-            self._offs.append(self.board.on(event, self._in_session))
-        self._tasks.start(self._look_at_switches())
+            self._unsubscribe.append(self.board.on(event, self._in_session))
+        self._tasks.start(self._watch_switches())
 
     def close(self) -> None:
         """End every stream gracefully and stop watching."""
-        for off in self._offs:
-            off()
-        self._offs.clear()
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        self._unsubscribe.clear()
         for stream in self._streams.values():
             stream.handler.close()
         self._tasks.cancel()
@@ -94,29 +97,31 @@ class ToolListNotifier:
     # -- the handshake era -------------------------------------------------------------------------
 
     def join(self, connection: Connection, caller: Caller, key: SessionKey) -> HandshakeListener:
-        """Return what is known of the connection of a request; it is forgotten when it closes."""
-        joined = self._joined.get(id(connection))
-        if joined is None:
-            joined = self._joined[id(connection)] = HandshakeListener(connection=connection, caller=caller, key=key)
-            if self.listed is not None and self.listed[0] == key:
-                joined.digest = self.listed[1]
-            connection.exit_stack.callback(self._joined.pop, id(connection), None)
-        elif joined.key != key:
-            joined.key, joined.digest = key, None
-        return joined
+        """Return the listener on the connection of a request; it is removed when the connection closes."""
+        listener = self._listeners.get(id(connection))
+        if listener is None:
+            listener = self._listeners[id(connection)] = HandshakeListener(
+                connection=connection, caller=caller, key=key
+            )
+            if self.listed_early is not None and self.listed_early[0] == key:
+                listener.digest = self.listed_early[1]
+            connection.exit_stack.callback(self._listeners.pop, id(connection), None)
+        elif listener.key != key:
+            listener.key, listener.digest = key, None
+        return listener
 
-    async def settle(self, joined: HandshakeListener, tell: Tell) -> None:
+    async def notify_caller(self, listener: HandshakeListener, notify: NotifyListChanged) -> None:
         """Notify the connection of the call that changed its list, before the call is answered."""
-        if joined.touched:
-            joined.touched = False
-            if await self._differs(joined):
-                await tell()
+        if listener.changed_by_call:
+            listener.changed_by_call = False
+            if await self._has_changed(listener):
+                await notify()
 
-    async def _differs(self, joined: HandshakeListener) -> bool:
-        now = await self.digest(joined.caller, joined.key.session)
-        if now == joined.digest:
+    async def _has_changed(self, listener: HandshakeListener) -> bool:
+        now = await self.digest(listener.caller, listener.key.session)
+        if now == listener.digest:
             return False
-        joined.digest = now
+        listener.digest = now
         return True
 
     # -- the 2026-07-28 era ------------------------------------------------------------------------
@@ -124,7 +129,7 @@ class ToolListNotifier:
     async def listen(
         self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Serve one ``subscriptions/listen`` stream; events of other agents and principals stay out."""
+        """Serve one ``subscriptions/listen`` stream; events of other agents and principals are not on it."""
         caller = CALLER.get()
         viewer = Caller(agent=caller.agent, principal=caller.principal)
         digest = await self.digest(viewer, None)
@@ -141,7 +146,7 @@ class ToolListNotifier:
                 del self._streams[viewer]
 
     async def publish(self, viewer: Caller, event: ServerEvent) -> None:
-        """Tell those streams of a viewer that asked for it."""
+        """Send an event to those streams of a viewer that subscribed to it."""
         stream = self._streams.get(viewer)
         if stream is not None:
             await stream.bus.publish(event)
@@ -155,36 +160,36 @@ class ToolListNotifier:
     def _in_session(self, record: Mapping[str, Any]) -> None:
         mine = CALLING.get()
         named = (record.get("principal"), record.get("agent"), record.get("session"))
-        for joined in self._joined.values():
-            if (joined.key.principal, joined.key.agent, joined.key.session) != named:
+        for listener in self._listeners.values():
+            if (listener.key.principal, listener.key.agent, listener.key.session) != named:
                 continue
-            if joined is mine:
-                joined.touched = True
+            if listener is mine:
+                listener.changed_by_call = True
             else:
-                self._tasks.start(self._refresh(joined))
+                self._tasks.start(self._refresh(listener))
 
-    def _everywhere(self, _: Mapping[str, Any] = EMPTY) -> None:
-        self.beside()
-        if not self._stale and (self._joined or self._streams):
+    def _any_list_may_differ(self, _: Mapping[str, Any] = EMPTY) -> None:
+        self.on_any_change()
+        if not self._stale and (self._listeners or self._streams):
             self._stale = True
             self._tasks.start(self._refresh_all())
 
-    async def _look_at_switches(self) -> None:
-        """Notice what other processes switch; they send no event."""
-        known: Hashable = None
+    async def _watch_switches(self) -> None:
+        """Watch the switches that other processes set; they send no event."""
+        seen: Hashable = None
         while True:
             with contextlib.suppress(PegboardError):
                 now = (await self.board.services.store.change_token()).permissions
-                if known is not None and now != known:
-                    self._everywhere()
-                known = now
-            await asyncio.sleep(LOOK)
+                if seen is not None and now != seen:
+                    self._any_list_may_differ()
+                seen = now
+            await asyncio.sleep(SWITCH_INTERVAL)
 
     async def _refresh_all(self) -> None:
         await asyncio.sleep(0)
         self._stale = False
-        for joined in list(self._joined.values()):
-            self._tasks.start(self._refresh(joined))
+        for listener in list(self._listeners.values()):
+            self._tasks.start(self._refresh(listener))
         for viewer, stream in list(self._streams.items()):
             now = await self._digest_now(viewer)
             if now is not None and now != stream.digest:
@@ -197,14 +202,14 @@ class ToolListNotifier:
         except PegboardError:
             return None
 
-    async def _refresh(self, joined: HandshakeListener) -> None:
+    async def _refresh(self, listener: HandshakeListener) -> None:
         try:
             async with asyncio.timeout(PATIENCE):
-                if await self._differs(joined):
-                    await joined.connection.send_tool_list_changed()
+                if await self._has_changed(listener):
+                    await listener.connection.send_tool_list_changed()
         except (PegboardError, TimeoutError):
-            joined.digest = None
+            listener.digest = None
 
 
 CALLING: ContextVar[HandshakeListener | None] = ContextVar("pegboard_calling", default=None)
-"""The connection whose call is being served: it is told of a change in the answer to that call."""
+"""The connection whose call is being served: it is notified of a change before that call is answered."""

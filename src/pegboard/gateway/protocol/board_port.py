@@ -21,7 +21,7 @@ LOCAL = "local"
 
 
 class Token(Protocol):
-    """Say who may use the gateway as whom; ``agents`` None is all of them."""
+    """A bearer token: its principal and the agents that it opens; ``agents`` None is all of them."""
 
     @property
     def principal(self) -> str:
@@ -40,7 +40,7 @@ class Token(Protocol):
 
 
 class Settings(Protocol):
-    """Hold the part of a configuration that the gateway reads."""
+    """The part of a configuration that the gateway reads."""
 
     @property
     def tokens(self) -> Sequence[Token]:
@@ -73,12 +73,17 @@ class BoardPort(Protocol):
 
     @property
     def services(self) -> Services:
-        """Return what a board works with: store, masker, numbers."""
+        """Return the services of a board: store, masker, counts."""
         ...
 
     @property
     def resources(self) -> ResourceAggregator:
         """Return what servers list besides tools."""
+        ...
+
+    @property
+    def fast_path(self) -> bool:
+        """Return whether calls and first lists may go around the SDK."""
         ...
 
     async def session(
@@ -98,7 +103,7 @@ class BoardPort(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Say who calls which agent; ``session`` is what the URL or the command names, if they do."""
+    """The principal and the agent of a request; ``session`` is what the URL or the command names, if they do."""
 
     agent: str
     principal: str = LOCAL

@@ -1,4 +1,4 @@
-"""Which log messages clients want, and those of the handshake era that hear them outside of calls (G7)."""
+"""Log levels of clients, and log messages to those of the handshake era outside of calls (G7)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from pegboard.ports import LOG_LEVELS
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
 
-LEVEL: Final = "io.modelcontextprotocol/logLevel"
 PATIENCE: Final = 5.0
 """How long a client may take to accept a notification, in seconds."""
 MOST: Final = 1000
-"""How many notifications may wait for a client that does not take them."""
-_STATE: Final = "pegboard/heard"
+"""How many notifications may wait for a client that does not accept them."""
+_STATE: Final = "pegboard/log_forwarder"
 
 
 def requested_level(method: str, params: JsonObject, level: str | None, *, default: bool) -> bool:
     """Return whether a notification is to be passed on; ``default`` counts where no level was chosen.
 
-    >>> wanted("notifications/message", {"level": "info"}, "warning", default=True)
+    >>> requested_level("notifications/message", {"level": "info"}, "warning", default=True)
     False
     """
     if method != "notifications/message":
@@ -35,7 +34,7 @@ def requested_level(method: str, params: JsonObject, level: str | None, *, defau
 
 
 class LogForwarder:
-    """Pass on to a connection of the handshake era what upstreams say outside of its calls."""
+    """The way of upstreams' log messages outside of calls to a connection of the handshake era."""
 
     def __init__(self, connection: Connection) -> None:
         self.level: str | None = None
@@ -47,7 +46,7 @@ class LogForwarder:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def choose(self, level: str) -> None:
-        """Take the lowest level that the client wants from now on."""
+        """Set the lowest level that the client receives from now on."""
         self.level = level
         for changed in tuple(self._watchers):
             changed()
@@ -63,19 +62,19 @@ class LogForwarder:
         return end
 
     def tell(self, method: str, params: JsonObject) -> None:
-        """Pass a notification on, after those before; a client that takes none loses the rest."""
+        """Pass a notification on, after those before; a client that accepts none loses the rest."""
         if not self.open or self._waiting >= MOST or not requested_level(method, params, self.level, default=True):
             return
         self._waiting += 1
-        task = asyncio.ensure_future(self._tell(method, params))
+        task = asyncio.ensure_future(self._send(method, params))
         self._tasks.add(task)
-        task.add_done_callback(self._told)
+        task.add_done_callback(self._ended)
 
-    def _told(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._waiting -= 1
 
-    async def _tell(self, method: str, params: JsonObject) -> None:
+    async def _send(self, method: str, params: JsonObject) -> None:
         try:
             async with self._turn, asyncio.timeout(PATIENCE):
                 await self._connection.notify(method, params)
@@ -83,7 +82,7 @@ class LogForwarder:
             pass
 
     def close(self) -> None:
-        """Listen no more: the connection is closed."""
+        """Stop: the connection is closed."""
         self.open = False
         self._watchers.clear()
         for task in self._tasks:

@@ -1,4 +1,4 @@
-"""Whose request it is, which session and which turn it belongs to (G1, G2, G3)."""
+"""The caller, the session and the turn of a request (G1, G2, G3)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from typing import Any, Final, cast
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.tools import EMPTY
 from pegboard.gateway.protocol.board_port import Caller, Token
+from pegboard.mcp_constants import INVALID_PARAMS, META_PREFIX, MODERN, PEGBOARD_PREFIX, SESSION_KEY, TURN_KEY
 
-MODERN: Final = "2026-07-28"
-"""The first version of the protocol without a handshake; versions are dates."""
-SESSION_KEY: Final = "pegboard/session"
-TURN_KEY: Final = "pegboard/turn"
 DEFAULT_SESSION: Final = "default"
+TTL_MS: Final = 2_000
+"""For how long a client may take a list as fresh; whoever subscribes is notified of changes at once."""
 
-_OURS: Final = ("pegboard/", "io.modelcontextprotocol/")
+_NOT_PASSED_ON: Final = (PEGBOARD_PREFIX, META_PREFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestIdentity:
-    """Say what a request belongs to; ``meta`` is what goes on to an upstream with it."""
+    """The caller, session and turn of a request; ``meta`` is what of its ``_meta`` upstreams get."""
 
     caller: Caller
     session: str
@@ -47,7 +46,7 @@ def request_of(caller: Caller, version: str, params: Mapping[str, Any] | None) -
     meta = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else EMPTY
     own = _label(meta, SESSION_KEY)
     session = own or caller.session or (None if modern else caller.transport_session) or DEFAULT_SESSION
-    passed = {k: v for k, v in meta.items() if k != "progressToken" and not k.startswith(_OURS)}
+    passed = {k: v for k, v in meta.items() if k != "progressToken" and not k.startswith(_NOT_PASSED_ON)}
     return RequestIdentity(caller=caller, session=session, turn=_label(meta, TURN_KEY), modern=modern, meta=passed)
 
 
@@ -57,7 +56,6 @@ def _label(meta: Mapping[str, Any], key: str) -> str | None:
     problem = label_problem(meta[key])
     if problem:
         from mcp.shared.exceptions import MCPError
-        from mcp_types import INVALID_PARAMS
 
         raise MCPError(INVALID_PARAMS, f'_meta["{key}"] {problem}')
     return meta[key]

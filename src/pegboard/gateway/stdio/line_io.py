@@ -21,7 +21,7 @@ _CHUNK: Final = 65536
 
 
 class Lines:
-    """Cut what is read into lines; of one that is too long only ``!`` is left."""
+    """The cutting of what is read into lines; of one that is too long only ``!`` is left."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -48,14 +48,18 @@ class Lines:
 
 
 class Reader(Protocol):
-    """Read lines and pass each on, then None at the end."""
+    """A reader that passes each line on, then None at the end."""
 
     def start(self) -> None:
         """Begin to read."""
         ...
 
-    def hold(self, *, held: bool) -> None:
-        """Read no more, or go on."""
+    def pause(self) -> None:
+        """Read no more for now."""
+        ...
+
+    def resume(self) -> None:
+        """Go on reading."""
         ...
 
     def close(self) -> None:
@@ -64,10 +68,10 @@ class Reader(Protocol):
 
 
 class Writer(Protocol):
-    """Write, in order, without waiting."""
+    """A writer that writes in order, without waiting."""
 
     def write(self, data: bytes, *, more: bool = False) -> None:
-        """Take what is to be written; ``more``: other things are likely to follow at once."""
+        """Write; ``more``: other lines are likely to follow at once."""
         ...
 
     @property
@@ -80,37 +84,41 @@ class Writer(Protocol):
         ...
 
 
-Take = Callable[[bytes | None], None]
+Receive = Callable[[bytes | None], None]
+"""Receive a line, or None at the end."""
 
 
 class LoopReader:
-    """Read where the loop says that there is something."""
+    """A reader that is called by the loop when there is something to read.
 
-    def __init__(self, number: int, take: Take) -> None:
+    Not ``connect_read_pipe``: that makes the descriptor non-blocking, which is shared with whoever else has it.
+    """
+
+    def __init__(self, number: int, receive: Receive) -> None:
         self._loop = asyncio.get_running_loop()
-        self._number, self._take, self._lines = number, take, Lines()
-        self._on = self._held = self._ended = False
+        self._number, self._receive, self._lines = number, receive, Lines()
+        self._on = self._ended = False
 
     def start(self) -> None:
         """Begin; raises ``OSError`` or ``NotImplementedError`` where the system cannot wait for this."""
         self._loop.add_reader(self._number, self._readable)
         self._on = True
 
-    def hold(self, *, held: bool) -> None:
-        """Read no more, or go on."""
-        if held != self._held and not self._ended:
-            self._held = held
-            self._pause() if held else self.start()
-
-    def _pause(self) -> None:
+    def pause(self) -> None:
+        """Read no more for now."""
         if self._on:
             self._loop.remove_reader(self._number)
             self._on = False
 
+    def resume(self) -> None:
+        """Go on reading."""
+        if not self._on and not self._ended:
+            self.start()
+
     def close(self) -> None:
         """Read no more."""
         self._ended = True
-        self._pause()
+        self.pause()
 
     def _readable(self) -> None:
         try:
@@ -120,18 +128,18 @@ class LoopReader:
         except OSError:
             chunk = b""
         for line in self._lines.feed(chunk):
-            self._take(line)
+            self._receive(line)
         if not chunk:
             self.close()
-            self._take(None)
+            self._receive(None)
 
 
 class ThreadReader:
-    """Read in a daemon thread: files, consoles."""
+    """A reader in a daemon thread: for files and consoles."""
 
-    def __init__(self, number: int, take: Take) -> None:
+    def __init__(self, number: int, receive: Receive) -> None:
         self._loop = asyncio.get_running_loop()
-        self._number, self._take = number, take
+        self._number, self._receive = number, receive
         self._go = threading.Event()
         self._go.set()
 
@@ -139,9 +147,13 @@ class ThreadReader:
         """Begin to read."""
         threading.Thread(target=self._read, name="pegboard-stdin", daemon=True).start()
 
-    def hold(self, *, held: bool) -> None:
-        """Read no more, or go on."""
-        self._go.clear() if held else self._go.set()
+    def pause(self) -> None:
+        """Read no more for now."""
+        self._go.clear()
+
+    def resume(self) -> None:
+        """Go on reading."""
+        self._go.set()
 
     def close(self) -> None:
         """Do nothing: the thread ends with its input, or with the process."""
@@ -156,12 +168,12 @@ class ThreadReader:
                 except OSError:
                     chunk = b""
                 for line in lines.feed(chunk):
-                    self._loop.call_soon_threadsafe(self._take, line)
-            self._loop.call_soon_threadsafe(self._take, None)
+                    self._loop.call_soon_threadsafe(self._receive, line)
+            self._loop.call_soon_threadsafe(self._receive, None)
 
 
 class LoopWriter:
-    """Write at once what goes, and the rest when the loop says that more goes."""
+    """A writer that writes at once what the system accepts, and the rest when the loop calls."""
 
     def __init__(self, number: int, wrote: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -179,7 +191,7 @@ class LoopWriter:
         return len(self._rest)
 
     def write(self, data: bytes, *, more: bool = False) -> None:
-        """Take what is to be written; with ``more`` it goes out with what follows in this turn of the loop."""
+        """Write; with ``more`` together with what follows in this turn of the loop."""
         if self._gone:
             return
         if more or self._soon:
@@ -238,7 +250,7 @@ class LoopWriter:
 
 
 class ThreadWriter:
-    """Write in a daemon thread, so that a client that does not read cannot keep the process from ending."""
+    """A writer in a daemon thread, so that a client that does not read cannot keep the process from ending."""
 
     def __init__(self, number: int, wrote: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -254,7 +266,7 @@ class ThreadWriter:
         return self._count
 
     def write(self, data: bytes, *, more: bool = False) -> None:  # noqa: ARG002 - a thread writes as it can
-        """Take what is to be written."""
+        """Write as soon as the thread can."""
         self._count += len(data)
         self._queue.put(data)
 
@@ -277,25 +289,25 @@ class ThreadWriter:
 
 
 class LineChannel:
-    """Hold a client's input and output; lines wait until somebody takes them."""
+    """The input and output of a client; lines wait in ``lines`` until a receiver is connected."""
 
     def __init__(self, wire_in: int, wire_out: int) -> None:
         self.lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._take: Take = self.lines.put_nowait
+        self._receive: Receive = self.lines.put_nowait
         self._wrote: Callable[[], None] | None = None
         self._writer = writer_of(wire_out, self._progressed, 2)
         self._reader = reader_of(wire_in, self._read)
 
-    def switch(self, take: Take, wrote: Callable[[], None], before: list[bytes | None]) -> None:
+    def connect(self, receive: Receive, wrote: Callable[[], None], before: list[bytes | None]) -> None:
         """Pass lines on from now: those given, then those that wait, then what comes."""
-        self._take, self._wrote = take, wrote
+        self._receive, self._wrote = receive, wrote
         while not self.lines.empty():
             before.append(self.lines.get_nowait())
         for line in before:
-            take(line)
+            receive(line)
 
     def _read(self, line: bytes | None) -> None:
-        self._take(line)
+        self._receive(line)
 
     def _progressed(self) -> None:
         if self._wrote is not None:
@@ -307,12 +319,16 @@ class LineChannel:
         return self._writer.waiting
 
     def write(self, data: bytes, *, more: bool = False) -> None:
-        """Write, in order, without waiting; ``more``: other things are likely to follow at once."""
+        """Write, in order, without waiting; ``more``: other lines are likely to follow at once."""
         self._writer.write(data, more=more)
 
-    def hold(self, *, held: bool) -> None:
-        """Read no more, or go on."""
-        self._reader.hold(held=held)
+    def pause(self) -> None:
+        """Read no more for now."""
+        self._reader.pause()
+
+    def resume(self) -> None:
+        """Go on reading."""
+        self._reader.resume()
 
     async def close(self) -> None:
         """Read no more; write what waits, for a while."""
@@ -320,13 +336,13 @@ class LineChannel:
         await self._writer.finish(LAST_BYTES)
 
 
-def reader_of(number: int, take: Take) -> Reader:
+def reader_of(number: int, receive: Receive) -> Reader:
     """Return what reads lines from a descriptor, started."""
-    reader = LoopReader(number, take)
+    reader = LoopReader(number, receive)
     try:
         reader.start()
     except (OSError, NotImplementedError):
-        threaded = ThreadReader(number, take)
+        threaded = ThreadReader(number, receive)
         threaded.start()
         return threaded
     return reader

@@ -6,6 +6,7 @@ standard error. A client which neither writes nor reads cannot keep the process 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import sys
@@ -13,11 +14,11 @@ from collections.abc import Callable, Generator
 
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import UsageError, agent_required
-from pegboard.gateway.fast.first_responses import FirstResponses, serve_until_sdk
 from pegboard.gateway.http.auth import chosen_agent
 from pegboard.gateway.process.logs import quiet
 from pegboard.gateway.process.signals import stopping
 from pegboard.gateway.protocol.board_port import BoardPort, Caller
+from pegboard.gateway.protocol.early_answers import EarlyAnswers
 from pegboard.gateway.stdio.line_io import LineChannel
 
 
@@ -38,18 +39,29 @@ async def run_stdio(
     if session is not None and (problem := label_problem(session)):
         raise UsageError(f"--session {problem}")
     quiet(board.services.masker)
-    opening = FirstResponses(board, Caller(agent=name, session=session))
+    caller, early = Caller(agent=name, session=session), EarlyAnswers()
     with standard_descriptors() as (wire_in, wire_out), stopping() as stop:
-        wires = LineChannel(wire_in, wire_out)
+        channel = LineChannel(wire_in, wire_out)
         try:
-            if await serve_until_sdk(wires.lines, opening, wires.write, stop):
+            if await _sdk_needed(board, caller, channel, early, stop):
                 from pegboard.gateway.stdio.dispatcher import serve
 
                 if settled is not None:
                     settled()
-                await serve(board, wires, opening, stop)
+                await serve(board, channel, caller, early, stop)
         finally:
-            await wires.close()
+            await channel.close()
+
+
+async def _sdk_needed(
+    board: BoardPort, caller: Caller, channel: LineChannel, early: EarlyAnswers, stop: asyncio.Event
+) -> bool:
+    """Answer what can be answered before the SDK is imported; return whether it is to be imported."""
+    if not board.fast_path:
+        return True
+    from pegboard.gateway.fast.first_responses import FirstResponses, serve_until_sdk
+
+    return await serve_until_sdk(channel.lines, FirstResponses(board, caller, early), channel.write, stop)
 
 
 @contextlib.contextmanager

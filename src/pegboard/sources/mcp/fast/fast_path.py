@@ -15,6 +15,7 @@ from mcp.shared.dispatcher import coerce_request_id
 from opentelemetry.trace import INVALID_SPAN, get_current_span
 from pydantic_core import to_json
 
+from pegboard.mcp_constants import VERSION_KEY
 from pegboard.sources.mcp.fast.pending import PendingCall
 from pegboard.sources.mcp.wire.log_messages import MESSAGE
 from pegboard.sources.mcp.wire.messages import Message
@@ -52,7 +53,7 @@ class FastPath:
         self.modern = record.modern
         record.on_progress = self.report
         if self.modern:
-            self._envelope = {**record.envelope, "io.modelcontextprotocol/protocolVersion": record.version}
+            self._envelope = {**record.envelope, VERSION_KEY: record.version}
         self.is_open = not self.modern or len(self._envelope) > 1
 
     def takes(self, name: str) -> bool:

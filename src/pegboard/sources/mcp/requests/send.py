@@ -30,7 +30,7 @@ from pegboard.sources.mcp.wire.outcomes import (
     UseSdkError,
 )
 from pegboard.sources.mcp.wire.record import ConnectionRecord
-from pegboard.sources.mcp.wire.upstream_call import Call
+from pegboard.sources.mcp.wire.upstream_call import CURRENT_CALL, Call
 
 T = TypeVar("T")
 
@@ -102,7 +102,11 @@ async def _call_by_sdk(call: Call, live: Live, more: JsonObject) -> dict[str, An
     ordered = None if call.progress is None else InOrder(call.progress)
 
     async def send() -> Any:
-        return await client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
+        token = CURRENT_CALL.set(call)
+        try:
+            return await client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
+        finally:
+            CURRENT_CALL.reset(token)
 
     try:
         raw, _ = await _ask(record, InFlight(), send)

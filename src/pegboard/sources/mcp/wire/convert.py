@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool
+from pegboard.mcp_constants import CAPABILITIES_KEY, CLIENT_KEY, SUBSCRIPTION_KEY, VERSION_KEY
 
 _OWN = frozenset({"name", "description", "inputSchema", "outputSchema", "annotations"})
-_ENVELOPE = frozenset(
-    f"io.modelcontextprotocol/{key}"
-    for key in ("protocolVersion", "clientInfo", "clientCapabilities", "subscriptionId")
-)
+_ENVELOPE = frozenset({VERSION_KEY, CLIENT_KEY, CAPABILITIES_KEY, SUBSCRIPTION_KEY})
 
 
 def tool_of(plugin: str, raw: Mapping[str, Any]) -> Tool:

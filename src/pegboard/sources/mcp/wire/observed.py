@@ -25,6 +25,7 @@ from mcp_types import (
 from pegboard.sources.mcp.wire.outcomes import IN_FLIGHT
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.tool_pages import drop_invalid_tools
+from pegboard.sources.mcp.wire.upstream_call import CURRENT_CALL, Call
 
 Streams = tuple["Reader", "Writer"]
 _ENVELOPE = (CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY)
@@ -78,9 +79,14 @@ class Reader(_End):
                 raise
             if isinstance(item, SessionMessage):
                 self._see(item.message)
-                if self._record.server_requests.takes(item.message):
+                if self._record.server_requests.takes(item.message, self._call()):
                     continue
             return cast("SessionMessage | Exception", item)
+
+    def _call(self) -> Call | None:
+        """Return the call on whose stream the last message came, where the transport keeps the streams apart."""
+        context = self.last_context
+        return None if context is None else context.get(CURRENT_CALL)
 
     def _see(self, message: Any) -> None:
         record = self._record

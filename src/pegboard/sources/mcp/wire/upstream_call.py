@@ -6,7 +6,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Final
 
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import Client, Progress
@@ -90,3 +91,7 @@ async def _after(before: asyncio.Task[None] | None, what: Thunk) -> None:
         await what()
     except Exception:
         log.exception("passing a notification on failed")
+
+
+CURRENT_CALL: Final[ContextVar[Call | None]] = ContextVar("pegboard_current_call", default=None)
+"""The call that the current task sends through the SDK; what comes on its stream is read in that context."""

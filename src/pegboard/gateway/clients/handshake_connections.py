@@ -18,24 +18,24 @@ def connection_of(session: ServerSession) -> Connection:
     return session._connection  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
-class Connections:
-    """Know each connection by the session id of its transport, None on stdio, and who opened it."""
+class HandshakeConnections:
+    """Each open connection with who opened it, by the session id of its transport; None on stdio."""
 
     def __init__(self) -> None:
         self._open: dict[str | None, tuple[Connection, Caller]] = {}
 
-    def opened(self, connection: Connection, caller: Caller) -> None:
-        """Take a connection whose handshake was answered; it is forgotten when it closes."""
+    def add(self, connection: Connection, caller: Caller) -> None:
+        """Add a connection whose handshake was answered; it is removed when it closes."""
         if is_modern(connection.protocol_version):
             return
-        number = connection.session_id
-        if number not in self._open:
-            connection.exit_stack.callback(self._open.pop, number, None)
-        self._open[number] = connection, caller
+        transport_session = connection.session_id
+        if transport_session not in self._open:
+            connection.exit_stack.callback(self._open.pop, transport_session, None)
+        self._open[transport_session] = connection, caller
 
-    def of(self, number: str | None, caller: Caller) -> Connection | None:
+    def find(self, transport_session: str | None, caller: Caller) -> Connection | None:
         """Return the connection of a transport session, if its handshake is done and it is this caller's."""
-        connection, owner = self._open.get(number, (None, None))
+        connection, owner = self._open.get(transport_session, (None, None))
         if connection is None or owner is None or not connection.initialize_accepted:
             return None
         if (owner.principal, owner.agent) != (caller.principal, caller.agent):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,25 +21,25 @@ from starlette.routing import Route
 
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import PegboardError
-from pegboard.gateway.fast.http_middleware import FastCallMiddleware
 from pegboard.gateway.handlers.prometheus import TYPE
 from pegboard.gateway.handlers.server import Gateway
-from pegboard.gateway.http.auth import INVALID_PARAMS, Authenticator, OriginCheck, Refusal
+from pegboard.gateway.http.auth import Authenticator, OriginCheck, Refusal, identify
 from pegboard.gateway.protocol.board_port import Caller
 from pegboard.gateway.protocol.request_identity import opens
+from pegboard.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 BODY_LIMIT: Final = 4 * 1024 * 1024
 """How large a request may be, in bytes."""
 
 
 class App:
-    """Serve every request over HTTP while it is running."""
+    """The ASGI app for every request over HTTP, while it is running; with the fast path in front of it, or not."""
 
     def __init__(self, door: Authenticator, clock: Callable[[], float] = monotonic) -> None:
-        gateway = self.gateway = Gateway(door.board, clock)
+        gateway = self._gateway = Gateway(door.board, clock)
         self._manager = StreamableHTTPSessionManager(app=gateway.server, max_request_body_size=BODY_LIMIT)
         mcp = _Mcp(gateway, door, self._manager)
         routed = Starlette(
@@ -46,40 +47,59 @@ class App:
                 Route("/mcp", mcp),
                 Route("/mcp/{agent:path}", mcp),
                 Route("/healthz", _Health(door)),
-                Route("/metrics", _Measured(gateway, door)),
+                Route("/metrics", _Metrics(gateway, door)),
                 Route("/sessions/{session:path}/end-turn", _EndTurn(gateway, door), methods=["POST"]),
             ],
             middleware=[Middleware(OriginCheck, host=door.host)],
         )
-        self._calling = FastCallMiddleware(routed, gateway, door, OriginCheck(routed, host=door.host))
+        self._app: ASGIApp = routed
+        if door.board.fast_path:
+            from pegboard.gateway.fast.http_middleware import FastCallMiddleware
+
+            identified = partial(identify, authenticator=door, origins=OriginCheck(routed, host=door.host))
+            self._app = FastCallMiddleware(routed, gateway, identified)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        await self._calling(scope, receive, send)
+        """Serve one request, or the life of the server."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        async with self.running():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Keep transport sessions and subscriptions while the context lasts."""
+        """Serve transport sessions and subscriptions while the context lasts."""
         started = asyncio.Event()
-        task = asyncio.create_task(_run(self._manager, started, self.gateway.closing))
+        task = asyncio.create_task(_run(self._manager, started, self._gateway.closing))
         await started.wait()
-        self.gateway.start()
+        self._gateway.start()
         try:
             yield
         finally:
-            await self.gateway.close()
+            await self._gateway.close()
             await task
+
+    async def close(self, *, grace: float) -> None:
+        """End every stream; calls that are in flight may go on for ``grace`` seconds."""
+        await self._gateway.close(grace=grace)
 
 
 async def _run(manager: StreamableHTTPSessionManager, started: asyncio.Event, closing: asyncio.Event) -> None:
-    """Keep the transport sessions of the handshake era; their streams end where this does."""
+    """Run the transport sessions of the handshake era; their streams end with this."""
     async with manager.run():
         started.set()
         await closing.wait()
 
 
 class _Mcp:
-    """Say who calls, then let the SDK serve the request."""
+    """The endpoint of the protocol: the caller is identified, then the SDK serves the request."""
 
     def __init__(self, gateway: Gateway, door: Authenticator, manager: StreamableHTTPSessionManager) -> None:
         self._gateway = gateway
@@ -90,20 +110,20 @@ class _Mcp:
         request = Request(scope)
         try:
             if self._gateway.closing.is_set():
-                raise Refusal(503, "The gateway is stopping.", code=-32603, Connection="close")
+                raise Refusal(503, "The gateway is stopping.", code=INTERNAL_ERROR, Connection="close")
             caller = self._door.caller(
                 request.headers.get("authorization"),
                 scope["path_params"].get("agent"),
                 request.query_params,
                 request.headers.get(MCP_SESSION_ID_HEADER),
             )
-            await self._gateway.prepare(caller)
+            await self._gateway.schemas.prepare(caller)
         except Refusal as refusal:
             await refusal(scope, receive, send)
             return
         except PegboardError as error:
             message = self._gateway.board.services.masker.text(str(error))
-            await Refusal(500, message, code=-32603)(scope, receive, send)
+            await Refusal(500, message, code=INTERNAL_ERROR)(scope, receive, send)
             return
         scope["user"] = _user(caller)
         await self._manager.handle_request(scope, receive, send)
@@ -115,7 +135,7 @@ def _user(caller: Caller) -> AuthenticatedUser:
 
 
 class _Health:
-    """Say that the gateway is up, and to those who may know what is behind it."""
+    """The endpoint that reports that the gateway is up, and the upstreams to those who may know them."""
 
     def __init__(self, door: Authenticator) -> None:
         self._door = door
@@ -135,8 +155,8 @@ class _Health:
         await JSONResponse(health)(scope, receive, send)
 
 
-class _Measured:
-    """Give what was counted to those who may use the gateway."""
+class _Metrics:
+    """The endpoint of the metrics, for those who may use the gateway."""
 
     def __init__(self, gateway: Gateway, door: Authenticator) -> None:
         self._gateway = gateway
@@ -153,7 +173,7 @@ class _Measured:
 
 
 class _EndTurn:
-    """End the turn of a session on request (G3)."""
+    """The endpoint that ends the turn of a session (G3)."""
 
     def __init__(self, gateway: Gateway, door: Authenticator) -> None:
         self._gateway = gateway
@@ -167,7 +187,7 @@ class _EndTurn:
             await refusal(scope, receive, send)
         except PegboardError as error:
             message = self._gateway.board.services.masker.text(str(error))
-            await Refusal(500, message, code=-32603)(scope, receive, send)
+            await Refusal(500, message, code=INTERNAL_ERROR)(scope, receive, send)
         else:
             await response(scope, receive, send)
 
@@ -177,7 +197,7 @@ class _EndTurn:
         caller = self._door.caller(request.headers.get("authorization"), query.get("agent"), {})
         if problem := label_problem(session_id):
             raise Refusal(400, f"The session id {problem}", code=INVALID_PARAMS)
-        session = await self._gateway.session(caller, session_id, modern=True)
+        session = await self._gateway.sessions.get(caller, session_id, modern=True)
         outcome = await session.end_turn()
         self._gateway.turns.ended(session.key)
         return JSONResponse(

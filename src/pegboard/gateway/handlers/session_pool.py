@@ -1,0 +1,40 @@
+"""The sessions of a board that requests belong to, kept between requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pegboard.core.model.delivery import GATEWAY, GATEWAY_HANDSHAKE
+
+if TYPE_CHECKING:
+    from pegboard.board import Session
+    from pegboard.gateway.protocol.board_port import BoardPort, Caller
+
+_MOST: Final = 1024
+
+
+class SessionPool:
+    """Session objects by agent, principal, session id and era."""
+
+    def __init__(self, board: BoardPort) -> None:
+        self._board = board
+        self._sessions: dict[tuple[str, str, str, bool], Session] = {}
+
+    async def get(self, caller: Caller, session_id: str, *, modern: bool) -> Session:
+        """Return the session that a request belongs to, on a host of its era; raises ``UnknownAgentError``."""
+        key = caller.agent, caller.principal, session_id, modern
+        session = self._sessions.get(key)
+        if session is None:
+            if len(self._sessions) >= _MOST:
+                self._sessions.clear()
+            session = self._sessions[key] = await self._board.session(
+                agent=caller.agent,
+                session_id=session_id,
+                principal=caller.principal,
+                host=GATEWAY if modern else GATEWAY_HANDSHAKE,
+            )
+        return session
+
+    def clear(self) -> None:
+        """Forget every session object: the configuration has changed."""
+        self._sessions.clear()

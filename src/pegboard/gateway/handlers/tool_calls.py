@@ -1,0 +1,138 @@
+"""Calls of tools by clients of both eras, whichever way they come in (G3, G5, G7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mcp.shared.exceptions import MCPError
+
+from pegboard.gateway.clients.handshake import Ask, HandshakeClient, Notify, OpenQuestions
+from pegboard.gateway.clients.pending_calls import ModernClient, Owner, PendingCalls
+from pegboard.gateway.handlers.errors import server_error
+from pegboard.gateway.notifications.tool_list import CALLING, NotifyListChanged, ToolListNotifier
+from pegboard.gateway.protocol import convert
+from pegboard.gateway.protocol.log_levels import forwarder_of
+from pegboard.mcp_constants import INVALID_PARAMS, URL_ELICITATION_REQUIRED
+
+if TYPE_CHECKING:
+    from mcp.server.connection import Connection
+
+    from pegboard.board import Session
+    from pegboard.gateway.handlers.session_pool import SessionPool
+    from pegboard.gateway.handlers.turns import Activity, Turns
+    from pegboard.gateway.protocol.board_port import BoardPort
+    from pegboard.gateway.protocol.request_identity import RequestIdentity
+    from pegboard.ports import Client, Progress
+
+
+@dataclass(slots=True, kw_only=True)
+class IncomingCall:
+    """One call of a tool as a client made it, and the ways back to that client.
+
+    ``params`` is as it was sent; ``connection`` is that of the handshake era, None in the other;
+    ``notify_list_changed`` notifies it that its list of tools has changed. On the stream of the call
+    ``notify`` sends a notification, and in the handshake era ``ask`` a request. ``arrived`` is when it
+    came (``time.monotonic()``).
+    """
+
+    request: RequestIdentity
+    name: str
+    arguments: dict[str, Any]
+    params: Mapping[str, Any]
+    connection: Connection | None
+    progress: Progress | None
+    notify_list_changed: NotifyListChanged
+    notify: Notify
+    ask: Ask
+    arrived: float | None = None
+
+
+class ToolCalls:
+    """The one place where calls run, for the SDK's handlers and for the fast path alike."""
+
+    def __init__(
+        self,
+        board: BoardPort,
+        sessions: SessionPool,
+        turns: Turns,
+        tool_list: ToolListNotifier,
+        questions: OpenQuestions,
+    ) -> None:
+        self._board = board
+        self._sessions = sessions
+        self._turns = turns
+        self._tool_list = tool_list
+        self._questions = questions
+        self._pending = PendingCalls(questions)
+
+    async def close(self) -> None:
+        """End every call that waits for its client."""
+        await self._pending.close()
+
+    async def run(self, call: IncomingCall) -> dict[str, Any]:
+        """Return the raw result of a call, or what its client is asked.
+
+        Raises ``MCPError`` for an unknown tool, and where its server demands that the client opens a URL.
+        """
+        request = call.request
+        session = await self._sessions.get(request.caller, request.session, modern=request.modern)
+        activity = await self._turns.begin(session, request.turn)
+        if call.connection is None:
+            return await self._run_modern(session, activity, call)
+        with activity:
+            return await self._run_handshake(session, call, call.connection)
+
+    async def _run_modern(self, session: Session, activity: Activity, call: IncomingCall) -> dict[str, Any]:
+        client = ModernClient(call.params.get("_meta") or {}, call.notify)
+        if client.askable or call.params.get("requestState") is not None:
+            return await self._run_pending(session, activity, call, client)
+        with activity:
+            return await self._run(session, call, call.progress, client)
+
+    async def _run_pending(
+        self, session: Session, activity: Activity, call: IncomingCall, client: ModernClient
+    ) -> dict[str, Any]:
+        """Make a call that may wait for its client, or go on with one (MRTR)."""
+        state = call.params.get("requestState")
+        owner = Owner(key=session.key, name=call.name, arguments=call.arguments)
+        if state is not None:
+            answers: dict[str, Any] = call.params.get("inputResponses") or {}
+            return await self._pending.resume(state, answers, owner, client, call.progress)
+
+        async def work(client: Client, progress: Progress | None) -> dict[str, Any]:
+            with activity:
+                return await self._run(session, call, progress, client)
+
+        return await self._pending.begin(owner, client, call.progress, work)
+
+    async def _run_handshake(self, session: Session, call: IncomingCall, connection: Connection) -> dict[str, Any]:
+        caller = call.request.caller
+        forwarder = forwarder_of(connection)
+        client = HandshakeClient(connection, caller, self._questions, forwarder, call.notify, call.ask)
+        listener = self._tool_list.join(connection, caller, session.key)
+        token = CALLING.set(listener)
+        try:
+            return await self._run(session, call, call.progress, client)
+        finally:
+            CALLING.reset(token)
+            await self._tool_list.notify_caller(listener, call.notify_list_changed)
+
+    async def _run(
+        self, session: Session, call: IncomingCall, progress: Progress | None, client: Client
+    ) -> dict[str, Any]:
+        answer = await session.call(
+            call.name,
+            call.arguments,
+            progress=progress,
+            request_meta=call.request.meta,
+            client=client,
+            arrived=call.arrived,
+        )
+        if answer.status == "not_found" and session.known_tool(call.name) is None:
+            raise MCPError(INVALID_PARAMS, self._board.services.masker.text(answer.message))
+        error = answer.server_error
+        if error is not None and error["code"] == URL_ELICITATION_REQUIRED:
+            raise server_error(error, self._board.services.masker)
+        return convert.result_of(answer.result, modern=call.request.modern)
