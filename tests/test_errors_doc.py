@@ -92,7 +92,7 @@ def items() -> set[str]:
 
 
 def answers() -> set[str]:
-    files = ("board/calls/meta_tools.py", "board/calls/pipeline.py", "core/state/call_plans.py")
+    files = ("board/calls/meta_call.py", "board/calls/pipeline.py", "core/state/call_plans.py")
     found = AT_A_LOAD | assigned("status", *files)
     for name, call in calls(*files):
         found |= first(call) if name == "answer" else set()

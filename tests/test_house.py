@@ -172,26 +172,37 @@ ROOMY = {"", "cli", "frameworks"}
 
 SAME_MEANING = {
     "arguments": "the check of a call's arguments: the port and its adapter",
+    "audit": "the audit trail: written, stored, shown",
+    "board": "the board; the room around it",
     "calls": "calls of tools: the port, deciding, carrying out",
     "catalog": "the catalog; the room that keeps it up",
+    "check": "checking a configuration; the command for it",
     "clients": "MCP clients: the port, those that are connected, the applications",
     "commands": "what a session may be asked to do; carrying it out",
+    "connection": "a connection to a server; the room around it",
     "convert": "wire objects of the protocol and core values, at either end",
+    "explain": "why a tool can or cannot be called; the command for it",
+    "fast": "the fast path, on either side",
     "focus": "the rules; what they make of a message",
+    "http": "HTTP as a transport, at either end",
+    "lists": "lists of resources and prompts, merged and of one server",
     "loadouts": "loadouts; the command that shows them",
-    "metrics": "numbers of sessions",
     "permissions": "compiled permissions; switches at run time; the command for them",
     "read_only": "which tools count as read-only; keeping up with it",
     "resources": "what servers list besides tools, on its way from server to client",
+    "run": "serving over one transport until it ends",
     "schema": "the schema of a configuration; the command that prints it",
     "search": "finding tools; the command and the adapters for it",
     "session": "one session; the command for it",
-    "sessions": "the state of sessions",
     "source": "a source of plugins",
     "sources": "where plugins come from: the port and its adapters",
+    "stdio": "standard input and output as a transport, at either end",
+    "stdio_calls": "calls over stdio on the fast path, at either end",
     "stores": "where state is kept: the port and its adapters",
+    "subscriptions": "updates of resources, at either end",
     "surface": "what a model sees; the command that shows it",
     "tokens": "counting tokens: the port and its adapter",
+    "toolkits": "toolkits; the dialect over them",
     "tools": "tools; the command that lists them",
 }
 """Names that several modules or folders have, and the one thing that each name means in all of them."""
@@ -232,7 +243,7 @@ def test_no_class_has_more_than_25_methods() -> None:
 
 
 def entries_of(folder: Path) -> list[str]:
-    ignored = {"__init__.py", "__pycache__", "py.typed"}
+    ignored = {"__init__.py", "__main__.py", "__pycache__", "py.typed"}
     return [path.name for path in folder.iterdir() if path.name not in ignored]
 
 

@@ -218,7 +218,7 @@ def trial(source: Source, masker: Masker) -> Board:
 
 
 class _FocusRules:
-    """Hold messages against the patterns and hooks of a configuration (F3)."""
+    """The focus rules of a configuration: its patterns and hooks (F3)."""
 
     def __init__(self, folder: Path) -> None:
         from pegboard.sources.python import Hooks
@@ -352,11 +352,11 @@ class _Blocking:
 
 
 class SyncSession(_Blocking):
-    """Hold a session whose methods block: see ``Session``."""
+    """A session whose methods block: see ``Session``."""
 
 
 class SyncPegboard(_Blocking):
-    """Hold a board whose methods block: see ``Pegboard``."""
+    """A board whose methods block: see ``Pegboard``."""
 
     @property
     def permissions(self) -> Any:

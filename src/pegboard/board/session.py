@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.calls import pipeline
-from pegboard.board.calls.commands import apply_command, carry_out
+from pegboard.board.calls.commands import apply_command, carry_out, end_turn
 from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.services import Services
@@ -145,8 +145,7 @@ class Session:
 
     async def use_loadout(self, name: str | None) -> Outcome:
         """Narrow the session to a loadout at once, essentials and meta-tools apart; None narrows nothing (L7)."""
-        command = SetLoadout(loadout=name)
-        return (await apply_command(self._services, await self._read(), command))[1]
+        return (await apply_command(self._services, await self._read(), SetLoadout(loadout=name)))[1]
 
     async def child(self, kind: str, *, agent: str | None = None) -> Session:
         """Return a session for a subagent (L8): it has at most what this one may, now and later (P8).
@@ -163,20 +162,11 @@ class Session:
 
     async def end_turn(self) -> Outcome:
         """End the turn: the counter grows, leases that lapse go (S6, S7)."""
-        return await self._end_turn(EndTurn())
+        return await end_turn(self._services, await self._read(), EndTurn())
 
     async def mark_turn(self, label: str) -> Outcome:
         """Note a client's turn label; another one than before ends the turn (G3)."""
-        return await self._end_turn(MarkTurn(label=label))
-
-    async def _end_turn(self, command: EndTurn | MarkTurn) -> Outcome:
-        before = await self._read()
-        after, outcome = await apply_command(self._services, before, command)
-        if after.state.turn > before.state.turn:
-            key = self.key
-            record = {"principal": key.principal, "agent": key.agent, "session": key.session}
-            self._services.events.emit("turn_ended", {**record, "turn": before.state.turn})
-        return outcome
+        return await end_turn(self._services, await self._read(), MarkTurn(label=label))
 
     async def search(self, *queries: str, limit: int = 5) -> Found:
         """Return the permitted tools that answer these needs best (P3).

@@ -13,7 +13,7 @@ from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState
 
 
 class MemoryStore:
-    """Keep everything in this process; nothing is shared and nothing survives it.
+    """A store in the memory of this process: nothing is shared and nothing survives it.
 
     ``audit_keep`` is how many of the newest audit entries are kept.
     """

@@ -47,6 +47,16 @@ async def apply_command(services: Services, snapshot: Snapshot, command: Command
     return snapshot, outcome
 
 
+async def end_turn(services: Services, snapshot: Snapshot, command: EndTurn | MarkTurn) -> Outcome:
+    """Return the outcome of a command that may end the turn; its end is an event."""
+    after, outcome = await apply_command(services, snapshot, command)
+    if after.state.turn > snapshot.state.turn:
+        key = snapshot.info.key
+        record = {"principal": key.principal, "agent": key.agent, "session": key.session}
+        services.events.emit("turn_ended", {**record, "turn": snapshot.state.turn})
+    return outcome
+
+
 def _notes(services: Services, key: SessionKey, command: Command, outcome: Outcome) -> tuple[Note, ...]:
     match command:
         case Load() | Fallback():

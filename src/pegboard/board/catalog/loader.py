@@ -41,7 +41,7 @@ IN_PROCESS = frozenset({"python", "entry_point"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginRequest:
-    """Name a plugin under the overrides with which it is wanted."""
+    """A plugin, and the overrides with which it is needed."""
 
     plugin: str
     overrides: JsonObject = field(default=EMPTY)
@@ -110,7 +110,7 @@ async def _wait(tasks: set[asyncio.Task[None]], seconds: float | None) -> None:
 
 
 class CatalogLoader:
-    """Hold the catalog, and the tasks that fetch what is still missing from it."""
+    """The catalog, and the tasks that fetch what is still missing from it."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ log = logging.getLogger("pegboard")
 
 
 class ReadOnlyTrust:
-    """Hold what counts, as of the last look at the store; any process may change it."""
+    """Which tools count as read-only, as of the last look at the store; any process may change it."""
 
     def __init__(self, store: ReadOnlyTrustStore) -> None:
         self._store = store

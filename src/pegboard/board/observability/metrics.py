@@ -19,7 +19,7 @@ KEPT: Final = 10_000
 
 @dataclass(slots=True)
 class Counted:
-    """Hold the numbers of one session since the board was opened."""
+    """The numbers of one session since the board was opened."""
 
     loads: int = 0
     unloads: int = 0
@@ -44,7 +44,7 @@ _BY_OUTCOME: Final = frozenset({"called", "denied"})
 
 
 class SessionMetrics:
-    """Keep the numbers of every session that a board has seen."""
+    """The numbers of every session that a board has seen."""
 
     def __init__(self, events: Events) -> None:
         self._sessions: OrderedDict[tuple[str, str, str], Counted] = OrderedDict()

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class AuditQueue:
-    """Hold the entries that are not written yet; ``flush`` writes them, ``keep`` is how many stay in the table."""
+    """The audit entries that are not written yet; ``flush`` writes them, ``keep`` is how many stay in the table."""
 
     __slots__ = ("_entries", "_flush", "_keep", "_loop", "_task", "_timer", "_trim_every")
 

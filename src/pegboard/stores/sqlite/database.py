@@ -34,7 +34,7 @@ _WRITABLE = "Point `store:` to a file in a folder that can be written, or use `s
 
 
 class Database:
-    """Hold one open file.
+    """One open database file.
 
     ``patience`` is for how many seconds a locked file is tried again. ``generation`` grows when the file was found
     removed or replaced and was opened anew: what was remembered of it no longer counts.

@@ -36,7 +36,7 @@ class _Looked(NamedTuple):
 
 
 class SqliteStore:
-    """Keep everything in one file, shared by any number of processes; one event loop uses one store.
+    """A store in one file, shared by any number of processes; one event loop uses one store.
 
     ``audit_keep`` is about how many of the newest audit entries are kept, ``patience`` for how many seconds a
     change waits for other writers before it raises ``StoreBusyError``. A file that is removed while it is open is

@@ -22,8 +22,8 @@ from pegboard.sources.mcp.transports.stdio import StdioTransport
 from pegboard.sources.mcp.wire.http_client import MARK, STATUS, TOO_LARGE, describe
 from pegboard.sources.mcp.wire.malformed import EVENT_TOO_LARGE
 from pegboard.sources.mcp.wire.observed import ObservedTransport
-from pegboard.sources.mcp.wire.outcomes import too_large
 from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.request_outcomes import too_large
 
 _SAMPLING = types.SamplingCapability(context=types.SamplingContextCapability(), tools=types.SamplingToolsCapability())
 _LEVEL_WITHIN = 5.0

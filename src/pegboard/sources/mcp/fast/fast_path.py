@@ -19,8 +19,8 @@ from pegboard.mcp_constants import VERSION_KEY
 from pegboard.sources.mcp.fast.pending import PendingCall
 from pegboard.sources.mcp.wire.log_messages import MESSAGE
 from pegboard.sources.mcp.wire.messages import Message
-from pegboard.sources.mcp.wire.outcomes import GoneError, UseSdkError
 from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.request_outcomes import GoneError, UseSdkError
 from pegboard.sources.mcp.wire.upstream_call import Call
 
 # The SDK counts its ids from 1 and drops answers to others; every server takes integers of 31 bits.
@@ -118,7 +118,7 @@ class FastPath:
         self.is_open = False
         for pending in self.pending.values():
             in_flight = pending.in_flight
-            pending.settle(GoneError("Connection closed", in_flight, dead=not in_flight.sent))
+            pending.finish(GoneError("Connection closed", in_flight, dead=not in_flight.sent))
 
 
 def cancellation(number: int) -> bytes:

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pegboard.sources.mcp.fast.events import Events
-from pegboard.sources.mcp.wire.outcomes import TooLargeError
+from pegboard.sources.mcp.fast.event_stream import Events
+from pegboard.sources.mcp.wire.request_outcomes import TooLargeError
 
 HEAD_LIMIT = 64 * 1024
 """How long the head of an answer may be, in bytes."""

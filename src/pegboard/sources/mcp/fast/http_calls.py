@@ -12,7 +12,7 @@ from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, INVALID_REQUEST, METHOD_N
 from pydantic import ValidationError
 
 from pegboard.concurrency.tasks import BackgroundTasks
-from pegboard.sources.mcp.fast.events import Events
+from pegboard.sources.mcp.fast.event_stream import Events
 from pegboard.sources.mcp.fast.fast_path import FastPath, cancellation
 from pegboard.sources.mcp.fast.http_answer import HttpAnswer
 from pegboard.sources.mcp.fast.http_connection import ConnectionPool, HttpConnection
@@ -20,8 +20,14 @@ from pegboard.sources.mcp.fast.pending import PendingCall
 from pegboard.sources.mcp.wire.http_client import MARK, SESSION, STATUS, UNREACHED, WatchedClient, refusal, tls
 from pegboard.sources.mcp.wire.malformed import STREAM_ENDED
 from pegboard.sources.mcp.wire.messages import Message, as_answer, by_model, is_plain_answer, parsed
-from pegboard.sources.mcp.wire.outcomes import NO_MESSAGE, GoneError, InvalidAnswerError, TooLargeError, UseSdkError
 from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.request_outcomes import (
+    NO_MESSAGE,
+    GoneError,
+    InvalidAnswerError,
+    TooLargeError,
+    UseSdkError,
+)
 
 Inject = Callable[[SessionMessage], None]
 
@@ -157,18 +163,18 @@ class _Call:
             return
         message = parsed(data)
         if message is not None and is_plain_answer(message):
-            self.pending.settle(message)
+            self.pending.finish(message)
             return
         if message is not None and "method" in message and self._fast_path.notified(message, self.pending.call):
             return
         try:
             read = by_model(data.decode("utf-8", errors="replace"))
         except ValidationError:
-            self.pending.settle(InvalidAnswerError(NO_MESSAGE))
+            self.pending.finish(InvalidAnswerError(NO_MESSAGE))
             return
         answer = as_answer(read)
         if answer is not None:
-            self.pending.settle(answer)
+            self.pending.finish(answer)
         elif not self._fast_path.record.server_requests.takes(read, self.pending.call):
             self._fast_path.inject(SessionMessage(read))
 
@@ -179,13 +185,13 @@ class _Call:
         if self._resumed is not None:
             self.retry(self._resumed)
         elif answer.status >= 300:
-            self.pending.settle(self._refused(answer))
+            self.pending.finish(self._refused(answer))
         elif answer.status == 202:
-            self.pending.settle(MCPError(INVALID_REQUEST, "server answered a request with 202 Accepted"))
+            self.pending.finish(MCPError(INVALID_REQUEST, "server answered a request with 202 Accepted"))
         elif answer.kind.startswith("application/json"):
             self._take_json(answer.body)
         else:
-            self.pending.settle(MCPError(INVALID_REQUEST, f"Unexpected content type: {answer.kind}"))
+            self.pending.finish(MCPError(INVALID_REQUEST, f"Unexpected content type: {answer.kind}"))
 
     def _take_json(self, body: bytes) -> None:
         message = parsed(body)
@@ -193,12 +199,12 @@ class _Call:
             try:
                 message = as_answer(by_model(body))
             except ValidationError:
-                self.pending.settle(InvalidAnswerError(NO_MESSAGE))
+                self.pending.finish(InvalidAnswerError(NO_MESSAGE))
                 return
         if message is None or self._fast_path.find(message["id"]) is not self.pending:
-            self.pending.settle(InvalidAnswerError("it answered another request"))
+            self.pending.finish(InvalidAnswerError("it answered another request"))
         else:
-            self.pending.settle(message)
+            self.pending.finish(message)
 
     def _refused(self, answer: HttpAnswer) -> Exception:
         if answer.status < 400:
@@ -256,10 +262,10 @@ class _Call:
 
     def oversized(self) -> None:
         """End the call: its answer is over the limit."""
-        self.pending.settle(TooLargeError())
+        self.pending.finish(TooLargeError())
 
     def _lost(self, reason: str) -> None:
-        self.pending.settle(GoneError(reason, self.pending.in_flight))
+        self.pending.finish(GoneError(reason, self.pending.in_flight))
 
 
 class _Ignored:

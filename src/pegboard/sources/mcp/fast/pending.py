@@ -7,7 +7,7 @@ import logging
 from collections import deque
 
 from pegboard.sources.mcp.wire.messages import Message
-from pegboard.sources.mcp.wire.outcomes import InFlight
+from pegboard.sources.mcp.wire.request_outcomes import InFlight
 from pegboard.sources.mcp.wire.upstream_call import Call, Thunk
 
 log = logging.getLogger("pegboard.sources.mcp")
@@ -30,7 +30,7 @@ class PendingCall:
         self._reports: deque[Report | Thunk] = deque()
         self._wake: asyncio.Future[None] | None = None
 
-    def settle(self, outcome: Message | Exception) -> None:
+    def finish(self, outcome: Message | Exception) -> None:
         """Take the outcome; the first stands."""
         if self.outcome is None:
             self.outcome = outcome

@@ -12,8 +12,14 @@ from pegboard.sources.mcp.fast.fast_path import FastPath, cancellation
 from pegboard.sources.mcp.fast.pending import PendingCall
 from pegboard.sources.mcp.wire.malformed import answered
 from pegboard.sources.mcp.wire.messages import Message, as_answer, by_model, is_plain_answer, parsed
-from pegboard.sources.mcp.wire.outcomes import NO_MESSAGE, GoneError, InFlight, InvalidAnswerError, TooLargeError
 from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.request_outcomes import (
+    NO_MESSAGE,
+    GoneError,
+    InFlight,
+    InvalidAnswerError,
+    TooLargeError,
+)
 
 
 class ProcessInput(Protocol):
@@ -56,21 +62,21 @@ class StdioFastPath(FastPath):
                 return self._fail_named(line)
         if answer is None:
             return False
-        pending.settle(answer)
+        pending.finish(answer)
         return True
 
     def _fail_named(self, line: bytes) -> bool:
         """End the calls that a line answers which is no message; return whether there are any."""
         found = [pending for number in answered(line) if (pending := self.find(number)) is not None]
         for pending in found:
-            pending.settle(InvalidAnswerError(NO_MESSAGE))
+            pending.finish(InvalidAnswerError(NO_MESSAGE))
         return bool(found)
 
     def fail_oversized(self, number: int | str) -> bool:
         """End the call whose answer is over the limit; return whether it was made here."""
         pending = self.find(number)
         if pending is not None:
-            pending.settle(TooLargeError())
+            pending.finish(TooLargeError())
         return pending is not None
 
     async def _send(self, pending: PendingCall, body: bytes) -> Message:
@@ -105,7 +111,7 @@ class StdioFastPath(FastPath):
             self._process.write(b"".join(waiting.values()), *requests)
         except anyio.ClosedResourceError:
             for pending in waiting:
-                pending.settle(GoneError("Connection closed", pending.in_flight, dead=True))
+                pending.finish(GoneError("Connection closed", pending.in_flight, dead=True))
         else:
             for pending in waiting:
                 pending.in_flight.sent = True

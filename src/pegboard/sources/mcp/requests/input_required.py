@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from pegboard.concurrency.backoff import Backoff
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import AskRefusedError
-from pegboard.sources.mcp.wire.outcomes import InvalidAnswerError
+from pegboard.sources.mcp.wire.request_outcomes import InvalidAnswerError
 from pegboard.sources.mcp.wire.server_requests import ASKED, ask
 from pegboard.sources.mcp.wire.upstream_call import Call
 

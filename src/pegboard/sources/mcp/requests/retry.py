@@ -20,7 +20,7 @@ from pegboard.sources.mcp.connection.open_client import limit_hint, reason_of, s
 from pegboard.sources.mcp.requests.send import call_tool, unreached
 from pegboard.sources.mcp.wire.convert import meta_for_upstream, result_of
 from pegboard.sources.mcp.wire.faults import Fault
-from pegboard.sources.mcp.wire.outcomes import GoneError, InvalidAnswerError, TooLargeError, too_large
+from pegboard.sources.mcp.wire.request_outcomes import GoneError, InvalidAnswerError, TooLargeError, too_large
 from pegboard.sources.mcp.wire.timeouts import TimeLimit
 from pegboard.sources.mcp.wire.upstream_call import Call
 

@@ -20,7 +20,8 @@ from pegboard.sources.mcp.connection.open_client import status_of
 from pegboard.sources.mcp.requests.input_required import settled
 from pegboard.sources.mcp.wire.http_client import BROKEN, SESSION, TOO_LARGE, UNREACHED
 from pegboard.sources.mcp.wire.malformed import EVENT_TOO_LARGE, STREAM_ENDED, UNPARSED, UNPARSED_EVENT
-from pegboard.sources.mcp.wire.outcomes import (
+from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.request_outcomes import (
     IN_FLIGHT,
     NO_MESSAGE,
     GoneError,
@@ -29,7 +30,6 @@ from pegboard.sources.mcp.wire.outcomes import (
     TooLargeError,
     UseSdkError,
 )
-from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.upstream_call import CURRENT_CALL, Call
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class InOrder:
         async with self._turn:
             await self._inner(progress, total, message)
 
-    async def settle(self) -> None:
+    async def drained(self) -> None:
         """Wait for the reports that came before."""
         async with self._turn:
             pass
@@ -72,7 +72,7 @@ async def call_tool(call: Call, live: Live) -> dict[str, Any]:
         raw = await _answered(call, live)
         if raw.get("resultType") == "input_required":
             raw = await settled(raw, call, partial(_call_by_sdk, call, live))
-        await call.settle()
+        await call.drained()
     finally:
         if requests.end(call):
             await call.finish_asking()
@@ -116,7 +116,7 @@ async def _call_by_sdk(call: Call, live: Live, more: JsonObject) -> dict[str, An
         await list_tools(live)  # the server wants headers that follow from the listed schema
         raw, _ = await _ask(record, InFlight(), send)
     if ordered is not None:
-        await ordered.settle()
+        await ordered.drained()
     return raw
 
 
@@ -200,7 +200,7 @@ async def answer_to(live: Live, request: Any, progress: Progress | None = None) 
 
     raw, _ = await _ask(live.record, InFlight(), send)
     if ordered is not None:
-        await ordered.settle()
+        await ordered.drained()
     return raw
 
 

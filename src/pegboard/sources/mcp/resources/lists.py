@@ -135,7 +135,7 @@ class ServerLists:
 
         async def work(live: Live) -> JsonObject:
             from pegboard.sources.mcp.requests.send import answer_to
-            from pegboard.sources.mcp.wire.outcomes import InvalidAnswerError
+            from pegboard.sources.mcp.wire.request_outcomes import InvalidAnswerError
 
             capabilities = live.client.server_capabilities
             if method == "completion/complete" and capabilities.completions is None:
@@ -277,7 +277,7 @@ async def _pages(live: Live, kind: ListKind, mask: Mask) -> Sequence[JsonObject]
 
 def _valid(record: ConnectionRecord, kind: ListKind, raw: dict[str, Any], mask: Mask) -> list[JsonObject]:
     """Return the items of a page that clients take, so that one bad item never costs the list (G8)."""
-    from pegboard.sources.mcp.wire.outcomes import InvalidAnswerError
+    from pegboard.sources.mcp.wire.request_outcomes import InvalidAnswerError
 
     items: object = raw.get(LISTS[kind])
     if not isinstance(items, list):

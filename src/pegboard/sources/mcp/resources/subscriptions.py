@@ -211,7 +211,7 @@ async def _stream(live: Live, uris: list[str], ready: asyncio.Future[frozenset[s
     from mcp import MCPError
     from mcp.client.subscriptions import SubscriptionLost
 
-    from pegboard.sources.mcp.wire.outcomes import GoneError, InFlight, InvalidAnswerError
+    from pegboard.sources.mcp.wire.request_outcomes import GoneError, InFlight, InvalidAnswerError
 
     try:
         async with live.client.listen(resource_subscriptions=uris) as changes:

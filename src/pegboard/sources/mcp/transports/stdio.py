@@ -18,11 +18,11 @@ from mcp_types import JSONRPCRequest
 
 from pegboard.concurrency.backoff import wait_until
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.transports.process import ServerProcess
+from pegboard.sources.mcp.transports.server_process import ServerProcess
 from pegboard.sources.mcp.wire.malformed import answered, begun, oversized, refusal
 from pegboard.sources.mcp.wire.messages import by_model
-from pegboard.sources.mcp.wire.outcomes import IN_FLIGHT, size
 from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT, size
 
 if TYPE_CHECKING:
     from pegboard.sources.mcp.fast.stdio_calls import StdioFastPath
@@ -56,7 +56,7 @@ class _Lines:
             line = process.next_line()
             if line is None:
                 if process.eof or process.record.closed.is_set():
-                    process.settle(final=process.eof and await process.dies())
+                    process.note_unread(final=process.eof and await process.dies())
                     break
                 process.fresh.clear()
                 await process.fresh.wait()
@@ -172,7 +172,7 @@ class StdioTransport:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         process = self._process
-        process.settle(final=not process.alive())
+        process.note_unread(final=not process.alive())
         self.close_fast_path()
         # What ends from now on was asked to, unless its output has ended: then it is on its way already.
         process.stopping = not process.eof and process.alive()

@@ -15,8 +15,8 @@ import httpx2
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.wire.outcomes import TooLargeError, too_large
 from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.request_outcomes import TooLargeError, too_large
 
 MARK = "pegboard/http"
 # Kinds of marked errors: nothing arrived; something may have; the session is over; a status; over the limit.

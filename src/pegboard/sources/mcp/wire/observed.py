@@ -22,8 +22,8 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
-from pegboard.sources.mcp.wire.outcomes import IN_FLIGHT
 from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT
 from pegboard.sources.mcp.wire.tool_pages import drop_invalid_tools
 from pegboard.sources.mcp.wire.upstream_call import CURRENT_CALL, Call
 

@@ -11,7 +11,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.wire.diagnostics import Diagnostics
-from pegboard.sources.mcp.wire.outcomes import InFlight, too_large
+from pegboard.sources.mcp.wire.request_outcomes import InFlight, too_large
 from pegboard.sources.mcp.wire.server_requests import ServerRequests
 
 

@@ -78,7 +78,7 @@ class Call:
         """Wait until its client knows that nothing is asked any more: its stream ends with the call."""
         await asyncio.wait(self.tasks, timeout=_ASKED_WITHIN)
 
-    async def settle(self) -> None:
+    async def drained(self) -> None:
         """Wait for what is still to be passed on."""
         while self._last is not None and not self._last.done():
             await asyncio.wait({self._last})

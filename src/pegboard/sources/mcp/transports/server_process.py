@@ -18,8 +18,8 @@ from mcp.client.stdio import get_default_environment
 from pegboard.concurrency.backoff import wait_until
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.transports.lines import LineSplitter
-from pegboard.sources.mcp.wire.outcomes import InFlight
 from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.request_outcomes import InFlight
 
 # Inherited beside what the SDK inherits: where and how to work, never a credential.
 _INHERITED = (
@@ -122,7 +122,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def close(self) -> None:
         """Let go of the process and its pipes."""
-        self.settle(final=False)
+        self.note_unread(final=False)
         for pipe in (self._stdin, self._stdout):
             if pipe is not None:
                 pipe.close()
@@ -176,10 +176,10 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def input_lost(self) -> None:
         """Note that the server reads no more."""
-        self.settle(final=True)
+        self.note_unread(final=True)
         self.writable.set()
 
-    def settle(self, *, final: bool) -> None:
+    def note_unread(self, *, final: bool) -> None:
         """Note which requests were read, if no more can be (``final``); let go of the input."""
         if self._probe is None:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pegboard.sources.mcp.wire.outcomes import TooLargeError
+from pegboard.sources.mcp.wire.request_outcomes import TooLargeError
 
 
 class Events:
