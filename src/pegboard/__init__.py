@@ -12,7 +12,9 @@ from pegboard.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard as Pegboard
-    from pegboard.assembly import SyncPegboard as SyncPegboard
+    from pegboard.blocking import SyncPegboard as SyncPegboard
+    from pegboard.blocking import SyncSession as SyncSession
+    from pegboard.board.permissions import Permissions as Permissions
     from pegboard.board.session import Session as Session
     from pegboard.core.model.delivery import Cache as Cache
     from pegboard.core.model.delivery import Host as Host
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pegboard.core.surface.explanations import Explanation as Explanation
     from pegboard.core.surface.surfaces import Costs as Costs
     from pegboard.core.surface.surfaces import Surface as Surface
+    from pegboard.dialects.names import Found as Found
     from pegboard.errors import ConfigError as ConfigError
     from pegboard.errors import PegboardError as PegboardError
     from pegboard.errors import StoreError as StoreError
@@ -44,6 +47,7 @@ _HOMES = {
     "ConfigError": "errors",
     "Costs": "core.surface.surfaces",
     "Explanation": "core.surface.explanations",
+    "Found": "dialects.names",
     "Host": "core.model.delivery",
     "Item": "core.state.commands",
     "Loadout": "core.model.loadouts",
@@ -52,11 +56,13 @@ _HOMES = {
     "Outcome": "core.state.commands",
     "Pegboard": "assembly",
     "PegboardError": "errors",
+    "Permissions": "board.permissions",
     "Plugin": "core.model.tools",
     "Session": "board.session",
     "StoreError": "errors",
     "Surface": "core.surface.surfaces",
-    "SyncPegboard": "assembly",
+    "SyncPegboard": "blocking",
+    "SyncSession": "blocking",
     "Tool": "core.model.tools",
     "ToolUnavailableError": "errors",
     "UnknownAgentError": "errors",

@@ -6,15 +6,14 @@ import asyncio
 import hashlib
 import logging
 import os
-import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pegboard import user_folders
 from pegboard.arguments import SchemaValidator
-from pegboard.board import Board, Session
+from pegboard.board import Board
 from pegboard.board.board import Parts
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
@@ -31,6 +30,7 @@ from pegboard.search.lexical import LexicalRanker
 from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:
+    from pegboard.blocking import SyncPegboard
     from pegboard.config.schema.configuration import Configuration
     from pegboard.sources.mcp.source import McpSource
 
@@ -132,15 +132,21 @@ class Pegboard(Board):
 
     @classmethod
     @contextmanager
-    def open_sync(cls, path: str | Path | None = None) -> Generator[SyncPegboard]:
-        """Open a configuration for code without an event loop; everything blocks."""
-        with _loop_thread() as run:
-            opened = cls.open(path)
-            board = run(opened.__aenter__())
-            try:
-                yield SyncPegboard(board, run)
-            finally:
-                run(opened.__aexit__(None, None, None))
+    def open_sync(
+        cls,
+        path: str | Path | None = None,
+        *,
+        watch: bool = False,
+        env: Mapping[str, str] | None = None,
+    ) -> Generator[SyncPegboard]:
+        """Open a configuration for code without an event loop: everything blocks; it takes what ``open`` takes."""
+        from anyio.from_thread import start_blocking_portal
+
+        from pegboard.blocking import SyncPegboard
+
+        opened = cls.open(path, watch=watch, env=env)
+        with start_blocking_portal(name="pegboard") as portal, portal.wrap_async_context_manager(opened) as board:
+            yield SyncPegboard(board, board.reload, portal)
 
     async def _take(self, configuration: Configuration) -> None:
         self.configuration = configuration
@@ -297,68 +303,3 @@ def _sources(masker: Masker, *, fast_path: bool) -> tuple[tuple[Source, ...], Mc
 
     upstreams = McpSource(mask=masker.text, fast_path=fast_path)
     return (upstreams, PythonSource(), PackageSource(), AgnoSource()), upstreams
-
-
-# -- blocking --------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _loop_thread() -> Generator[Callable[[Awaitable[Any]], Any]]:
-    """Run an event loop in a thread; yields the function that runs something in it and waits."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="pegboard", daemon=True)
-    thread.start()
-
-    async def wait(what: Awaitable[Any]) -> Any:
-        return await what
-
-    def run(what: Awaitable[Any]) -> Any:
-        future = asyncio.run_coroutine_threadsafe(wait(what), loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    try:
-        yield run
-    finally:
-        run(loop.shutdown_asyncgens())
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-class _Blocking:
-    """Offer the methods of an asynchronous object as blocking ones."""
-
-    def __init__(self, target: Any, run: Callable[[Awaitable[Any]], Any]) -> None:
-        self._target = target
-        self._run = run
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._target, name)
-        if not callable(value):
-            return value
-
-        def blocking(*args: Any, **kwargs: Any) -> Any:
-            result: Any = value(*args, **kwargs)
-            if isinstance(result, Awaitable):
-                result = self._run(cast("Awaitable[Any]", result))
-            return SyncSession(result, self._run) if isinstance(result, Session) else result
-
-        blocking.__doc__ = value.__doc__
-        return blocking
-
-
-class SyncSession(_Blocking):
-    """A session whose methods block: see ``Session``."""
-
-
-class SyncPegboard(_Blocking):
-    """A board whose methods block: see ``Pegboard``."""
-
-    @property
-    def permissions(self) -> Any:
-        """Return the permissions, blocking too."""
-        return _Blocking(self._target.permissions, self._run)
