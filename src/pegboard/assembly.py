@@ -146,7 +146,7 @@ class Pegboard(Board):
 
         opened = cls.open(path, watch=watch, env=env)
         with start_blocking_portal(name="pegboard") as portal, portal.wrap_async_context_manager(opened) as board:
-            yield SyncPegboard(board, board.reload, portal)
+            yield SyncPegboard(board, board.reload, portal.call(asyncio.get_running_loop))
 
     async def _take(self, configuration: Configuration) -> None:
         self.configuration = configuration

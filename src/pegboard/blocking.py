@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from asyncio import AbstractEventLoop, run_coroutine_threadsafe
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
-
-from anyio.from_thread import BlockingPortal
 
 from pegboard.board import Board, Session
 from pegboard.board.permissions import Permissions
@@ -17,6 +16,7 @@ from pegboard.core.state.commands import Outcome
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found
+from pegboard.errors import UsageError
 from pegboard.ports import Client, Progress, SessionKey
 from pegboard.problems import Problem
 
@@ -25,9 +25,15 @@ __all__ = ["SyncPegboard", "SyncPermissions", "SyncSession"]
 T = TypeVar("T")
 
 
-def _wait(portal: BlockingPortal, start: Callable[[], Awaitable[T]]) -> T:
-    """Return what comes of it in the loop of the portal; whoever is interrupted while it runs cancels it."""
-    future = portal.start_task_soon(start)
+def _wait(loop: AbstractEventLoop, start: Callable[[], Awaitable[T]]) -> T:
+    """Return what comes of it in the loop, which runs in another thread; whoever is interrupted cancels it, once."""
+    if loop.is_closed():
+        raise UsageError("The board is closed.", hint="Open it again with `Pegboard.open_sync`.")
+
+    async def run() -> T:
+        return await start()
+
+    future = run_coroutine_threadsafe(run(), loop)
     try:
         return future.result()
     except BaseException:
@@ -38,9 +44,9 @@ def _wait(portal: BlockingPortal, start: Callable[[], Awaitable[T]]) -> T:
 class SyncSession:
     """One conversation, blocking: the twin of ``Session``, method by method."""
 
-    def __init__(self, session: Session, portal: BlockingPortal) -> None:
+    def __init__(self, session: Session, loop: AbstractEventLoop) -> None:
         self._session = session
-        self._portal = portal
+        self._loop = loop
 
     @property
     def key(self) -> SessionKey:
@@ -63,51 +69,51 @@ class SyncSession:
 
     def surface(self, *, message: str | None = None, loaded: bool = True) -> Surface:
         """Return what goes to the model at this step; see ``Session.surface``."""
-        return _wait(self._portal, lambda: self._session.surface(message=message, loaded=loaded))
+        return _wait(self._loop, lambda: self._session.surface(message=message, loaded=loaded))
 
     def wire(self) -> tuple[Tool, ...]:
         """Return the tool list for the next request; see ``Session.wire``."""
-        return _wait(self._portal, self._session.wire)
+        return _wait(self._loop, self._session.wire)
 
     def instructions(self) -> str:
         """Return what a client is to read once; see ``Session.instructions``."""
-        return _wait(self._portal, self._session.instructions)
+        return _wait(self._loop, self._session.instructions)
 
     def load(self, *names: str, keep: str | None = None) -> Outcome:
         """Load toolkits, plugins or tools; see ``Session.load``."""
-        return _wait(self._portal, lambda: self._session.load(*names, keep=keep))
+        return _wait(self._loop, lambda: self._session.load(*names, keep=keep))
 
     def unload(self, *names: str) -> Outcome:
         """Unload toolkits, plugins or tools; see ``Session.unload``."""
-        return _wait(self._portal, lambda: self._session.unload(*names))
+        return _wait(self._loop, lambda: self._session.unload(*names))
 
     def fallback(self) -> Outcome:
         """Load everything permitted for this turn; see ``Session.fallback``."""
-        return _wait(self._portal, self._session.fallback)
+        return _wait(self._loop, self._session.fallback)
 
     def use_loadout(self, name: str | None) -> Outcome:
         """Narrow the session to a loadout at once; see ``Session.use_loadout``."""
-        return _wait(self._portal, lambda: self._session.use_loadout(name))
+        return _wait(self._loop, lambda: self._session.use_loadout(name))
 
     def child(self, kind: str, *, agent: str | None = None) -> SyncSession:
         """Return a session for a subagent; see ``Session.child``."""
-        return SyncSession(_wait(self._portal, lambda: self._session.child(kind, agent=agent)), self._portal)
+        return SyncSession(_wait(self._loop, lambda: self._session.child(kind, agent=agent)), self._loop)
 
     def end_turn(self) -> Outcome:
         """End the turn; see ``Session.end_turn``."""
-        return _wait(self._portal, self._session.end_turn)
+        return _wait(self._loop, self._session.end_turn)
 
     def mark_turn(self, label: str) -> Outcome:
         """End the turn where the label is another one than before; see ``Session.mark_turn``."""
-        return _wait(self._portal, lambda: self._session.mark_turn(label))
+        return _wait(self._loop, lambda: self._session.mark_turn(label))
 
     def search(self, *queries: str, limit: int = 5) -> Found:
         """Return the permitted tools that answer these needs best; see ``Session.search``."""
-        return _wait(self._portal, lambda: self._session.search(*queries, limit=limit))
+        return _wait(self._loop, lambda: self._session.search(*queries, limit=limit))
 
     def explain(self, name: str) -> Explanation:
         """Return the four predicates for a tool or plugin; see ``Session.explain``."""
-        return _wait(self._portal, lambda: self._session.explain(name))
+        return _wait(self._loop, lambda: self._session.explain(name))
 
     def call(
         self,
@@ -121,7 +127,7 @@ class SyncSession:
     ) -> CallAnswer:
         """Call a tool or a meta-tool as the model does; see ``Session.call``."""
         return _wait(
-            self._portal,
+            self._loop,
             lambda: self._session.call(
                 name, arguments, progress=progress, request_meta=request_meta, client=client, arrived=arrived
             ),
@@ -131,25 +137,25 @@ class SyncSession:
 class SyncPermissions:
     """The switches that are set at run time, blocking: the twin of ``Permissions``, method by method."""
 
-    def __init__(self, permissions: Permissions, portal: BlockingPortal) -> None:
+    def __init__(self, permissions: Permissions, loop: AbstractEventLoop) -> None:
         self._permissions = permissions
-        self._portal = portal
+        self._loop = loop
 
     def set(self, agent: str, name: str, value: bool | None) -> None:
         """Store a switch for an agent; see ``Permissions.set``."""
-        _wait(self._portal, lambda: self._permissions.set(agent, name, value))
+        _wait(self._loop, lambda: self._permissions.set(agent, name, value))
 
     def accept_claims(self) -> tuple[Tool, ...]:
         """Let tools count as read-only of which a trusted server reports so; see ``Permissions.accept_claims``."""
-        return _wait(self._portal, self._permissions.accept_claims)
+        return _wait(self._loop, self._permissions.accept_claims)
 
     def panel(self, agent: str) -> tuple[JsonObject, ...]:
         """Return the toolkits of an agent as people switch them; see ``Permissions.panel``."""
-        return _wait(self._portal, lambda: self._permissions.panel(agent))
+        return _wait(self._loop, lambda: self._permissions.panel(agent))
 
     def show(self) -> dict[str, dict[str, bool]]:
         """Return the effective booleans of every agent by its name; see ``Permissions.show``."""
-        return _wait(self._portal, self._permissions.show)
+        return _wait(self._loop, self._permissions.show)
 
 
 class SyncPegboard:
@@ -158,11 +164,11 @@ class SyncPegboard:
     ``Pegboard.open_sync`` makes it. Callbacks of events run in the thread of its event loop.
     """
 
-    def __init__(self, board: Board, reload: Callable[[], Awaitable[list[Problem]]], portal: BlockingPortal) -> None:
+    def __init__(self, board: Board, reload: Callable[[], Awaitable[list[Problem]]], loop: AbstractEventLoop) -> None:
         self._board = board
         self._reload = reload
-        self._portal = portal
-        self._permissions = SyncPermissions(board.permissions, portal)
+        self._loop = loop
+        self._permissions = SyncPermissions(board.permissions, loop)
 
     @property
     def permissions(self) -> SyncPermissions:
@@ -181,7 +187,7 @@ class SyncPegboard:
     ) -> SyncSession:
         """Return a session; see ``Pegboard.session``."""
         session = _wait(
-            self._portal,
+            self._loop,
             lambda: self._board.session(
                 agent=agent,
                 session_id=session_id,
@@ -191,7 +197,7 @@ class SyncPegboard:
                 worker_scope=worker_scope,
             ),
         )
-        return SyncSession(session, self._portal)
+        return SyncSession(session, self._loop)
 
     def agent(self, name: str | None) -> Agent:
         """Return an agent's profile; see ``Pegboard.agent``."""
@@ -199,11 +205,11 @@ class SyncPegboard:
 
     def ready(self, *plugins: str) -> None:
         """Start or construct plugins; see ``Pegboard.ready``."""
-        _wait(self._portal, lambda: self._board.ready(*plugins))
+        _wait(self._loop, lambda: self._board.ready(*plugins))
 
     def reload(self) -> list[Problem]:
         """Take an edit up; see ``Pegboard.reload``."""
-        return _wait(self._portal, self._reload)
+        return _wait(self._loop, self._reload)
 
     def on(self, event: str, callback: Callable[[Mapping[str, Any]], object]) -> Callable[[], None]:
         """Call back at every such event; see ``Pegboard.on``."""
