@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import AbstractEventLoop, run_coroutine_threadsafe
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegboard.board import Board, Session
 from pegboard.board.permissions import Permissions
@@ -19,6 +19,7 @@ from pegboard.dialects.names import Found
 from pegboard.errors import UsageError
 from pegboard.ports import Client, Progress, SessionKey
 from pegboard.problems import Problem
+from pegboard.removed import missing_attribute
 
 __all__ = ["SyncPegboard", "SyncPermissions", "SyncSession"]
 
@@ -47,6 +48,11 @@ class SyncSession:
     def __init__(self, session: Session, loop: AbstractEventLoop) -> None:
         self._session = session
         self._loop = loop
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise missing_attribute("SyncSession", name)
 
     @property
     def key(self) -> SessionKey:
@@ -169,6 +175,11 @@ class SyncPegboard:
         self._reload = reload
         self._loop = loop
         self._permissions = SyncPermissions(board.permissions, loop)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise missing_attribute("SyncPegboard", name)
 
     @property
     def permissions(self) -> SyncPermissions:

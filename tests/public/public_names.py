@@ -22,7 +22,7 @@ def of(face: type) -> set[str]:
     """Return the public attributes of a class: methods, properties, annotations, what its methods set."""
     found: set[str] = set()
     for base in face.__mro__[:-1]:
-        found |= {*vars(base), *base.__dict__.get("__annotations__", {})}
+        found |= {*vars(base), *inspect.get_annotations(base)}
         for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(base)))):
             match node:
                 case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):

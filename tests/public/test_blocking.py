@@ -42,7 +42,8 @@ def config(tmp_path: Path) -> Path:
 
 def shape(value: Any) -> tuple[list[inspect.Parameter], object]:
     """Return the parameters and what comes of it, a session being a blocking one."""
-    signature = inspect.signature(value.fget if isinstance(value, property) else value)
+    function: Any = value.fget if isinstance(value, property) else value
+    signature = inspect.signature(function)
     returned = signature.return_annotation
     return list(signature.parameters.values()), RENAMED.get(returned, returned)
 

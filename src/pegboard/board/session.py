@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.calls import pipeline
@@ -28,6 +29,7 @@ from pegboard.dialects.names import Found, Search
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import UsageError
 from pegboard.ports import Client, Progress, SessionKey
+from pegboard.removed import missing_attribute
 
 
 class Session:
@@ -44,6 +46,11 @@ class Session:
         self._known: Snapshot | None = None
         self._shown = Shown()
         self._planned = False
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise missing_attribute("Session", name)
 
     @property
     def key(self) -> SessionKey:
