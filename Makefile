@@ -19,7 +19,7 @@ export PEGBOARD_PLAIN_PYTHON := $(CURDIR)/$(PLAIN)/bin/python
 export PEGBOARD_NODE := $(CURDIR)/$(NODE)/node
 export PEGBOARD_INSPECTOR := $(CURDIR)/$(NODE)/node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js
 
-.PHONY: help serve test lint format types pytest rules bench pins clean
+.PHONY: help serve test lint format types pytest rules docs bench pins clean
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 16
@@ -49,6 +49,9 @@ rules: $(VENV)/.dev ## Fill in docs/rules.md and docs/behaviours.md from the tes
 	$(PY) tools/rules.py
 	$(PY) tools/behaviours.py
 
+docs: $(VENV)/.dev ## Build the documentation into site/; it is read without a server
+	$(PY) tools/docs_site.py $(ARGS)
+
 bench: $(VENV)/.dev ## Run the benchmarks
 	$(PY) -m benchmarks $(ARGS)
 
@@ -58,7 +61,7 @@ pins: $(VENV)/.build ## Write the pins in requirements/ anew; ARGS=--upgrade tak
 	$(COMPILE) $(ARGS) pyproject.toml --extra agno requirements/dev.in -c requirements/runtime.txt -o requirements/dev.txt
 
 clean: ## Remove all that make installed
-	rm -rf $(VENV) $(PLAIN) $(NODE)
+	rm -rf $(VENV) $(PLAIN) $(NODE) site
 
 $(VENV)/.build: requirements/build.txt
 	@for p in $(PYTHON) python3.13 python3.12 python3.11 python3; do \

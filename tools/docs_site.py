@@ -1,0 +1,134 @@
+"""Build the documentation as a site: `python tools/docs_site.py [FOLDER]`.
+
+The pages are those of the repository, where they stand: README, CONTRIBUTING, CHANGELOG, docs/, examples/.
+The reference comes out of the docstrings. A link that leads nowhere and a page that no menu lists are errors.
+The site needs no server and fetches nothing: open index.html.
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from pegboard import __version__
+
+ROOT = Path(__file__).resolve().parent.parent
+MENU = {
+    "Begin": ["docs/tutorial", "docs/why-not-just", "examples/README"],
+    "Use": ["docs/library", "docs/configuration", "docs/gateway", "docs/command", "docs/errors"],
+    "Reference": ["reference/faces", "reference/values", "reference/loadouts", "reference/errors", "reference/ports"],
+    "How it works": ["docs/glossary", "docs/architecture", "docs/rules", "docs/behaviours"],
+    "Project": ["CONTRIBUTING", "CHANGELOG", "docs/decisions/index"],
+}
+REFERENCE = {
+    "faces": ("Board, session, permissions", "Pegboard Session Permissions SyncPegboard SyncSession"),
+    "values": (
+        "What is given and returned",
+        "Host Cache Surface Costs Outcome Item CallAnswer CallResult Found Explanation",
+    ),
+    "loadouts": ("Tools, plugins, loadouts", "tool Tool Plugin Loadout LoadoutBuilder LoadoutRegistry"),
+    "errors": (
+        "Errors",
+        "PegboardError ConfigError StoreError ToolUnavailableError UnknownAgentError UpstreamError UsageError",
+    ),
+}
+MADE_BY_OTHERS = {"Pegboard", "Session", "Permissions", "SyncPegboard", "SyncSession"}
+SETTINGS = {
+    "project": "Pegboard",
+    "author": "Pegboard contributors",
+    "copyright": "Pegboard contributors",
+    "version": __version__,
+    "release": __version__,
+    "extensions": ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"],
+    "myst_heading_anchors": 4,
+    "autodoc_typehints": "signature",
+    "autodoc_typehints_format": "short",
+    "autodoc_member_order": "bysource",
+    "autodoc_class_signature": "separated",
+    "napoleon_numpy_docstring": False,
+    "python_maximum_signature_line_length": 100,
+    "suppress_warnings": ["misc.highlighting_failure"],  # blocks with "…" in them
+    "html_theme": "furo",
+    "html_title": "Pegboard",
+    "html_copy_source": False,
+    "html_show_sphinx": False,
+}
+
+
+def main(folder: Path) -> None:
+    """Write the site into a folder; what was in it is removed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        source = Path(temporary) / "source"
+        stage(source)
+        trees = Path(temporary) / "trees"
+        app = Sphinx(
+            source, None, folder, trees, "html", confoverrides=SETTINGS, status=None, freshenv=True, warningiserror=True
+        )
+        app.build(force_all=True)
+    if app.statuscode:
+        raise SystemExit(app.statuscode)
+    print(f"{folder / 'index.html'}")
+
+
+def stage(source: Path) -> None:
+    """Copy the pages as they stand in the repository, with the menu behind the first one."""
+    shutil.copytree(ROOT / "docs", source / "docs", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "examples", source / "examples", ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, source / name)
+    for page in (source / "docs").rglob("*.md"):
+        page.write_text(page.read_text("utf-8").replace("](../README.md", "](../index.md"), "utf-8")
+    readme = (ROOT / "README.md").read_text("utf-8").replace("](docs/decisions/)", "](docs/decisions/index.md)")
+    (source / "index.md").write_text(readme + menu(source), "utf-8")
+    decisions = source / "docs" / "decisions"
+    listed = toctree(sorted(path.stem for path in decisions.glob("*.md")))
+    (decisions / "index.md").write_text(f"# Decisions\n{listed}", "utf-8")
+    examples = source / "examples" / "README.md"
+    examples.write_text(examples.read_text("utf-8") + "".join(map(listing, sorted(examples.parent.iterdir()))), "utf-8")
+    write_reference(source / "reference")
+
+
+def menu(source: Path) -> str:
+    """Return the menu: the pages in their order, and those that are new behind the rest of docs."""
+    listed = {page for pages in MENU.values() for page in pages}
+    pages = {f"docs/{path.stem}" for path in (source / "docs").glob("*.md")}
+    groups = {**MENU, "Use": [*MENU["Use"], *sorted(pages - listed)]}
+    return "".join(toctree(entries, ":hidden:", f":caption: {caption}") for caption, entries in groups.items())
+
+
+def toctree(pages: list[str], *options: str) -> str:
+    """Return the directive for one part of the menu."""
+    return "\n".join(["", "```{toctree}", *options, ":maxdepth: 1", "", *pages, "```", ""])
+
+
+def listing(path: Path) -> str:
+    """Return an example file as a section of the page of examples."""
+    if path.suffix not in (".py", ".yaml", ".json"):
+        return ""
+    language = {".py": "python", ".json": "json"}.get(path.suffix, "yaml")
+    return f"\n## `{path.name}`\n\n```{{literalinclude}} {path.name}\n:language: {language}\n```\n"
+
+
+def write_reference(folder: Path) -> None:
+    """Write the pages that are filled out of the docstrings."""
+    folder.mkdir()
+    for page, (title, names) in REFERENCE.items():
+        (folder / f"{page}.md").write_text(f"# {title}\n\n{''.join(map(entry, names.split()))}", "utf-8")
+    module = "```{eval-rst}\n.. automodule:: pegboard.ports\n   :members:\n   :imported-members:\n```\n"
+    (folder / "ports.md").write_text(f"# Ports\n\n{module}", "utf-8")
+
+
+def entry(name: str) -> str:
+    """Return the directive that documents a public name with its members."""
+    kind = "autofunction" if name.islower() else "autoexception" if name.endswith("Error") else "autoclass"
+    members = "" if kind == "autofunction" else "   :members:\n   :inherited-members: Exception, object\n"
+    if name in MADE_BY_OTHERS:
+        members += "   :exclude-members: __init__\n"
+    return f"```{{eval-rst}}\n.. {kind}:: pegboard.{name}\n{members}```\n\n"
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "site")
