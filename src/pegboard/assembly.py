@@ -65,7 +65,7 @@ def choose(path: str | Path | None) -> tuple[Path, bool]:
 
 
 class Pegboard(Board):
-    """Open a configuration and hand out sessions.
+    """Agents over one configuration: it hands out sessions.
 
     ::
 
@@ -93,10 +93,20 @@ class Pegboard(Board):
     ) -> AsyncGenerator[Pegboard]:
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
-        With ``watch`` edits are taken up while it is open. ``adapters`` are the host's own, or a
-        test's doubles. ``fast_path`` False keeps every request to a server or of a client on the MCP
-        SDK's own path; None is False where the variable ``PEGBOARD_FAST_PATH`` is 0. Raises
-        ``ConfigError``, ``StoreError``.
+        Args:
+            path: the configuration; a ``pegboard.yaml``, or the ``.mcp.json`` of any client.
+            watch: whether edits are taken up while it is open.
+            env: the variables that the configuration may name; None is the environment.
+            adapters: the host's own, or a test's doubles.
+            fast_path: False keeps every request to a server or of a client on the MCP SDK's own path; None is False
+                where the variable ``PEGBOARD_FAST_PATH`` is 0.
+
+        Returns:
+            A context manager; at its end what was started is stopped and what is left to write is written.
+
+        Raises:
+            ConfigError: the configuration cannot be used; it has every problem with its place.
+            StoreError: the store cannot be opened.
         """
         from pegboard.config.inspection import load
 
@@ -138,13 +148,31 @@ class Pegboard(Board):
         *,
         watch: bool = False,
         env: Mapping[str, str] | None = None,
+        adapters: Adapters | None = None,
+        fast_path: bool | None = None,
     ) -> Generator[SyncPegboard]:
-        """Open a configuration for code without an event loop: everything blocks; it takes what ``open`` takes."""
+        """Open a configuration for code without an event loop: everything blocks.
+
+        Args:
+            path: the configuration, as ``open`` takes it.
+            watch: whether edits are taken up while it is open.
+            env: the variables that the configuration may name; None is the environment.
+            adapters: the host's own, or a test's doubles.
+            fast_path: False keeps every request to a server or of a client on the MCP SDK's own path; None is False
+                where the variable ``PEGBOARD_FAST_PATH`` is 0.
+
+        Returns:
+            A context manager; its event loop runs in a thread until the end.
+
+        Raises:
+            ConfigError: the configuration cannot be used.
+            StoreError: the store cannot be opened.
+        """
         from anyio.from_thread import start_blocking_portal
 
         from pegboard.blocking import SyncPegboard
 
-        opened = cls.open(path, watch=watch, env=env)
+        opened = cls.open(path, watch=watch, env=env, adapters=adapters, fast_path=fast_path)
         with start_blocking_portal(name="pegboard") as portal, portal.wrap_async_context_manager(opened) as board:
             yield SyncPegboard(board, board.reload, portal.call(asyncio.get_running_loop))
 
@@ -161,7 +189,8 @@ class Pegboard(Board):
     async def reload(self) -> list[Problem]:
         """Take an edit up; a broken one is refused whole and the last good one stays.
 
-        Returns the problems of the file: warnings where it was taken, errors where it was not.
+        Returns:
+            The problems of the file: warnings where it was taken, errors where it was not.
         """
         from pegboard.config.inspection import inspect
 

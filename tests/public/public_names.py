@@ -21,7 +21,9 @@ MENTIONS: dict[type, re.Pattern[str]] = {
 def of(face: type) -> set[str]:
     """Return the public attributes of a class: methods, properties, annotations, what its methods set."""
     found: set[str] = set()
-    for base in face.__mro__[:-1]:
+    for base in face.__mro__:
+        if not base.__module__.startswith("pegboard."):
+            continue
         found |= {*vars(base), *inspect.get_annotations(base)}
         for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(base)))):
             match node:

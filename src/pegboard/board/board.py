@@ -84,7 +84,13 @@ class Board:
         return self.services.world
 
     async def adopt(self, world: World, specs: Mapping[str, PluginSpec], *, masker: Masker) -> None:
-        """Take over a configuration whole; ``world`` comes without a catalog."""
+        """Take over a configuration whole.
+
+        Args:
+            world: agents, toolkits and all else, without a catalog.
+            specs: how each plugin is brought in.
+            masker: what hides the configuration's secrets.
+        """
         services = self.services
         services.recorder.masker = services.loader.masker = masker
         await services.loader.adopt(specs)
@@ -113,12 +119,24 @@ class Board:
         return self.services.events.on(event, callback)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Return what every session did since the board was opened, and the tokens that it saves now (F4)."""
+        """Return what every session did since the board was opened, and the tokens that it saves now (F4).
+
+        Returns:
+            A record for each session, plain JSON.
+        """
         services = self.services
         return services.metrics.report(services.prices, services.counter.count, self.world.catalog)
 
     def agent(self, name: str | None) -> Agent:
-        """Return an agent's profile; None is the default agent's. Raises ``UnknownAgentError``."""
+        """Return an agent's profile.
+
+        Args:
+            name: the agent; None is ``default``, else the only one.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            UsageError: none is named, and there is no default.
+        """
         chosen = name if name is not None else self.world.default_agent()
         if chosen is None:
             raise agent_required(self.world.agents)
@@ -145,6 +163,9 @@ class Board:
             sub_app: the tools of this sub-app are static ones besides (T9).
             worker_scope: narrows the agent's scope for this session (P5).
 
+        Returns:
+            The session; any number of objects may stand for the same one.
+
         Raises:
             UnknownAgentError: there is no such agent.
             UsageError: there is no such sub-app.
@@ -162,7 +183,11 @@ class Board:
         return Session(self.services, info)
 
     async def ready(self, *plugins: str) -> None:
-        """Start or construct plugins (all where none is named); faults are in the catalog then."""
+        """Start or construct plugins ahead of their first use; faults are in the catalog then.
+
+        Args:
+            plugins: their names; every plugin where none is named.
+        """
         requests = [PluginRequest(plugin=name) for name in plugins or tuple(self.world.catalog.plugins)]
         await self.services.loader.ready(requests, retry=True)
         await self.services.loader.ready(requests)

@@ -48,7 +48,10 @@ class Permissions:
     async def accept_claims(self) -> tuple[Tool, ...]:
         """Let every tool count as read-only of which a trusted server reports so only since later (G6).
 
-        It takes effect at the next call, in every process. Returns these tools.
+        It takes effect at the next call, in every process.
+
+        Returns:
+            These tools.
         """
         services = self._services
         key = SessionKey(principal="local", agent="", session="")
@@ -67,8 +70,14 @@ class Permissions:
     async def panel(self, agent: str) -> tuple[JsonObject, ...]:
         """Return the toolkits of an agent as people switch them: labels, pictures, members, states (T6).
 
-        Plain JSON without any secret or callable in it; see ``pegboard.core.access.panels``. Raises
-        ``UnknownAgentError``.
+        Args:
+            agent: the agent's name.
+
+        Returns:
+            Plain JSON without any secret or callable in it.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
         """
         services = self._services
         await services.compiler.refresh()

@@ -64,7 +64,11 @@ class Session:
 
     @property
     def agent(self) -> Agent:
-        """Return the agent's profile as it is configured now; raises ``UnknownAgentError``."""
+        """Return the agent's profile as it is configured now.
+
+        Raises:
+            UnknownAgentError: the agent is not configured any more.
+        """
         return agent_of(self._services.world, self.key.agent)
 
     @property
@@ -79,7 +83,9 @@ class Session:
     async def snapshot(self) -> Snapshot:
         """Return the session as it is stored now: what it may, its leases and turn; for adapters and diagnostics.
 
-        Raises ``StoreError`` where the stored state cannot be read, ``UnknownAgentError``.
+        Raises:
+            StoreError: the stored state cannot be read.
+            UnknownAgentError: the agent is not configured any more.
         """
         return await self._read()
 
@@ -91,6 +97,9 @@ class Session:
         Args:
             message: the newest user message, for focus rules; a focus binds calls until the next surface (F3).
             loaded: False returns the part that no load changes, fixed for an agent and principal (G4).
+
+        Returns:
+            Tools in order, hints, suffix, policy, focus; its tokens are counted when they are asked for.
 
         Raises:
             StoreError: the stored state cannot be read.
@@ -108,6 +117,10 @@ class Session:
 
         It is the surface, and behind a warm cache also what lapsed as long as keeping it is cheaper; a call of
         such a tool renews its lease and runs.
+
+        Raises:
+            StoreError: the stored state cannot be read.
+            UnknownAgentError: the agent is not configured any more.
         """
         snapshot = await self._prepared()
         shown = await surface(self._services, snapshot, None, loaded=True)
@@ -115,7 +128,12 @@ class Session:
         return self._shown.wire_list
 
     async def instructions(self) -> str:
-        """Return what a client is to read once: how to find more tools, and the initial policy (F2, T6)."""
+        """Return what a client is to read once: how to find more tools, and the initial policy (F2, T6).
+
+        Raises:
+            StoreError: the stored state cannot be read.
+            UnknownAgentError: the agent is not configured any more.
+        """
         return instructions(self._services, await self._prepared(start=True))
 
     async def load(self, *names: str, keep: str | None = None) -> Outcome:
@@ -130,17 +148,38 @@ class Session:
 
         Raises:
             UsageError: ``keep`` is none of the three.
+            StoreError: the stored state cannot be read or written.
+            UnknownAgentError: the agent is not configured any more.
         """
         if keep is not None and keep not in KEEP:
             raise UsageError(f"'{keep}' is not turn, idle or session.")
         return await self._carry_out(Load(names=names, until=KEEP[keep] if keep else None))
 
     async def unload(self, *names: str) -> Outcome:
-        """Unload toolkits, plugins or tools; what is sticky or not loaded is refused or reported (S10)."""
+        """Unload toolkits, plugins or tools; what is sticky or not loaded is refused or reported (S10).
+
+        Args:
+            names: each is answered for itself; exact, else the only one that differs in case.
+
+        Returns:
+            The outcome; a refusal is an item with a status and a message, not an exception.
+
+        Raises:
+            StoreError: the stored state cannot be read or written.
+            UnknownAgentError: the agent is not configured any more.
+        """
         return await self._carry_out(Unload(names=names))
 
     async def fallback(self) -> Outcome:
-        """Load everything permitted for this turn, within the budget (S8)."""
+        """Load everything permitted for this turn, within the budget (S8).
+
+        Returns:
+            The outcome; a refusal is an item with a status and a message, not an exception.
+
+        Raises:
+            StoreError: the stored state cannot be read or written.
+            UnknownAgentError: the agent is not configured any more.
+        """
         return await self._carry_out(Fallback())
 
     async def _carry_out(self, command: Command) -> Outcome:
@@ -151,7 +190,18 @@ class Session:
         return outcome
 
     async def use_loadout(self, name: str | None) -> Outcome:
-        """Narrow the session to a loadout at once, essentials and meta-tools apart; None narrows nothing (L7)."""
+        """Narrow the session to a loadout at once, essentials and meta-tools apart; None narrows nothing (L7).
+
+        Args:
+            name: the loadout, or None.
+
+        Returns:
+            The outcome; a refusal is an item with a status and a message, not an exception.
+
+        Raises:
+            StoreError: the stored state cannot be read or written.
+            UnknownAgentError: the agent is not configured any more.
+        """
         return (await apply_command(self._services, await self._read(), SetLoadout(loadout=name)))[1]
 
     async def child(self, kind: str, *, agent: str | None = None) -> Session:
@@ -161,6 +211,9 @@ class Session:
             kind: explore, task, plan, review or general; another one counts as the smallest.
             agent: the profile that it works with, by default this session's.
 
+        Returns:
+            A session with an id of its own, of which nothing is stored before something changes.
+
         Raises:
             UsageError: it would be more than three levels deep.
             UnknownAgentError: there is no such agent.
@@ -168,11 +221,30 @@ class Session:
         return Session(self._services, child_of(self._info, self._services.world, kind, agent))
 
     async def end_turn(self) -> Outcome:
-        """End the turn: the counter grows, leases that lapse go (S6, S7)."""
+        """End the turn: the counter grows, leases that lapse go (S6, S7).
+
+        Returns:
+            What lapsed, and the new turn.
+
+        Raises:
+            StoreError: the stored state cannot be read or written.
+            UnknownAgentError: the agent is not configured any more.
+        """
         return await end_turn(self._services, await self._read(), EndTurn())
 
     async def mark_turn(self, label: str) -> Outcome:
-        """Note a client's turn label; another one than before ends the turn (G3)."""
+        """Note a client's turn label; another one than before ends the turn (G3).
+
+        Args:
+            label: any text that is the same for the whole of a turn.
+
+        Returns:
+            What lapsed, and the turn.
+
+        Raises:
+            StoreError: the stored state cannot be read or written.
+            UnknownAgentError: the agent is not configured any more.
+        """
         return await end_turn(self._services, await self._read(), MarkTurn(label=label))
 
     async def search(self, *queries: str, limit: int = 5) -> Found:
@@ -181,12 +253,27 @@ class Session:
         Args:
             queries: one short line per thing needed.
             limit: how many results there are at most.
+
+        Returns:
+            Tools, best first, and how to go on.
+
+        Raises:
+            StoreError: the stored state cannot be read.
+            UnknownAgentError: the agent is not configured any more.
         """
         needs = Search(queries=queries, limit=limit)
         return (await search(self._services, await self._read(), needs))[1]
 
     async def explain(self, name: str) -> Explanation:
-        """Return the four predicates for a tool or plugin, and the chain of reasons (F5)."""
+        """Return the four predicates for a tool or plugin, and the chain of reasons (F5).
+
+        Args:
+            name: a tool or plugin; one that does not exist is explained, too.
+
+        Raises:
+            StoreError: the stored state cannot be read.
+            UnknownAgentError: the agent is not configured any more.
+        """
         return await explain_name(self._services, await self._prepared(), name)
 
     async def call(
@@ -208,6 +295,13 @@ class Session:
             request_meta: the request's ``_meta`` for an upstream.
             client: takes what an upstream asks and reports during the call; without one it is refused.
             arrived: when the call came (``time.monotonic()``); what binds it is what was stored by then (P4).
+
+        Returns:
+            The answer: its status, and the result for the model.
+
+        Raises:
+            StoreError: the stored state cannot be read or written.
+            UnknownAgentError: the agent is not configured any more.
         """
         given: JsonObject = arguments if arguments is not None else {}
         channel = CallerChannel(progress=progress, client=client, meta=request_meta or EMPTY)
@@ -225,6 +319,9 @@ class Session:
         """Return the permitted tool or meta-tool that a call of this name means as of the last request, or None.
 
         Nothing is waited for or read (P9).
+
+        Args:
+            name: the wire name that the model wrote.
         """
         services, info, known = self._services, self._info, self._known
         if known is None and info.parent is not None:

@@ -48,7 +48,15 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTool:
-    """One answer of a search."""
+    """One answer of a search.
+
+    Attributes:
+        name: the wire name.
+        plugin: the plugin that it belongs to.
+        description: what the model reads of it.
+        score: how well it answers; only their order means something.
+        loaded: whether it is loaded now.
+    """
 
     name: str
     plugin: str
@@ -59,7 +67,13 @@ class FoundTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a search found, best first, and how to go on."""
+    """What a search found.
+
+    Attributes:
+        query: the needs that were asked for.
+        results: the tools, best first.
+        hint: how to go on.
+    """
 
     query: tuple[str, ...]
     results: tuple[FoundTool, ...]

@@ -17,20 +17,37 @@ WRITE = 1.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """A host's prompt cache: tokens cached behind the tool list, prices per token."""
+    """A host's prompt cache.
+
+    Attributes:
+        tokens: how many are cached behind the tool list.
+        read: what a cached token costs to read, where a plain one costs 1.
+        write: what a token costs to write into the cache.
+    """
 
     tokens: int = 0
     read: float = READ
     write: float = WRITE
 
     def break_cost(self) -> float:
-        """Return what a change of the tool list costs at once, in plain tokens (D3)."""
+        """Return what a change of the tool list costs at once, in plain tokens (D3).
+
+        Returns:
+            Zero where nothing is cached.
+        """
         return self.tokens * (self.write - self.read)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What a host can do with a change of tools; the first of ``delivery`` is preferred (D1)."""
+    """What a host can do with a change of tools (D1).
+
+    Attributes:
+        delivery: how a load can reach the model, the preferred way first: ``native`` (the provider reveals the tool in
+            the history), ``result`` (the schema stands in the answer), ``array`` (the tool list is sent anew).
+        cache: the prompt cache, or None.
+        calls_through: whether a tool that is not on the list can be called through a meta-tool.
+    """
 
     delivery: tuple[Delivery, ...] = ("array",)
     cache: Cache | None = None

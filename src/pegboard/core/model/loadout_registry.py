@@ -112,6 +112,9 @@ class LoadoutRegistry:
     A new registry has the five built-in ones. Names compare case-insensitively. What was resolved is
     remembered for as long as the same plugins are asked for and nothing is registered.
 
+    Args:
+        loadouts: what is registered at once.
+
     >>> registry = LoadoutRegistry()
     >>> sorted(registry.resolve_active("developer", ["git", "shell", "docker"]))
     ['git', 'shell']
@@ -133,7 +136,14 @@ class LoadoutRegistry:
             self.register(loadout)
 
     def register(self, loadout: Loadout) -> None:
-        """Keep a loadout, in place of one of the same name. Raises ``UsageError`` for anything else."""
+        """Keep a loadout, in place of one of the same name.
+
+        Args:
+            loadout: the loadout.
+
+        Raises:
+            UsageError: it is not a loadout, or has no name.
+        """
         if not isinstance(loadout, Loadout):  # pyright: ignore[reportUnnecessaryIsInstance]
             message = f"{loadout!r:.100} is not a loadout."
             raise UsageError(message, code="bad_loadout", hint="Make one with Loadout(name=…) or LoadoutBuilder.")
@@ -142,7 +152,11 @@ class LoadoutRegistry:
         self._resolved.clear()
 
     def get(self, name: str) -> Loadout | None:
-        """Return the loadout of this name, or None."""
+        """Return the loadout of this name, or None.
+
+        Args:
+            name: the loadout's name; case does not count.
+        """
         return self._loadouts.get(name.casefold())
 
     def all(self) -> tuple[Loadout, ...]:
@@ -150,11 +164,22 @@ class LoadoutRegistry:
         return tuple(self._loadouts.values())
 
     def chain(self, name: str) -> tuple[Loadout, ...]:
-        """Return the loadout and its parents, root first (L3)."""
+        """Return the loadout and its parents, root first (L3).
+
+        Args:
+            name: the loadout's name; case does not count.
+
+        Returns:
+            Nothing for an unknown name; a cycle is cut where it comes back.
+        """
         return chain(name, self._loadouts)
 
     def merged(self, name: str) -> MergedLoadout:
-        """Return the loadout with everything that it inherits (L2)."""
+        """Return the loadout with everything that it inherits (L2).
+
+        Args:
+            name: the loadout's name; case does not count.
+        """
         fold = name.casefold()
         known = self._merged.get(fold)
         if known is None:
@@ -162,11 +187,21 @@ class LoadoutRegistry:
         return known
 
     def resolve_active(self, name: str, plugins: Iterable[str | Plugin]) -> frozenset[str]:
-        """Return the names of those plugins that the loadout makes active; an unknown one, none (L3)."""
+        """Return the names of those plugins that the loadout makes active; an unknown one, none (L3).
+
+        Args:
+            name: the loadout's name; case does not count.
+            plugins: names, or plugins with their own categories.
+        """
         return self._resolve("active", name, plugins)
 
     def resolve_discoverable(self, name: str, plugins: Iterable[str | Plugin]) -> frozenset[str]:
-        """Return the names of those plugins that may be asked for, and are not active (L2)."""
+        """Return the names of those plugins that may be asked for, and are not active (L2).
+
+        Args:
+            name: the loadout's name; case does not count.
+            plugins: names, or plugins with their own categories.
+        """
         return self._resolve("discoverable", name, plugins)
 
     def _resolve(self, what: str, name: str, plugins: Iterable[str | Plugin]) -> frozenset[str]:
@@ -188,6 +223,9 @@ class LoadoutRegistry:
 
 class LoadoutBuilder:
     """A builder of one loadout, step by step; every method but ``build`` returns the same builder (L5).
+
+    Args:
+        name: the name of the loadout.
 
     >>> reviewer = (
     ...     LoadoutBuilder.create("security-reviewer")
@@ -212,28 +250,85 @@ class LoadoutBuilder:
 
     @classmethod
     def create(cls, name: str) -> LoadoutBuilder:
-        """Return a builder of a loadout of this name. Raises ``UsageError`` where it is empty."""
+        """Return a builder of a loadout.
+
+        Args:
+            name: the name of the loadout.
+
+        Raises:
+            UsageError: the name is empty.
+        """
         return cls(name)
 
     def extends(self, parent: str) -> LoadoutBuilder:
-        """Inherit from another loadout, which may be registered later."""
+        """Inherit from another loadout, which may be registered later.
+
+        Args:
+            parent: its name.
+
+        Returns:
+            The same builder.
+
+        Raises:
+            UsageError: it is empty.
+        """
         self._parent = _text(parent, "parent")
         return self
 
     def include_category(self, category: str) -> LoadoutBuilder:
-        """Make every plugin of a category active: one of the 13, or an author's own."""
+        """Make every plugin of a category active: one of the 13, or an author's own.
+
+        Args:
+            category: the category; case does not count.
+
+        Returns:
+            The same builder.
+
+        Raises:
+            UsageError: it is empty.
+        """
         return self._add(self._categories, category, "category")
 
     def add_plugin(self, name: str) -> LoadoutBuilder:
-        """Make one plugin active."""
+        """Make one plugin active.
+
+        Args:
+            name: the plugin's name.
+
+        Returns:
+            The same builder.
+
+        Raises:
+            UsageError: it is empty.
+        """
         return self._add(self._plugins, name, "plugin")
 
     def add_discoverable(self, pattern: str) -> LoadoutBuilder:
-        """Let plugins be asked for: a name, ``prefix*`` or ``*``."""
+        """Make plugins discoverable: they may be asked for.
+
+        Args:
+            pattern: a name, ``prefix*`` or ``*``.
+
+        Returns:
+            The same builder.
+
+        Raises:
+            UsageError: it is empty.
+        """
         return self._add(self._discoverable, pattern, "pattern")
 
     def disable(self, name: str) -> LoadoutBuilder:
-        """Disable one plugin, whatever else makes it active."""
+        """Disable one plugin, whatever else makes it active.
+
+        Args:
+            name: the plugin's name.
+
+        Returns:
+            The same builder.
+
+        Raises:
+            UsageError: it is empty.
+        """
         return self._add(self._disabled, name, "plugin")
 
     def build(self) -> Loadout:

@@ -76,7 +76,15 @@ def matches_any(patterns: Iterable[str], name: str) -> str | None:
 class Loadout:
     """What a kind of agent has: active, discoverable and disabled plugins (L1).
 
-    ``others`` also takes the plugins that have none of the 13 categories.
+    Attributes:
+        name: its name; case does not count.
+        parent: the loadout that it inherits from, or None.
+        plugins: the plugins that it makes active.
+        categories: the categories whose plugins it makes active.
+        discoverable: patterns of plugins that may be asked for: a name, ``prefix*`` or ``*``.
+        disabled: the plugins that it takes away, whatever else makes them active.
+        others: whether it also takes the plugins that have none of the 13 categories.
+        place: where a configuration defines it, or None.
     """
 
     name: str

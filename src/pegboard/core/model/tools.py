@@ -34,12 +34,20 @@ ANY_OBJECT: Final[JsonObject] = Frozen({"type": "object", "properties": {}})
 class Tool:
     """What a model calls.
 
-    ``wire`` is the one name under which every model, client and log knows the tool (G10).
-    ``annotations`` and ``extra`` keep what the source reports in MCP's own keys; ``extra`` holds the
-    rest of the wire object (title, icons, _meta …) so that it passes through unchanged (G7).
-    ``requires`` names what comes and goes with this one: ids, or names as lookup takes them (T8);
-    ``needs`` are environment variables without which it is unavailable, and ``unavailable`` is the
-    reason where one is missing.
+    Attributes:
+        plugin: the plugin that it belongs to.
+        name: its name within the plugin.
+        wire: the one name under which every model, client and log knows it (G10).
+        description: what the model reads of it.
+        input_schema: the JSON schema of its arguments.
+        output_schema: the JSON schema of its structured result, or None.
+        annotations: MCP's annotations, as the source reports them.
+        extra: the rest of the wire object (title, icons, _meta …), which passes through unchanged (G7).
+        requires: what comes and goes with it: ids, or names as lookup takes them (T8).
+        needs: environment variables without which it is unavailable.
+        unavailable: the reason where one is missing, or empty.
+        default_on: whether it is on where no switch is set.
+        policy: what the model is to know of it once it is loaded (T6).
     """
 
     plugin: str
@@ -104,10 +112,23 @@ class Manifest:
 class Plugin:
     """A named group of tools from one place.
 
-    ``prefix`` is what stands before the wire names: None for the default of the source (servers:
-    ``{plugin}__``; others: nothing). ``variants`` maps :func:`variant_key` of the overrides that
-    were asked for to what came back; ``tools`` is their union, first seen first. ``offers`` is that of
-    the newest manifest.
+    Attributes:
+        name: its name in the configuration.
+        kind: where it comes from: ``server``, ``python``, or the loader of a registered plugin, such as ``agno``.
+        description: one line for operators and hints.
+        category: one of the 13, an author's own, or None (L4).
+        prefix: what stands before the wire names; None is the default of the source (servers: ``{plugin}__``; others:
+            nothing).
+        tools: the tools of all variants, first seen first.
+        variants: what is known of it, by :func:`variant_key` of the overrides.
+        parameters: the overrides that it takes, with their JSON types (T5).
+        secrets: the names of those that must never be shown (X5).
+        shared_only: whether it runs only for agents whose state is shared.
+        default_on: whether it is on where no switch is set.
+        trusted: whether its reports of read-only tools are believed (G6).
+        offers: what a server has besides tools (resources, prompts, completions), as the newest manifest has it;
+            None is not known.
+        place: where the configuration names it.
     """
 
     name: str
@@ -126,11 +147,20 @@ class Plugin:
     place: Place | None = None
 
     def variant(self, key: str) -> Variant:
-        """Return what is known of the plugin under these overrides."""
+        """Return what is known of the plugin under these overrides.
+
+        Args:
+            key: what :func:`variant_key` makes of the overrides.
+        """
         return self.variants.get(key, UNSEEN)
 
     def with_manifest(self, key: str, manifest: Manifest) -> Plugin:
-        """Return the plugin with what its source says of it under these overrides."""
+        """Return the plugin with what its source reports of it under these overrides.
+
+        Args:
+            key: what :func:`variant_key` makes of the overrides.
+            manifest: the report.
+        """
         names = tuple(tool.name for tool in manifest.tools)
         fresh = {tool.name: tool for tool in manifest.tools}
         others = {name for k, v in self.variants.items() if k != key for name in (v.tools or ())}
@@ -151,7 +181,12 @@ class Plugin:
         )
 
     def with_fault(self, key: str, reason: str) -> Plugin:
-        """Return the plugin as unavailable under these overrides; known tools stay known."""
+        """Return the plugin as unavailable under these overrides; known tools stay known.
+
+        Args:
+            key: what :func:`variant_key` makes of the overrides.
+            reason: why it cannot run, and what to do (P6).
+        """
         variant = replace(self.variant(key), unavailable=reason)
         return replace(self, variants=Frozen({**self.variants, key: variant}))
 
@@ -174,8 +209,11 @@ def variant_key(overrides: JsonObject) -> str:
 class CallResult:
     """What a tool returned, in MCP's shapes.
 
-    ``content`` is a sequence of content blocks (``{"type": "text", "text": …}`` …), ``structured``
-    any JSON value or None; ``meta`` is the result's ``_meta``.
+    Attributes:
+        content: content blocks, such as ``{"type": "text", "text": "…"}``.
+        structured: any JSON value, or None.
+        is_error: whether the tool failed.
+        meta: the result's ``_meta``.
     """
 
     content: tuple[JsonObject, ...] = ()

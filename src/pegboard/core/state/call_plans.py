@@ -107,9 +107,13 @@ def _not_loaded(access: CompiledPermissions, state: State, tool: Tool) -> Plan:
 class CallAnswer:
     """What a call came to.
 
-    ``status``: ok, error (the tool's own), not_found, not_loaded (loaded now; its schema is in the
-    result), invalid_arguments, tool_unavailable, timeout, conflict, over_budget, refused, stopped.
-    ``server_error`` is the JSON-RPC error that a server answered with, as it stood on the wire.
+    Attributes:
+        status: ok, error (the tool's own), not_found, not_loaded (loaded now; its schema is in the result),
+            invalid_arguments, tool_unavailable, timeout, conflict, over_budget, refused, stopped.
+        result: what goes back to the model.
+        message: why it did not run, or empty.
+        tool: the tool that was meant, or None.
+        server_error: the JSON-RPC error that a server answered with, as it stood on the wire, or None.
     """
 
     status: str

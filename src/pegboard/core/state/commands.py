@@ -98,7 +98,15 @@ class CommandContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """The answer to one name; ``subject`` is what it was found to mean."""
+    """The answer to one name of a command.
+
+    Attributes:
+        name: the name as it was given.
+        status: loaded, unloaded, not_found …; see ``docs/errors.md``.
+        message: one sentence for the model.
+        subject: what the name was found to mean, or None.
+        details: what more there is, as JSON.
+    """
 
     name: str
     status: Status
@@ -111,8 +119,16 @@ class Item:
 class Outcome:
     """What a command did (S10).
 
-    ``loaded`` are the wire names of everything that is loaded now, ``added`` the tools that were not
-    before, ``removed`` the wire names that were; ``policy`` is the policy text of the added (T6).
+    Attributes:
+        status: ok, partial (some names were refused) or refused.
+        items: the answer to each name.
+        takes_effect: when the change can be used (D2), or None where nothing changed.
+        loaded: the wire names of everything that is loaded now.
+        added: the tools that were not loaded before.
+        removed: the wire names of those that are not loaded any more.
+        message: everything in sentences for the model.
+        policy: the policy text of the added (T6).
+        turn: the session's turn after it.
     """
 
     status: Literal["ok", "partial", "refused"]

@@ -17,7 +17,17 @@ from pegboard.core.state.subjects import leased_tools
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The answer to the four predicates for one tool, with the chain of reasons (F5)."""
+    """The four predicates for one tool, with the chain of reasons (F5).
+
+    Attributes:
+        tool: the wire name, or the name of a plugin that has not been seen yet.
+        permitted: whether the agent may use it.
+        loaded: whether a lease stands on it.
+        visible: whether the model sees it now.
+        callable: whether a call would run now.
+        reasons: why, first of what is permitted, then of what is loaded; each has a code, a text and, where there is
+            one, a place.
+    """
 
     tool: str
     permitted: bool

@@ -14,9 +14,14 @@ from pegboard.core.state.sessions import State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """Numbers of tokens: of the tools, of hints, policy and suffix, of both, of everything permitted (F4).
+    """The tokens of a surface (F4).
 
-    ``saved`` is what loading every permitted tool would cost more than this.
+    Attributes:
+        tools: those of the tools.
+        text: those of hints, policy and suffix.
+        total: both.
+        catalog: those of every permitted tool.
+        saved: what loading every permitted tool would cost more than this.
     """
 
     tools: int
@@ -28,10 +33,20 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """What goes to the model at one step (F1); ``tools`` includes the meta-tools, in order.
+    """What goes to the model at one step (F1).
 
-    ``loadout`` is the session's active loadout (L7), ``shrunk`` the one that narrows what is loaded
-    from the start to fit the budget (S9).
+    Attributes:
+        agent: the agent's name.
+        session: the session's id, or None.
+        turn: the session's turn.
+        tools: what is loaded, in order, the meta-tools included.
+        hints: one line for each tool or plugin that could be loaded.
+        suffix: what is loaded, in one line for the end of the history.
+        policy: what the model is to know of the tools that are loaded from the start.
+        focus: the tools of this step where a focus rule narrows it, else None (F3).
+        loadout: the session's active loadout, or None (L7).
+        shrunk: the loadout that narrows what is loaded from the start to fit the budget, or None (S9).
+        count: what counts the tokens, or None.
     """
 
     agent: str
@@ -48,7 +63,11 @@ class Surface:
 
     @property
     def tokens(self) -> Costs:
-        """Return what the surface costs, counted now; raises ``ValueError`` without a counter."""
+        """Return what the surface costs, counted now.
+
+        Raises:
+            ValueError: there is nothing that counts.
+        """
         if self.count is None:
             raise ValueError("this surface was resolved without a token counter")
         return self.count()
@@ -59,7 +78,11 @@ class Surface:
         return tuple(loaded.tool.wire for loaded in self.tools)
 
     def find(self, wire: str) -> LoadedTool | None:
-        """Return the tool with this wire name."""
+        """Return the loaded tool with this wire name, or None.
+
+        Args:
+            wire: the wire name.
+        """
         return next((loaded for loaded in self.tools if loaded.tool.wire == wire), None)
 
 
