@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import AbstractEventLoop, run_coroutine_threadsafe
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pegboard.board import Board, Session
 from pegboard.board.permissions import Permissions
@@ -19,7 +19,7 @@ from pegboard.dialects.names import Found
 from pegboard.errors import UsageError
 from pegboard.ports import Client, Progress, SessionKey
 from pegboard.problems import Problem
-from pegboard.removed import missing_attribute
+from pegboard.removed import NamesReplacements
 
 __all__ = ["SyncPegboard", "SyncPermissions", "SyncSession"]
 
@@ -42,17 +42,12 @@ def _wait(loop: AbstractEventLoop, start: Callable[[], Awaitable[T]]) -> T:
         raise
 
 
-class SyncSession:
+class SyncSession(NamesReplacements):
     """One conversation, blocking: the twin of ``Session``, method by method."""
 
     def __init__(self, session: Session, loop: AbstractEventLoop) -> None:
         self._session = session
         self._loop = loop
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            raise missing_attribute("SyncSession", name)
 
     @property
     def key(self) -> SessionKey:
@@ -164,7 +159,7 @@ class SyncPermissions:
         return _wait(self._loop, self._permissions.show)
 
 
-class SyncPegboard:
+class SyncPegboard(NamesReplacements):
     """Agents over one configuration, blocking: the twin of ``Pegboard``, method by method.
 
     ``Pegboard.open_sync`` makes it. Callbacks of events run in the thread of its event loop.
@@ -175,11 +170,6 @@ class SyncPegboard:
         self._reload = reload
         self._loop = loop
         self._permissions = SyncPermissions(board.permissions, loop)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            raise missing_attribute("SyncPegboard", name)
 
     @property
     def permissions(self) -> SyncPermissions:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["missing_attribute"]
+__all__ = ["NamesReplacements"]
 
 _SESSION: Final[Mapping[str, str]] = {
     "access": "(await session.snapshot()).access",
@@ -66,16 +66,25 @@ _REMOVED: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
-def missing_attribute(owner: str, name: str) -> AttributeError:
-    """Return the error that an object of this class has no such attribute; of a removed one with the replacement.
+class NamesReplacements:
+    """A class whose removed attributes raise an error that names what takes their place."""
 
-    >>> missing_attribute("Session", "stored").args[0]
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(_message(type(self).__name__, name))
+
+
+def _message(owner: str, name: str) -> str:
+    """Return what is wrong with asking an object of this class for this attribute.
+
+    >>> _message("Session", "stored")
     'Session.stored was removed; use `(await session.snapshot()).stored`.'
-    >>> missing_attribute("Session", "no_such").args[0]
+    >>> _message("Session", "no_such")
     "'Session' object has no attribute 'no_such'"
     """
     instead = _REMOVED.get(owner, {}).get(name)
     if instead is None:
-        return AttributeError(f"'{owner}' object has no attribute '{name}'")
+        return f"'{owner}' object has no attribute '{name}'"
     where = " in a coroutine, under `Pegboard.open`" if owner.startswith("Sync") else ""
-    return AttributeError(f"{owner}.{name} was removed; use `{instead}`{where}.")
+    return f"{owner}.{name} was removed; use `{instead}`{where}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
@@ -27,7 +27,7 @@ from pegboard.core.model.specs import PluginSpec
 from pegboard.dialects.names import Dialect
 from pegboard.errors import UsageError, agent_required
 from pegboard.ports import ArgumentValidator, FocusRules, Ranker, SessionKey, Source, Store, TokenCounter
-from pegboard.removed import missing_attribute
+from pegboard.removed import NamesReplacements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Parts:
     focus: FocusRules | None = None
 
 
-class Board:
+class Board(NamesReplacements):
     """Agents over one world: it hands out sessions.
 
     ``permissions`` sets switches at run time. ``services`` and ``resources`` are for adapters: the gateway, the
@@ -72,11 +72,6 @@ class Board:
         )
         self.permissions = Permissions(self.services)
         self.resources = ResourceAggregator(self.services, parts.sources)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            raise missing_attribute(type(self).__name__, name)
 
     @property
     def world(self) -> World:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.calls import pipeline
@@ -29,10 +28,10 @@ from pegboard.dialects.names import Found, Search
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import UsageError
 from pegboard.ports import Client, Progress, SessionKey
-from pegboard.removed import missing_attribute
+from pegboard.removed import NamesReplacements
 
 
-class Session:
+class Session(NamesReplacements):
     """One conversation: what its model sees, loads and calls.
 
     Every request reads the stored state once and stores what it changed at once; any number of objects, in any
@@ -46,11 +45,6 @@ class Session:
         self._known: Snapshot | None = None
         self._shown = Shown()
         self._planned = False
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            raise missing_attribute("Session", name)
 
     @property
     def key(self) -> SessionKey:

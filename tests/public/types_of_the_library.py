@@ -1,0 +1,218 @@
+"""The types that a program sees: basedpyright checks each `assert_type` in `make lint`; nothing here runs."""
+
+# pyright: strict, reportUnnecessaryTypeIgnoreComment=true
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, assert_type
+
+from pegboard import (
+    Cache,
+    CallAnswer,
+    CallResult,
+    ConfigError,
+    Costs,
+    Explanation,
+    Found,
+    Host,
+    Item,
+    Loadout,
+    LoadoutBuilder,
+    LoadoutRegistry,
+    Outcome,
+    Pegboard,
+    PegboardError,
+    Permissions,
+    Plugin,
+    Session,
+    StoreError,
+    Surface,
+    SyncPegboard,
+    SyncSession,
+    Tool,
+    ToolUnavailableError,
+    UnknownAgentError,
+    UpstreamError,
+    UsageError,
+    tool,
+)
+from pegboard.board.resources.aggregator import ResourceAggregator
+from pegboard.board.services import Services
+from pegboard.board.session_info import SessionInfo
+from pegboard.board.snapshot import Snapshot
+from pegboard.config.schema.configuration import Configuration
+from pegboard.core.access.decisions import Reason
+from pegboard.core.model.agents import Agent, World
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.leases import LeaseReason, LeaseTerm
+from pegboard.core.model.masking import Masker
+from pegboard.core.state.active_tools import LoadedTool
+from pegboard.core.state.sessions import State
+from pegboard.dialects.names import FoundTool
+from pegboard.ports import Adapters, SessionKey
+from pegboard.problems import Place, Problem
+
+Record = Mapping[str, Any]
+
+
+async def opening() -> None:
+    async with Pegboard.open("pegboard.yaml", watch=True, env={"TOKEN": "x"}, adapters=Adapters()) as board:
+        assert_type(board, Pegboard)
+    with Pegboard.open_sync("pegboard.yaml", watch=True, env={"TOKEN": "x"}, adapters=Adapters()) as blocking_board:
+        assert_type(blocking_board, SyncPegboard)
+    Pegboard.open(3)  # pyright: ignore[reportArgumentType]
+    Pegboard.open_sync(wach=True)  # pyright: ignore[reportCallIssue]
+
+
+async def board_of_a_program(board: Pegboard) -> None:
+    host = Host(delivery=("native", "array"), cache=Cache(tokens=30_000))
+    assert_type(await board.session(agent="assistant", session_id="s", principal="ada", host=host), Session)
+    assert_type(await board.session(sub_app=None, worker_scope="user"), Session)
+    await board.session(worker_scope="everyone")  # pyright: ignore[reportArgumentType]
+    assert_type(board.agent("assistant"), Agent)
+    assert_type(await board.ready("clock"), None)
+    assert_type(await board.reload(), list[Problem])
+    assert_type(board.on("loaded", print), Callable[[], None])
+    assert_type(board.metrics(), list[dict[str, Any]])
+    assert_type(board.permissions, Permissions)
+    assert_type(await board.permissions.set("assistant", "git", value=None), None)
+    assert_type(await board.permissions.show(), dict[str, dict[str, bool]])
+    assert_type(await board.permissions.panel("assistant"), tuple[Record, ...])
+    assert_type(await board.permissions.accept_claims(), tuple[Tool, ...])
+
+
+async def board_of_an_adapter(board: Pegboard) -> None:
+    assert_type(board.services, Services)
+    assert_type(board.resources, ResourceAggregator)
+    assert_type(board.world, World)
+    assert_type(board.configuration, Configuration)
+    assert_type(board.quickstart, bool)
+    assert_type(board.upstream_states(), list[dict[str, Any]])
+    assert_type(await board.adopt(board.world, {}, masker=Masker()), None)
+    assert_type(await board.aclose(), None)
+
+
+async def session_of_a_program(session: Session) -> None:
+    assert_type(session.key, SessionKey)
+    assert_type(session.agent, Agent)
+    assert_type(session.host, Host)
+    session.host = Host()
+    assert_type(await session.surface(message="What?"), Surface)
+    assert_type(await session.surface(loaded=False), Surface)
+    assert_type(await session.wire(), tuple[Tool, ...])
+    assert_type(await session.instructions(), str)
+    assert_type(await session.load("git", "shell", keep="turn"), Outcome)
+    assert_type(await session.unload("git"), Outcome)
+    assert_type(await session.fallback(), Outcome)
+    assert_type(await session.use_loadout(None), Outcome)
+    assert_type(await session.child("explore", agent="scout"), Session)
+    assert_type(await session.end_turn(), Outcome)
+    assert_type(await session.mark_turn("7"), Outcome)
+    assert_type(await session.search("a mean", limit=3), Found)
+    assert_type(await session.explain("git"), Explanation)
+    assert_type(await session.call("git_log", {"count": 3}), CallAnswer)
+    session.stored  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+async def session_of_an_adapter(session: Session) -> None:
+    snapshot = await session.snapshot()
+    assert_type(snapshot, Snapshot)
+    assert_type(snapshot.state, State)
+    assert_type(session.info, SessionInfo)
+    assert_type(session.known_tool("git_log"), Tool | None)
+
+
+def blocking(board: SyncPegboard, session: SyncSession) -> None:
+    assert_type(board.session(agent="assistant", session_id="s"), SyncSession)
+    assert_type(board.agent(None), Agent)
+    assert_type(board.ready(), None)
+    assert_type(board.reload(), list[Problem])
+    assert_type(board.on("loaded", print), Callable[[], None])
+    assert_type(board.metrics(), list[dict[str, Any]])
+    assert_type(board.permissions.set("assistant", "git", value=True), None)
+    assert_type(board.permissions.show(), dict[str, dict[str, bool]])
+    assert_type(board.permissions.panel("assistant"), tuple[Record, ...])
+    assert_type(board.permissions.accept_claims(), tuple[Tool, ...])
+    assert_type(session.key, SessionKey)
+    assert_type(session.agent, Agent)
+    assert_type(session.host, Host)
+    assert_type(session.surface(message="What?"), Surface)
+    assert_type(session.wire(), tuple[Tool, ...])
+    assert_type(session.instructions(), str)
+    assert_type(session.load("git", keep="session"), Outcome)
+    assert_type(session.unload("git"), Outcome)
+    assert_type(session.fallback(), Outcome)
+    assert_type(session.use_loadout("minimal"), Outcome)
+    assert_type(session.child("explore"), SyncSession)
+    assert_type(session.end_turn(), Outcome)
+    assert_type(session.mark_turn("7"), Outcome)
+    assert_type(session.search("a mean"), Found)
+    assert_type(session.explain("git"), Explanation)
+    assert_type(session.call("git_log"), CallAnswer)
+
+
+def values(surface: Surface, outcome: Outcome, answer: CallAnswer, found: Found, explained: Explanation) -> None:
+    assert_type(surface.tools, tuple[LoadedTool, ...])
+    assert_type(surface.tools[0].tool, Tool)
+    assert_type(surface.tools[0].until, LeaseTerm)
+    assert_type(surface.tools[0].because, tuple[LeaseReason, ...])
+    assert_type(surface.names, tuple[str, ...])
+    assert_type(surface.find("git_log"), LoadedTool | None)
+    assert_type(surface.hints, tuple[str, ...])
+    assert_type((surface.suffix, surface.policy), tuple[str, str])
+    assert_type(surface.focus, Record | None)
+    assert_type(surface.tokens, Costs)
+    assert_type(surface.tokens.saved, int)
+    assert_type(outcome.status, Literal["ok", "partial", "refused"])
+    assert_type(outcome.items, tuple[Item, ...])
+    assert_type(outcome.items[0].subject, Ref | None)
+    assert_type(outcome.takes_effect, Literal["next_step", "next_request", "native"] | None)
+    assert_type(outcome.added, tuple[Tool, ...])
+    assert_type((outcome.loaded, outcome.removed), tuple[tuple[str, ...], tuple[str, ...]])
+    assert_type((answer.status, answer.is_error, answer.tool), tuple[str, bool, Tool | None])
+    assert_type(answer.result, CallResult)
+    assert_type(answer.result.content, tuple[Record, ...])
+    assert_type(found.results, tuple[FoundTool, ...])
+    assert_type(found.results[0].score, float)
+    assert_type(
+        (explained.permitted, explained.loaded, explained.visible, explained.callable), tuple[bool, bool, bool, bool]
+    )
+    assert_type(explained.reasons, tuple[Reason, ...])
+
+
+def errors(
+    refused: ConfigError,
+    others: StoreError | ToolUnavailableError | UnknownAgentError | UpstreamError | UsageError,
+) -> None:
+    assert_type(refused.problems, tuple[Problem, ...])
+    assert_type((refused.code, refused.message, refused.hint), tuple[str, str, str])
+    assert_type(refused.location, Place | None)
+    assert_type(others.code, str)
+    root: PegboardError = others
+    assert_type(root.location, Place | None)
+
+
+def loadouts(plugin: Plugin) -> None:
+    builder = LoadoutBuilder.create("reviewer").extends("developer").include_category("Security")
+    assert_type(builder, LoadoutBuilder)
+    assert_type(builder.add_plugin("think").add_discoverable("docker*").disable("shell").build(), Loadout)
+    registry = LoadoutRegistry([Loadout(name="reviewer", parent="minimal")])
+    assert_type(registry.get("reviewer"), Loadout | None)
+    assert_type(registry.all(), tuple[Loadout, ...])
+    assert_type(registry.resolve_active("reviewer", ["git", plugin]), frozenset[str])
+
+
+@tool
+def plain(text: str) -> int:
+    return len(text)
+
+
+@tool(read_only=True, requires=["geo/locate"])
+async def marked(city: str, *, days: int = 1) -> list[str]:
+    return [city] * days
+
+
+async def marks_keep_signatures() -> None:
+    assert_type(plain("x"), int)
+    assert_type(await marked("Rome", days=2), list[str])
+    plain(3)  # pyright: ignore[reportArgumentType]
+    tool(read_onely=True)  # pyright: ignore[reportCallIssue]
