@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-__all__ = ["NamesReplacements"]
+__all__ = ["NamesReplacements", "missing"]
 
 _SESSION: Final[Mapping[str, str]] = {
     "access": "(await session.snapshot()).access",
@@ -57,34 +57,46 @@ _BOARD: Final[Mapping[str, str]] = {
 _ASYNC_ONLY: Final[Mapping[str, str]] = {
     name: f"board.{name}" for name in ("aclose", "adopt", "configuration", "quickstart", "upstream_states", "world")
 }
+_PORTS: Final[Mapping[str, str]] = {
+    "ClaimStore": "ReadOnlyTrustStore",
+    "Clock": "time.monotonic",
+    "EventSink": "board.on(event, callback)",
+    "HasOffers": "HasResources",
+    "OfferSource": "ResourceSource",
+}
 _REMOVED: Final[Mapping[str, Mapping[str, str]]] = {
     "Board": _BOARD,
+    "Host": {"warm": "host.cache.tokens"},
     "Pegboard": _BOARD,
+    "Plugin": {"takes_overrides": "plugin.parameters", "without_fault": "plugin.with_manifest(key, manifest)"},
     "Session": _SESSION,
     "SyncPegboard": {**_BOARD, **_ASYNC_ONLY},
     "SyncSession": _SESSION,
+    "pegboard.ports": _PORTS,
 }
 
 
 class NamesReplacements:
     """A class whose removed attributes raise an error that names what takes their place."""
 
+    __slots__ = ()
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            raise AttributeError(_message(type(self).__name__, name))
+            raise AttributeError(missing(type(self).__name__, name))
 
 
-def _message(owner: str, name: str) -> str:
-    """Return what is wrong with asking an object of this class for this attribute.
+def missing(owner: str, name: str) -> str:
+    """Return what is wrong with asking an object of this class, or a module, for this attribute.
 
-    >>> _message("Session", "stored")
+    >>> missing("Session", "stored")
     'Session.stored was removed; use `(await session.snapshot()).stored`.'
-    >>> _message("Session", "no_such")
-    "'Session' object has no attribute 'no_such'"
+    >>> missing("Session", "no_such")
+    "'Session' has no attribute 'no_such'"
     """
     instead = _REMOVED.get(owner, {}).get(name)
     if instead is None:
-        return f"'{owner}' object has no attribute '{name}'"
+        return f"'{owner}' has no attribute '{name}'"
     where = " in a coroutine, under `Pegboard.open`" if owner.startswith("Sync") else ""
     return f"{owner}.{name} was removed; use `{instead}`{where}."

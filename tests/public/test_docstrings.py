@@ -30,7 +30,7 @@ def functions() -> Iterator[tuple[str, Any]]:
     """Yield everything that can be called by its name, properties too."""
     yield "tool", pegboard.tool
     for owner, face in classes().items():
-        for name in public_names.of(face):
+        for name in sorted(public_names.of(face)):
             value = inspect.getattr_static(face, name, None)
             function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
             if inspect.isfunction(function):

@@ -7,7 +7,7 @@ from pathlib import Path
 import public_names
 import pytest
 
-from pegboard import Pegboard, Session
+from pegboard import Host, Pegboard, Plugin, Session, ports
 
 
 def names_in(text: str) -> list[str]:
@@ -72,8 +72,17 @@ async def test_a_removed_name_is_neither_offered_nor_found(board: Pegboard) -> N
     session = await board.session(session_id="s")
     assert not hasattr(session, "stored")
     assert not {"stored", "keeper"} & {*dir(session), *dir(board)}
-    with pytest.raises(AttributeError, match=r"^'Session' object has no attribute 'lod'$"):
+    with pytest.raises(AttributeError, match=r"^'Session' has no attribute 'lod'$"):
         session.lod  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_removed_name_of_a_port_or_a_value_names_its_replacement_too() -> None:
+    gone: list[tuple[object, str]] = [(ports, "ClaimStore"), (ports, "Clock"), (Host(), "warm")]
+    gone += [(Plugin(name="git"), "takes_overrides"), (Plugin(name="git"), "without_fault")]
+    for owner, name in gone:
+        with pytest.raises(AttributeError, match=rf"\.{name} was removed; use `"):
+            getattr(owner, name)
+    assert not hasattr(ports, "NoSuchPort")
 
 
 def test_the_blocking_faces_name_the_asynchronous_ones(config: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pegboard.ports.adapters import Adapters
 from pegboard.ports.arguments import ArgumentValidator
 from pegboard.ports.calls import CallContext, Progress
@@ -23,6 +25,7 @@ from pegboard.ports.stores import (
     StoredState,
 )
 from pegboard.ports.tokens import TokenCounter
+from pegboard.removed import missing
 
 __all__ = [
     "LOG_LEVELS",
@@ -52,3 +55,8 @@ __all__ = [
     "StoredState",
     "TokenCounter",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise AttributeError(missing(__name__, name))

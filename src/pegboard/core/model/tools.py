@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
 
 from pegboard.problems import Place
+from pegboard.removed import NamesReplacements
 
 JsonObject = Mapping[str, Any]
 
@@ -109,7 +110,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plugin:
+class Plugin(NamesReplacements):
     """A named group of tools from one place.
 
     Attributes:
