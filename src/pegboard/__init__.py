@@ -12,8 +12,8 @@ from pegboard.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard as Pegboard
-    from pegboard.blocking import SyncPegboard as SyncPegboard
-    from pegboard.blocking import SyncSession as SyncSession
+    from pegboard.board.blocking import SyncPegboard as SyncPegboard
+    from pegboard.board.blocking import SyncSession as SyncSession
     from pegboard.board.permissions import Permissions as Permissions
     from pegboard.board.session import Session as Session
     from pegboard.core.model.delivery import Cache as Cache
@@ -61,8 +61,8 @@ _HOMES = {
     "Session": "board.session",
     "StoreError": "errors",
     "Surface": "core.surface.surfaces",
-    "SyncPegboard": "blocking",
-    "SyncSession": "blocking",
+    "SyncPegboard": "board.blocking",
+    "SyncSession": "board.blocking",
     "Tool": "core.model.tools",
     "ToolUnavailableError": "errors",
     "UnknownAgentError": "errors",

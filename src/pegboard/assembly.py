@@ -30,7 +30,7 @@ from pegboard.search.lexical import LexicalRanker
 from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:
-    from pegboard.blocking import SyncPegboard
+    from pegboard.board.blocking import SyncPegboard
     from pegboard.config.schema.configuration import Configuration
     from pegboard.sources.mcp.source import McpSource
 
@@ -170,7 +170,7 @@ class Pegboard(Board):
         """
         from anyio.from_thread import start_blocking_portal
 
-        from pegboard.blocking import SyncPegboard
+        from pegboard.board.blocking import SyncPegboard
 
         opened = cls.open(path, watch=watch, env=env, adapters=adapters, fast_path=fast_path)
         with start_blocking_portal(name="pegboard") as portal, portal.wrap_async_context_manager(opened) as board:

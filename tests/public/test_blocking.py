@@ -9,7 +9,7 @@ import public_names
 import pytest
 
 from pegboard import ConfigError, Pegboard, Permissions, Session, SyncPegboard, SyncSession, UsageError
-from pegboard.blocking import SyncPermissions
+from pegboard.board.blocking import SyncPermissions
 
 CONFIG = 'store: "memory:"\nplugins: {slow: {python: slow}}\nagents: {default: {tools: [slow]}}\n'
 SLOW = """

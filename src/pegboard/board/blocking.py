@@ -6,8 +6,9 @@ from asyncio import AbstractEventLoop, run_coroutine_threadsafe
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from pegboard.board import Board, Session
+from pegboard.board.board import Board
 from pegboard.board.permissions import Permissions
+from pegboard.board.session import Session
 from pegboard.core.model.agents import Agent, WorkerScope
 from pegboard.core.model.delivery import LIBRARY, Host
 from pegboard.core.model.tools import JsonObject, Tool
