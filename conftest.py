@@ -22,7 +22,7 @@ _CACHE = tempfile.TemporaryDirectory(prefix="pegboard-tests-")
 os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
 # Only src has examples in docstrings; importing these a second time, as doctest would, takes each for another.
-collect_ignore_glob = ["tests/*conftest.py"]
+collect_ignore_glob = ["tests/*conftest.py", "tests/fixtures/*"]
 
 NAMED_FILE = re.compile(r"# ([\w./-]+\.(?:py|yaml|json|md))\n")
 FOLDER = "_folder"

@@ -23,7 +23,7 @@ def python(name: str, *arguments: str, **more: Any) -> dict[str, Any]:
 def many(tmp_path: Path) -> Path:
     """Return a client's file with servers of every kind."""
     servers = {
-        "odd": python("odd_server.py"),
+        "odd": python("odd_server.py", limits={"message": "64MiB"}),
         "twin": python("odd_server.py"),
         "mute": python("plain_server.py", "--mute", timeout=2),
         "noise": python("plain_server.py", "--garbage"),
@@ -79,6 +79,7 @@ async def test_every_kind_of_server_works_or_is_reported_by_name(many: Path, era
         assert "do not fit: argument 'tree.next" in refused
 
         assert len(await pegboard.text("call_tool", name="odd__large")) == LARGE
+        assert "a message of more than 32MiB" in await pegboard.text("call_tool", name="twin__large")
         assert await pegboard.text("call_tool", name="odd__grow") == "grow"
 
         async def grown() -> bool:

@@ -30,4 +30,5 @@ async def main(way: str, server: str, tools: str) -> None:
     print(json.dumps({"peak": peak(), "ended": ended}))
 
 
-asyncio.run(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
