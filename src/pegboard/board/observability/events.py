@@ -25,7 +25,6 @@ EVENTS = (
     "configuration_refused",
     "permissions_changed",
 )
-_OF_RECORDS = ("principal", "agent", "session", "turn", "subject", "decision", "reason", "outcome")
 Callback = Callable[[Mapping[str, Any]], object]
 
 
@@ -51,7 +50,18 @@ class Events:
     def emit_record(self, name: str, record: AuditRecord) -> None:
         """Call the subscribers of an event with what the audit trail has of it."""
         if self._callbacks.get(name):
-            self._call(name, Frozen(event=name, **{field: getattr(record, field) for field in _OF_RECORDS}))
+            event = Frozen(
+                event=name,
+                principal=record.principal,
+                agent=record.agent,
+                session=record.session,
+                turn=record.turn,
+                subject=record.subject,
+                decision=record.decision,
+                reason=record.reason,
+                outcome=record.outcome,
+            )
+            self._call(name, event)
 
     def _call(self, name: str, event: Frozen) -> None:
         for callback in tuple(self._callbacks[name]):

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError
@@ -25,14 +25,6 @@ T = TypeVar("T")
 Columns = tuple[str | bytes, str | bytes, str | bytes]
 
 MANIFESTS_PER_PLUGIN = 32
-
-
-class _Looked(NamedTuple):
-    """What the file stood at when it was looked at; ``data_version`` has the generation of the file in front."""
-
-    at: float
-    data_version: tuple[int, int]
-    token: ChangeToken
 
 
 class SqliteStore:
@@ -58,7 +50,9 @@ class SqliteStore:
         self._queue = AuditQueue(self._flush, keep=audit_keep)
         self._digest_key: tuple[int, bytes] | None = None  # with the generation of the file
         self._changes = 0  # of states, switches and claims, through this connection
-        self._looked: _Looked | None = None
+        self._data_version: tuple[int, int] | None = None  # with the generation of the file in front
+        self._token: ChangeToken | None = None
+        self._looked_at = 0.0  # when the data version was read
 
     async def open(self) -> None:
         """Make the file, folder and tables where they are missing.
@@ -82,7 +76,7 @@ class SqliteStore:
             await self._flush()
         finally:
             self._database.close()
-            self._database = self._digest_key = self._looked = None
+            self._database = self._digest_key = self._token = None
 
     def _opened(self) -> Database:
         if self._database is None:
@@ -132,7 +126,7 @@ class SqliteStore:
             return version
 
         stored = await self._write(swap)
-        self._changes += 1
+        self._changed(permissions=False)
         return stored
 
     async def sessions(
@@ -168,8 +162,7 @@ class SqliteStore:
             _count(connection, "permissions")
 
         await self._write(change)
-        self._changes += 1
-        self._looked = None
+        self._changed(permissions=True)
 
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
         """Return the stored booleans of every agent."""
@@ -190,15 +183,27 @@ class SqliteStore:
         after ``since`` (``time.monotonic()``) is not read again.
         """
         database = self._opened()
-        looked = self._looked
-        if since is None or looked is None or looked.at < since:
-            at = time.monotonic()
-            looked = await database.read(lambda connection: _look(connection, database.generation, at, self._looked))
-            self._looked = looked
-        if looked.token.states != (looked.data_version, self._changes):
-            token = ChangeToken(states=(looked.data_version, self._changes), permissions=looked.token.permissions)
-            self._looked = looked = looked._replace(token=token)
-        return looked.token
+        token = self._token
+        if token is None or since is None or self._looked_at < since:
+            self._looked_at = time.monotonic()
+            token = await database.read(self._newest)
+        return token
+
+    def _newest(self, connection: sqlite3.Connection) -> ChangeToken:
+        """Return the token of now: the one known where no other connection has committed since."""
+        data_version = self._opened().generation, connection.execute("PRAGMA data_version").fetchone()[0]
+        if self._token is None or data_version != self._data_version:
+            query = "SELECT value FROM counters WHERE name = 'permissions'"
+            number = connection.execute(query).fetchone()[0]
+            self._data_version = data_version
+            self._token = ChangeToken(states=(data_version, self._changes), permissions=(data_version[0], number))
+        return self._token
+
+    def _changed(self, *, permissions: bool) -> None:
+        """Note a change through this connection, of which the data version does not tell."""
+        self._changes += 1
+        known = None if permissions else self._token
+        self._token = None if known is None else ChangeToken((self._data_version, self._changes), known.permissions)
 
     async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
         """Return the stored manifest of a plugin whose specification has this fingerprint."""
@@ -241,8 +246,7 @@ class SqliteStore:
                 _count(connection, "permissions")
 
         await self._write(keep)
-        self._changes += 1
-        self._looked = None
+        self._changed(permissions=True)
 
     async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
         """Add tools to those that count, and take others away."""
@@ -257,8 +261,7 @@ class SqliteStore:
             _count(connection, "permissions")
 
         await self._write(change)
-        self._changes += 1
-        self._looked = None
+        self._changed(permissions=True)
 
     async def record(self, *entries: AuditRecord) -> None:
         """Store decisions, after the calls that wait, before returning."""
@@ -296,15 +299,6 @@ class SqliteStore:
             key = await self._write(_digest_key)
             self._digest_key = database.generation, key
         return self._digest_key[1]
-
-
-def _look(connection: sqlite3.Connection, generation: int, at: float, before: _Looked | None) -> _Looked:
-    """Return what the file stands at: the token known where no other connection has committed since."""
-    data_version = generation, connection.execute("PRAGMA data_version").fetchone()[0]
-    if before is not None and before.data_version == data_version:
-        return before._replace(at=at)
-    number = connection.execute("SELECT value FROM counters WHERE name = 'permissions'").fetchone()[0]
-    return _Looked(at=at, data_version=data_version, token=ChangeToken(states=None, permissions=(generation, number)))
 
 
 def _swapped(connection: sqlite3.Connection, columns: Columns, text: str | None, version: int, expected: int) -> bool:
