@@ -77,7 +77,7 @@ def rows(taken: dict[Job, dict[str, Figures]], tools: int, way: Delivery) -> Ite
             "less than all %": round(100 * (1 - held["tokens"] / every["tokens"]), 1),
             "with full hints": round(held["tokens with full hints"]),
             "less %": round(100 * (1 - held["tokens with full hints"] / every["tokens"]), 1),
-            "already out %": round(held["out"], 1),
+            "already loaded %": round(held["out"], 1),
             "loads a turn": round(held["loads"], 2),
             "searches a turn": round(held["searches"], 2),
             "list changes a turn": round(held["list changes"], 2),
@@ -127,7 +127,7 @@ def figures_of(oracle: Oracle, traces: list[list[Event]], way: Delivery) -> Figu
 
 
 def planned(oracle: Oracle, way: Delivery) -> bool:
-    """Return whether Pegboard has everything out from the start, by the sizes of this catalog."""
+    """Return whether Pegboard has everything loaded from the start, by the sizes of this catalog."""
     on_demand = Oracle(oracle.recording, ON_DEMAND)
     tools = oracle.access.permitted
     named = all(on_demand.names(tool) for tool in tools)

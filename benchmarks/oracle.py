@@ -51,7 +51,7 @@ def size(tool: Tool) -> int:
 class Policy:
     """Say what is loaded when something is missing, and for how long.
 
-    ``everything`` has all tools out from the start, ``plugins`` loads the plugin of what is missing,
+    ``everything`` has all tools loaded from the start, ``plugins`` loads the plugin of what is missing,
     ``hinted`` the plugin where the hints do not name the tool, ``fallback`` everything for one turn.
     ``kept`` leaves what lapsed on the wire while that pays (D3).
     """

@@ -1,4 +1,4 @@
-"""What one surface costs: an agent with 20 tools out, in a small and in a huge catalog."""
+"""What one surface costs: an agent with 20 tools loaded, in a small and in a huge catalog."""
 
 from __future__ import annotations
 

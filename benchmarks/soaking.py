@@ -270,7 +270,7 @@ class Soak:
             await asyncio.sleep(0.05)
 
     async def leases(self) -> None:
-        """Find sessions that still have something out after everything was hung back."""
+        """Find sessions that still have something loaded after everything was unloaded."""
         program = [sys.executable, "-m", "pegboard", "session", "list", "--json"]
         asked = await asyncio.create_subprocess_exec(
             *program, "--config", str(self.folder / "pegboard.yaml"), stdout=asyncio.subprocess.PIPE

@@ -95,7 +95,7 @@ def _world_of(tools: list[Tool]) -> World:
 def narrowed(recording: Recording, size: int) -> Recording:
     """Return the most called tools, and of each conversation the turns that need no other.
 
-    Conversations with fewer than five such turns are left out.
+    Conversations with fewer than five such turns are omitted.
     """
     calls = Counter(name for turns in recording.conversations for turn in turns for name in turn.gold)
     chosen = {name for name, _ in calls.most_common(size)}

@@ -27,7 +27,7 @@ toolkits:
 
 agents:
   assistant:
-    tools: [clock]                        # always out
+    tools: [clock]                        # always loaded
     allowed_toolkits: [numbers, search]   # the model may load them
 """
 
@@ -65,8 +65,12 @@ class Model:
 def definitions(surface: Surface) -> list[dict[str, Any]]:
     """Return the tools in the form in which most providers take them."""
     return [
-        {"name": out.tool.wire, "description": out.tool.description, "input_schema": dict(out.tool.input_schema)}
-        for out in surface.tools
+        {
+            "name": loaded.tool.wire,
+            "description": loaded.tool.description,
+            "input_schema": dict(loaded.tool.input_schema),
+        }
+        for loaded in surface.tools
     ]
 
 

@@ -350,7 +350,7 @@ async def test_scope_and_parent_deny(path: Path) -> None:
 
 
 async def test_a_conflict_is_among_the_reasons(path: Path) -> None:
-    "T5, F5: a toolkit that wants a tool with other settings than it is out with is named."
+    "T5, F5: a toolkit that wants a tool with other settings than it is loaded with is named."
     rewrite(path.with_name("pads.py"), PADS)
     rewrite(path, PADS_CONFIG)
     async with Pegboard.open(path) as board:

@@ -1,4 +1,4 @@
-"""``category:NAME`` through the library (DESIGN §2)."""
+"""``category:NAME`` through the library."""
 
 from pathlib import Path
 

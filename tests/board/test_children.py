@@ -73,7 +73,7 @@ async def test_a_session_uses_a_loadout_and_lets_it_go(lead: Session) -> None:
 
 
 async def test_a_loadout_binds_the_next_call_of_every_process(board: Pegboard, lead: Session) -> None:
-    """L7, S2: it is stored state; a call of what it leaves out does not run, and says why."""
+    """L7, S2: it is stored state; a call of what it excludes does not run, and says why."""
     same = await board.session(agent="lead", session_id="thread", principal="ada")
     assert (await same.call("fetch")).status == "ok"
     await lead.use_loadout("gits")

@@ -1,4 +1,4 @@
-"""A host with a prompt cache: what is out from the start, and what stays on the wire (D3, F4)."""
+"""A host with a prompt cache: what is loaded from the start, and what stays on the wire (D3, F4)."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -40,7 +40,7 @@ async def test_where_everything_is_cheapest_everything_is_out_from_the_start(boa
 
 
 async def test_a_large_catalog_comes_on_demand(board: Pegboard) -> None:
-    """F4: nothing but the static tool is out."""
+    """F4: nothing but the static tool is loaded."""
     host = Host(delivery=("native",), cache=Cache())
     surface = await (await board.session(agent="many", session_id="a", host=host)).surface()
     assert surface.names == ("small", "search_tools", "load_tools", "unload_tools")

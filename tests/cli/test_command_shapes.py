@@ -1,4 +1,4 @@
-"""What scripts read: one JSON document of the shape in DESIGN §6."""
+"""What scripts read: one JSON document of a documented shape."""
 
 import json
 from pathlib import Path

@@ -154,7 +154,7 @@ def test_changes_of_a_session_are_tables_for_people(run: Run, project: Path) -> 
 
 
 def test_a_category_is_loaded_switched_and_unloaded_by_its_name(run: Run, project: Path) -> None:
-    """DESIGN §2: `category:NAME`."""
+    """`category:NAME`."""
     where = ("--agent", "opener", "--principal", "ada")
     assert "Category 'Memory' is loaded" in run("session", "load", "category:memory", *where).out
     assert "add_note" in run("surface", *where).out

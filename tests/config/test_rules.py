@@ -252,7 +252,7 @@ RULES = {
             "Rename one of them."
         ),
     ),
-    "T5: nothing is out from the start with two settings; secrets are masked": (
+    "T5: nothing is loaded from the start with two settings; secrets are masked": (
         """
         toolkits: {data: {tools: [{sql: {db_url: "postgres://ada:hunter2@db/x", password: open}}]}}
         agents:

@@ -192,7 +192,7 @@ def test_what_is_refused_leaves_the_state_untouched(commands: list[Command]) -> 
     meta=st.integers(0, 2),
 )
 def test_no_sequence_of_loads_goes_over_the_budget(commands: list[Command], tools: int, meta: int) -> None:
-    """S9: what is out at the start may; nothing that is loaded does."""
+    """S9: what is loaded at the start may; nothing that is loaded does."""
     agent_access = budgeted(tools)
     desk = Desk(agent_access, terms=CommandContext(meta=tuple(tool("pegboard", f"m{n}") for n in range(meta))))
     start = len(desk.out) + meta

@@ -64,7 +64,7 @@ def test_a_tool_whose_fault_is_reported_keeps_its_clash() -> None:
 
 
 def test_a_tool_returns_when_the_one_that_had_its_name_goes() -> None:
-    """G10: left out is not lost."""
+    """G10: excluded is not lost."""
     catalog = Catalog([plugin("one", "read", "write"), plugin("two", "read")])
     catalog = catalog.with_plugins([plugin("one", "write")])
     assert catalog.clashes == ()

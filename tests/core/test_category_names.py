@@ -1,4 +1,4 @@
-"""``category:NAME`` is a name like any other: for lists, loads, switches, lookups (DESIGN §2)."""
+"""``category:NAME`` is a name like any other: for lists, loads, switches, lookups."""
 
 import pytest
 from states import Desk, access_of, member, plugin, statuses, toolkit
@@ -107,7 +107,7 @@ def test_the_reason_names_the_category_that_is_switched() -> None:
 
 
 def test_a_bare_name_never_means_a_category() -> None:
-    """DESIGN §2: toolkit, then plugin, then tool."""
+    """toolkit, then plugin, then tool."""
     access = desk_of().access
     assert lookup(access, "Git") == Ref("plugin", "git")
     assert lookup(access, "Filesystem") is None

@@ -187,7 +187,7 @@ def test_every_text_is_a_sentence_on_one_line() -> None:
                 assert text.isprintable()
 
 
-# -- the order of what is out ----------------------------------------------------------------------
+# -- the order of what is loaded ----------------------------------------------------------------------
 
 
 def test_what_is_out_stands_in_the_order_of_f1() -> None:
@@ -234,7 +234,7 @@ def test_the_first_overrides_are_kept() -> None:
 
 
 def test_what_is_denied_or_unavailable_is_not_on_the_surface() -> None:
-    """P3, P6: denied is not out; unavailable is out and not shown."""
+    """P3, P6: denied is not out; unavailable is loaded and not shown."""
     held = access(WORLD, tools=["git", "mail", "notes"], switches={"push": False})
     assert resolve(held, State()).names == ("git__log", "add")
     assert "mail/send" in active_tools(held, State())

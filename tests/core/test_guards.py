@@ -33,7 +33,7 @@ def test_a_refusal_names_the_rule_and_not_the_value() -> None:
 
 
 def test_what_keeps_to_the_rules_may_run() -> None:
-    """T10: deny beats allow; no rule, or an argument that is left out, breaks nothing."""
+    """T10: deny beats allow; no rule, or an argument that is omitted, breaks nothing."""
     rule = {"allow": ["docs/*", "*.md"], "deny": ["*secret*"]}
     assert says(rule, "docs/a/b.txt") == ""
     assert says(rule, "./docs//a.txt") == ""

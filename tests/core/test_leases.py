@@ -1,4 +1,4 @@
-"""Until when a tool is out, and because of what."""
+"""Until when a tool is loaded, and because of what."""
 
 from itertools import pairwise
 
@@ -55,7 +55,7 @@ def test_a_lease_lapses_when_its_until_says_so(until: LeaseTerm, idle: int, laps
 
 
 def test_loading_again_upgrades_and_never_downgrades() -> None:
-    """S5, S8: a shorter lease on what is out changes nothing, a longer one stands."""
+    """S5, S8: a shorter lease on what is loaded changes nothing, a longer one stands."""
     desk = Desk(access_of(plugin("git", "log"), discoverable=("*",)))
     desk.load("git", until=LeaseTerm("idle", 2))
     for until, stands in (

@@ -45,7 +45,7 @@ def test_policy_is_absent_while_no_member_is_visible() -> None:
 
 
 def test_policy_names_only_members_that_are_visible() -> None:
-    """SJ14, T6: a line that names another member is left out, and `{tools}` does not name it either."""
+    """SJ14, T6: a line that names another member is excluded, and `{tools}` does not name it either."""
     desk = Desk(forge(initial_toolkits=("evolution",), switches={"forge_deploy": False}))
     assert initial(desk.access, desk.state) == "Use forge_check, forge_merge with care.\nAsk before forge_merge."
 

@@ -119,7 +119,7 @@ def without(items: tuple[Member, ...], function: str) -> tuple[Member, ...]:
 @given(accesses(), st.sampled_from(FUNCTIONS), st.sampled_from(["static", "essential", *KITS]))
 @settings(max_examples=300)
 def test_excluding_a_function_never_grants(held: CompiledPermissions, function: str, where: str) -> None:
-    """P1, P2: wherever a filter stands, except in a toolkit that is off: what it leaves out is not off with it."""
+    """P1, P2: wherever a filter stands, except in a toolkit that is off: what it excludes is not off with it."""
     if where in KITS:
         if held.switches.toolkits.get(where) is not None and not held.switches.toolkits[where].on:
             return
@@ -166,7 +166,7 @@ def test_a_decision_is_the_same_whatever_was_asked_before(held: CompiledPermissi
 
 @given(accesses())
 def test_explain_agrees_with_the_decision(held: CompiledPermissions) -> None:
-    """F5, P1: for every tool of the catalog; what is out is permitted."""
+    """F5, P1: for every tool of the catalog; what is loaded is permitted."""
     for item in held.world.catalog:
         told = explain(held, State(), item)
         decision = held.decide(item)

@@ -81,7 +81,7 @@ def test_filters_are_taken_out_of_the_overrides() -> None:
     ],
 )
 def test_a_filter_keeps_the_functions_that_it_names(filters: dict[str, object], left: list[str]) -> None:
-    """P2: function filters, by own or wire name; what is excluded is out even where it is included."""
+    """P2: function filters, by own or wire name; what is excluded stays excluded even where it is included."""
     (entry,) = entries(members([("git", filters)]), CATALOG)
     assert [held.id for held in entry.tools] == left
     assert entry.ids == set(left)

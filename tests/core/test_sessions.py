@@ -55,7 +55,7 @@ def test_what_is_stored_is_read_back(state: State) -> None:
 
 @pytest.mark.parametrize("state", [State(turn=2), State(label="a"), State(loadout="minimal"), State(recent=("a/b",))])
 def test_a_moved_turn_counter_or_label_is_a_difference_from_the_default(state: State) -> None:
-    """S4, MR32: only a state equal to the default is left out of the store."""
+    """S4, MR32: only a state equal to the default is omitted of the store."""
     assert to_text(DEFAULT) is None
     assert to_text(state) is not None
 

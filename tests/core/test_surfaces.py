@@ -99,7 +99,7 @@ STATES = st.builds(
 
 @given(state=STATES)
 def test_resolve_answers_for_any_state_at_all(state: State) -> None:
-    """S3, L3: total; healing changes nothing of what is out."""
+    """S3, L3: total; healing changes nothing of what is loaded."""
     access = full().access
     assert resolve(access, state).tools == resolve(access, heal(access, state)).tools
 

@@ -92,7 +92,7 @@ def test_what_only_a_switch_grants_is_out_from_the_start() -> None:
 
 
 def test_what_is_switched_on_and_discoverable_is_not_out_from_the_start() -> None:
-    """P2: only what a switch alone grants is out."""
+    """P2: only what a switch alone grants is loaded."""
     held = access(WORLD, switches={"docker": True}, discoverable=["*"])
     assert starting_tools(held).tail == {}
 
@@ -119,7 +119,7 @@ def test_a_subject_that_a_file_switches_twice_is_off() -> None:
 
 
 def test_switching_a_toolkit_off_does_not_undo_its_filters() -> None:
-    """P1, P2: what it left out while it was on is not granted by a pattern afterwards."""
+    """P1, P2: what it excluded while it was on is not granted by a pattern afterwards."""
     held = world(plugin("shell", "run", "kill"), toolkits=[toolkit("safe", ("shell", {"exclude_tools": ["kill"]}))])
     assert permitted(access(held, discoverable=["*"], switches={"safe": True})) == {"shell/run"}
     assert permitted(access(held, discoverable=["*"], switches={"safe": False})) == set()

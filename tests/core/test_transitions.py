@@ -47,7 +47,7 @@ def test_use_refreshes_the_whole_lease() -> None:
 
 
 def test_the_use_of_what_is_required_refreshes_what_requires_it() -> None:
-    """S7, T8: it is out because of that lease alone."""
+    """S7, T8: it is loaded because of that lease alone."""
     desk = desk_of(plugin("git", "push", "auth", "key", requires={"push": "git/auth", "auth": "git/key"}), static=[])
     desk.load("push")
     desk.end_turns(6)

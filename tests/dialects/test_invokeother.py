@@ -138,7 +138,7 @@ def test_no_names_are_an_error(mode: str, query: str | None) -> None:
 
 
 def test_loading_again_counts_as_loaded() -> None:
-    """S5: what is out already is no error."""
+    """S5: what is loaded already is no error."""
     conversation = talk()
     invoke(conversation, "load", "weather_tool")
     again = invoke(conversation, "load", "weather_tool,webaccess_tool")

@@ -323,7 +323,7 @@ def test_the_checks_of_an_unload_come_in_the_order_of_the_seed(asked: str, statu
 
 
 def test_a_toolkit_that_only_a_switch_grants_is_listed_as_loaded_and_sticky() -> None:
-    """P2: it is out from the start, as an initial one."""
+    """P2: it is loaded from the start, as an initial one."""
     conversation = talk(switches={"data": True}, static=["shell"])
     listed = said(conversation.call("list_toolkits"))["toolkits"][-1]
     assert (listed["name"], listed["loaded"], listed["sticky"]) == ("data", True, True)

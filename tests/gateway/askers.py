@@ -75,7 +75,7 @@ def upstream(kind: str, *, handshake: bool) -> Iterator[dict[str, Any]]:
 
 
 def configure(folder: Path, up: dict[str, Any], *, timeout: str = "30s", more: str = "") -> Path:
-    """Write a configuration in which every tool of the server is out."""
+    """Write a configuration in which every tool of the server is loaded."""
     (folder / "talk_tools.py").write_text(ECHO)
     path = folder / "pegboard.yaml"
     inside = json.dumps(up)[1:-1]

@@ -140,7 +140,7 @@ def _bearer(token: str) -> dict[str, str]:
 
 
 async def test_several_questions_travel_in_one_round(old: dict[str, Any], tmp_path: Path) -> None:
-    """G7: and what was left out is asked again."""
+    """G7: and what was omitted is asked again."""
     arguments = {"requests": [FORM, SAMPLE]}
     async with gateway(configure(tmp_path, old)) as running, httpx2.AsyncClient(timeout=20) as http:
         first = await modern(http, running.url, "up__ask", arguments)

@@ -115,7 +115,7 @@ async def by_http(config: Path, era: str) -> AsyncIterator[Ask]:
 
 @asynccontextmanager
 async def open_session(http: httpx2.AsyncClient, url: str, era: str) -> AsyncIterator[Ask]:
-    """Yield what sends one raw request and returns all of its answer; headers may be changed or left out (None)."""
+    """Yield what sends one raw request and returns all of its answer; headers may be changed or omitted (None)."""
     fixed = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
     if era != MODERN:
         opened = await http.post(url, json=hello(), headers=fixed)

@@ -154,7 +154,7 @@ async def test_two_servers_with_the_same_uris_lose_nothing(tmp_path: Path, era: 
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_server_that_is_late_costs_the_list_nothing_and_is_announced(tmp_path: Path, era: str) -> None:
-    """G7, G8: who does not answer in time is left out; when it does, whoever was listed less is told."""
+    """G7, G8: who does not answer in time is excluded; when it does, whoever was listed less is told."""
     there = tmp_path / "there"
     servers = {
         "late": entry(stdio("--name", "late", "--wait-for", str(there))),

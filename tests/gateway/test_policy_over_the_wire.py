@@ -20,7 +20,7 @@ async def discovered(url: str) -> str:
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_policy_reaches_a_client(config: Path, era: str) -> None:
-    """T6, F2, G4: what is out from the start in the instructions, the rest with its load, and nothing twice."""
+    """T6, F2, G4: what is loaded from the start in the instructions, the rest with its load, and nothing twice."""
     edit(
         config,
         "agents:\n",

@@ -129,7 +129,7 @@ async def ask(client: Connected, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 async def test_the_conversation_of_seed_000(serving: Serving) -> None:
-    """S1, S2, S3, D2, T4, MR24, MR44, MR45, MR56: research is out and sticky, devops comes with the next request,
+    """S1, S2, S3, D2, T4, MR24, MR44, MR45, MR56: research is loaded and sticky, devops comes with the next request,
     a kill loses nothing, an edit heals."""
     async with serving.client(era=HANDSHAKE) as chat:
         assert [*await chat.names()][-len(RESEARCH) :] == RESEARCH

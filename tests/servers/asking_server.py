@@ -142,12 +142,12 @@ async def on_call(ctx: Any, params: types.CallToolRequestParams) -> Any:
 
 
 async def ask_later(ctx: Any, request: dict[str, Any]) -> None:
-    await asyncio.sleep(0.2)  # the answer to the call is out by then
+    await asyncio.sleep(0.2)  # the answer to the call is loaded by then
     late.append(await asked(ctx, request, related=False))
 
 
 async def later(ctx: Any, messages: list[dict[str, Any]]) -> None:
-    await asyncio.sleep(0.2)  # the answer to the call is out by then
+    await asyncio.sleep(0.2)  # the answer to the call is loaded by then
     await log(ctx, messages, related=False)
 
 

@@ -52,7 +52,7 @@ async def test_tools_are_converted_unchanged(source: McpSource) -> None:
 
 
 async def test_one_bad_tool_never_costs_the_list(source: McpSource, caplog: pytest.LogCaptureFixture) -> None:
-    "G8: invalid tools are left out and reported by name; all pages are read."
+    "G8: invalid tools are excluded and reported by name; all pages are read."
     with caplog.at_level(logging.WARNING, logger="pegboard.sources.mcp"):
         manifest = await source.describe(plain("--tools", "300"), {})
     names = [tool.name for tool in manifest.tools]

@@ -46,8 +46,8 @@ class Parts:
 class Board(NamesReplacements):
     """Agents over one world: it hands out sessions.
 
-    ``permissions`` sets switches at run time. ``services`` and ``resources`` are for adapters: the gateway, the
-    command, the console.
+    ``permissions`` sets switches at run time. ``services`` and ``resources`` are for adapters: the gateway and
+    the command.
     """
 
     def __init__(self, parts: Parts, *, masker: Masker, env: Mapping[str, str]) -> None:

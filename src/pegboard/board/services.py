@@ -1,4 +1,4 @@
-"""The services that the rooms of a board are handed."""
+"""The services that the helpers of a board are handed."""
 
 from __future__ import annotations
 

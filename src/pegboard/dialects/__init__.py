@@ -1,1 +1,1 @@
-"""How a model manages its own tools: one family of meta-tools per file (DESIGN §4)."""
+"""How a model manages its own tools: one family of meta-tools per file."""

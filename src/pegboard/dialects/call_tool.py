@@ -1,4 +1,4 @@
-"""The two tools through which every tool can be called that a client does not list (DESIGN §4)."""
+"""The two tools through which every tool can be called that a client does not list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The MCP gateway in front of a board (DESIGN §8)."""
+"""The MCP gateway in front of a board."""
 
 from __future__ import annotations
 

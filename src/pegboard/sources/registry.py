@@ -1,4 +1,4 @@
-"""The plugin names that are known without any configuration (DESIGN §5): Agno's toolkits, and names without a toolkit.
+"""The plugin names that are known without any configuration: Agno's toolkits, and names without a toolkit.
 
 Nothing is imported here: the table is checked against the installed Agno by a test.
 """

@@ -67,7 +67,7 @@ async def _executed(services: Services, snapshot: Snapshot, tool: Tool, argument
 
 
 def _tidied(tool: Tool, arguments: JsonObject) -> JsonObject:
-    """Return the arguments with a plain string in place of a list taken as a list of one (DESIGN §4)."""
+    """Return the arguments with a plain string in place of a list taken as a list of one."""
     properties: JsonObject = tool.input_schema.get("properties", {})
     return {
         name: [value] if isinstance(value, str) and properties.get(name, {}).get("type") == "array" else value

@@ -1,1 +1,1 @@
-"""What happened: events, the audit trail, numbers. For every room of the board."""
+"""What happened: events, the audit trail, numbers. Every folder of the board may import it."""

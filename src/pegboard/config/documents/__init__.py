@@ -1,1 +1,1 @@
-"""Text to values with their places: YAML, JSON, TOML, environment. Knows nothing of what they mean."""
+"""Text to values with their places: YAML, JSON, TOML, environment. They know nothing of what it means."""

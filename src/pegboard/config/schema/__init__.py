@@ -1,1 +1,1 @@
-"""The shape of a configuration: its sections, their values, their validation. Knows `documents`."""
+"""The shape of a configuration: its sections, their values, their validation. Imports `documents`."""

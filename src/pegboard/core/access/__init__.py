@@ -1,1 +1,1 @@
-"""May it? Grants and denials, switches, guards and lookup for one agent. Knows `model` only."""
+"""May it? Grants and denials, switches, guards and lookup for one agent. Imports `model` only."""

@@ -1,4 +1,4 @@
-"""Values that are computed once per compiled permissions, whichever room computes them."""
+"""Values that are computed once per compiled permissions, whoever computes them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The values that all is decided over: tools, plugins, toolkits, loadouts, agents, leases. Knows no other room."""
+"""The values that all is decided over: tools, plugins, toolkits, loadouts, agents, leases. Imports no other folder."""

@@ -1,1 +1,1 @@
-"""Is it loaded? A session's state, commands and the transitions between states. Knows `model` and `access`."""
+"""Is it loaded? A session's state, commands and the transitions between states. Imports `model` and `access`."""

@@ -38,7 +38,7 @@ _NOTHING = Item(name="", status="not_found", message="")
 
 
 def _load(access: CompiledPermissions, state: State, lease: Lease, terms: CommandContext) -> tuple[State, Item]:
-    """Return the state with the lease, or why it cannot stand, in the order of DESIGN §4."""
+    """Return the state with the lease, or why it cannot stand, in the order of their precedence."""
     entries = lease_entries(access, lease)
     if (clash := _scope_clash(access, entries)) is not None:
         return state, clash

@@ -1,1 +1,1 @@
-"""What does the model see? Hints, policy, focus and what they cost. Knows `model`, `access` and `state`."""
+"""What does the model see? Hints, policy, focus and what they cost. Imports `model`, `access` and `state`."""

@@ -1,1 +1,1 @@
-"""The fast path: what goes around the SDK for speed. A guest: see README.md beside this file."""
+"""The fast path: what goes around the SDK for speed. It can be switched off: see README.md."""

@@ -1,4 +1,4 @@
-"""The HTTP face of the gateway: one app for every agent and both protocol eras (G1)."""
+"""The gateway over HTTP: one app for every agent and both protocol eras (G1)."""
 
 from __future__ import annotations
 

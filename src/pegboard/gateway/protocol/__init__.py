@@ -1,1 +1,1 @@
-"""What the gateway's rooms share: its port to a board, whose request it is, names and forms of the protocol."""
+"""What all of the gateway shares: its port to a board, whose request it is, names and forms of the protocol."""

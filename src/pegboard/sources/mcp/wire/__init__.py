@@ -1,1 +1,1 @@
-"""What passes over a connection, seen one message at a time. Knows no other room of the source."""
+"""What passes over a connection, seen one message at a time. Imports no other folder of the source."""
