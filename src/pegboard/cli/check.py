@@ -252,10 +252,9 @@ async def _problems(
     misfits = [misfit for want in wants for misfit in await _misfits(board, want)]
     _, problems = inspect(configuration.path, registered=registered(), tools=known, misfits=misfits)
     found = [*problems, *_clashes(board, {want.plugin for want in wants})]
-    if not probe:
-        return found
     unfit = {(misfit.plugin, misfit.key) for misfit in misfits}
-    return [*found, *_faults(board, configuration, unfit), *_requirements(board, configuration)]
+    faults = _faults(board, configuration, {want.plugin for want in wants}, unfit)
+    return [*found, *faults, *(_requirements(board, configuration) if probe else ())]
 
 
 async def _misfits(board: Board, want: PluginRequest) -> list[Misfit]:
@@ -279,10 +278,12 @@ async def _misfits(board: Board, want: PluginRequest) -> list[Misfit]:
     return []
 
 
-def _faults(board: Board, configuration: Configuration, misfits: set[tuple[str, str]]) -> Iterator[Problem]:
-    """Yield what cannot run now (P6): a warning, since everything else works."""
+def _faults(
+    board: Board, configuration: Configuration, asked: set[str], misfits: set[tuple[str, str]]
+) -> Iterator[Problem]:
+    """Yield what cannot run now (P6), of plugins that were asked: a warning, since everything else works."""
     for plugin in board.world.catalog.plugins.values():
-        if getattr(configuration.specs[plugin.name], "unavailable", ""):
+        if plugin.name not in asked or getattr(configuration.specs[plugin.name], "unavailable", ""):
             continue  # the file says so itself
         variants = plugin.variants.items()
         reasons = [variant.unavailable for key, variant in variants if (plugin.name, key) not in misfits]

@@ -28,7 +28,8 @@ def serve(
         str | None, typer.Option("--session", metavar="ID", help="The session of clients that name none.")
     ] = None,
     no_fast_path: Annotated[
-        bool, typer.Option("--no-fast-path", help="Send every request by the MCP SDK, on both sides.")
+        bool,
+        typer.Option("--no-fast-path", help="Handle every request through the MCP SDK, towards clients and servers."),
     ] = False,
 ) -> int:
     """Serve the tools to MCP clients, over HTTP or stdio.

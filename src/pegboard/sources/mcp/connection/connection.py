@@ -111,7 +111,7 @@ class Connection:
         self._live = live
         self._started_at = time.time()
         self.failures.fault = None
-        self.usage.is_up(True)
+        self.usage.note_up(True)
 
     async def _open(self, *, legacy: bool) -> tuple[Live | Fault, ConnectionRecord]:
         """Start an owner and return what came of it, as soon as it is known."""
@@ -162,7 +162,7 @@ class Connection:
         if not ready.done():
             ready.set_result(fault or Fault(reason="it was stopped"))
         elif record is self._last:
-            self.usage.is_up(False)
+            self.usage.note_up(False)
             self.failures.fault = fault
 
     async def _keep(self, live: Live) -> None:
@@ -197,7 +197,7 @@ class Connection:
     async def close(self) -> None:
         """Stop for good."""
         self.closing = True
-        self.usage.is_up(False)
+        self.usage.note_up(False)
         for owner, record in list(self._owners.items()):
             record.stop("it was stopped")
             if not record.up:

@@ -24,6 +24,7 @@ from pegboard.sources.mcp.wire.malformed import EVENT_TOO_LARGE
 from pegboard.sources.mcp.wire.observed import ObservedTransport
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.request_outcomes import too_large
+from pegboard.version import __version__
 
 _SAMPLING = types.SamplingCapability(context=types.SamplingContextCapability(), tools=types.SamplingToolsCapability())
 _LEVEL_WITHIN = 5.0
@@ -53,7 +54,7 @@ async def open_client(
         cast("Transport", ObservedTransport(cast("Transport", transport), record)),
         mode="legacy" if legacy else "auto",
         message_handler=cast("Callable[[Any], Awaitable[None]]", notified),  # type: ignore[arg-type]
-        client_info=types.Implementation(name="pegboard", version=_version()),
+        client_info=types.Implementation(name="pegboard", version=__version__),
         cache=None,  # manifests are kept by whoever asked
         elicitation_callback=callback,
         sampling_callback=callback,
@@ -98,15 +99,6 @@ def _begin_logs(client: Client, record: ConnectionRecord) -> None:
                 await client.session.send_request(request, types.EmptyResult)
 
     logs.set_level = set_level
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("pegboard")
-    except PackageNotFoundError:
-        return "0"
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

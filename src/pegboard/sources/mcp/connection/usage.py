@@ -49,7 +49,7 @@ class Usage:
             self._after = seconds
             self._arm()
 
-    def is_up(self, up: bool) -> None:
+    def note_up(self, up: bool) -> None:
         """Note whether there is something to stop; its start counts as use."""
         self._up = up
         self._used_at = self._monotonic()
