@@ -170,11 +170,15 @@ class Pegboard(Board):
         """
         from anyio.from_thread import start_blocking_portal
 
-        from pegboard.board.blocking import SyncPegboard
+        from pegboard.board.blocking import OwnLoop, SyncPegboard
 
         opened = cls.open(path, watch=watch, env=env, adapters=adapters, fast_path=fast_path)
         with start_blocking_portal(name="pegboard") as portal, portal.wrap_async_context_manager(opened) as board:
-            yield SyncPegboard(board, board.reload, portal.call(asyncio.get_running_loop))
+            loop = OwnLoop(portal.call(asyncio.get_running_loop))
+            try:
+                yield SyncPegboard(board, board.reload, loop)
+            finally:
+                portal.call(loop.end)
 
     async def _take(self, configuration: Configuration) -> None:
         self.configuration = configuration

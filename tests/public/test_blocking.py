@@ -1,6 +1,8 @@
 """Test the blocking twins: what they offer, and what interrupting and closing them does."""
 
 import inspect
+import os
+import sqlite3
 import threading
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,15 @@ async def wait_for_ever() -> None:
 async def wait_until_cancelled() -> str:
     await asyncio.wait_for(cancelled.wait(), 10)
     return "cancelled"
+
+hanging = asyncio.Event()
+
+async def hang() -> None:
+    hanging.set()
+    await asyncio.Event().wait()
+
+async def wait_until_it_hangs() -> None:
+    await asyncio.wait_for(hanging.wait(), 10)
 """
 TWINS: list[tuple[type, type]] = [(Session, SyncSession), (Pegboard, SyncPegboard), (Permissions, SyncPermissions)]
 RENAMED = {"Session": "SyncSession", "Permissions": "SyncPermissions"}
@@ -76,6 +87,62 @@ def test_a_call_after_the_end_says_that_the_board_is_closed(config: Path) -> Non
         session = board.session(session_id="s")
     with pytest.raises(UsageError, match=r"The board is closed\. Open it again with `Pegboard\.open_sync`\."):
         session.load("slow")
+
+
+def test_a_call_that_another_thread_waits_for_ends_and_is_audited_when_the_board_is_closed(tmp_path: Path) -> None:
+    """X4: the thread gets an error that says so."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "pegboard.yaml").write_text(CONFIG.partition("\n")[2])
+    raised: list[BaseException] = []
+
+    def call(session: SyncSession) -> None:
+        try:
+            session.call("hang")
+        except UsageError as error:
+            raised.append(error)
+
+    with Pegboard.open_sync(tmp_path / "pegboard.yaml") as board:
+        session = board.session(session_id="s")
+        waiting = threading.Thread(target=call, args=(session,))
+        waiting.start()
+        session.call("wait_until_it_hangs")
+    waiting.join(10)
+    assert [str(error) for error in raised] == ["The board is closed. Open it again with `Pegboard.open_sync`."]
+    with sqlite3.connect(tmp_path / ".pegboard" / "pegboard.db") as store:
+        calls = dict(store.execute("SELECT subject, outcome FROM audit WHERE kind = 'call'").fetchall())
+    store.close()
+    assert calls == {"hang": "cancelled", "wait_until_it_hangs": "ok"}
+
+
+def test_a_callback_that_waits_for_its_own_board_is_refused_instead_of_waiting_for_ever(config: Path) -> None:
+    refused: list[str] = []
+
+    def callback(event: object) -> None:
+        with pytest.raises(UsageError) as info:
+            session.surface()
+        refused.append(info.value.message)
+
+    with Pegboard.open_sync(config) as board:
+        board.on("called", callback)
+        session = board.session(session_id="s")
+        session.call("no_such")
+        session.call("wait_until_cancelled", {"no": "such"})
+    assert refused == ["A callback of the board waits for the board itself."]
+
+
+def test_a_call_in_a_forked_process_is_refused_instead_of_waiting_for_ever(config: Path) -> None:
+    """The thread of the loop does not survive a fork."""
+    with Pegboard.open_sync(config) as board:
+        session = board.session(session_id="s")
+        child = os.fork()
+        if not child:
+            try:
+                session.surface()
+            except UsageError as error:
+                os._exit(7 if "another process" in error.message else 1)
+            os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert session.surface().names
 
 
 def test_an_error_while_opening_is_raised_as_it_is_and_leaves_no_thread(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop, run_coroutine_threadsafe
+import os
+from asyncio import AbstractEventLoop, Task, current_task, gather, get_running_loop, run_coroutine_threadsafe
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import Any, TypeVar, cast
 
 from pegboard.board.board import Board
 from pegboard.board.permissions import Permissions
@@ -27,26 +30,70 @@ __all__ = ["SyncPegboard", "SyncPermissions", "SyncSession"]
 T = TypeVar("T")
 
 
-def _wait(loop: AbstractEventLoop, start: Callable[[], Awaitable[T]]) -> T:
-    """Return what comes of it in the loop, which runs in another thread; whoever is interrupted cancels it, once."""
-    if loop.is_closed():
-        raise UsageError("The board is closed.", hint="Open it again with `Pegboard.open_sync`.")
+class OwnLoop:
+    """The event loop of a blocking board: it runs in a thread of its own, in the process that opened the board."""
 
-    async def run() -> T:
-        return await start()
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._process = os.getpid()
+        self._running: set[Task[Any]] = set()
+        self._ended = False
 
-    future = run_coroutine_threadsafe(run(), loop)
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
+    def wait(self, start: Callable[[], Awaitable[T]]) -> T:
+        """Return what comes of it in the loop; whoever is interrupted cancels it, once."""
+        self._check()
+
+        async def run() -> T:
+            if self._ended:
+                raise _closed()
+            task = cast("Task[Any]", current_task())
+            self._running.add(task)
+            try:
+                return await start()
+            finally:
+                self._running.discard(task)
+
+        future = run_coroutine_threadsafe(run(), self._loop)
+        try:
+            return future.result()
+        except CancelledError:
+            raise _closed() from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def end(self) -> None:
+        """Cancel what other threads still wait for, before the board is closed."""
+        self._ended = True
+        running = tuple(self._running)
+        for task in running:
+            task.cancel()
+        await gather(*running, return_exceptions=True)
+
+    def _check(self) -> None:
+        """Raise ``UsageError`` where the loop would never answer."""
+        if self._loop.is_closed():
+            raise _closed()
+        if os.getpid() != self._process:
+            raise UsageError("The board was opened in another process.", hint="Open it in each process, after a fork.")
+        if self._is_here():
+            raise UsageError("A callback of the board waits for the board itself.", hint="Let another thread do it.")
+
+    def _is_here(self) -> bool:
+        """Return whether the loop runs in this thread."""
+        with suppress(RuntimeError):
+            return get_running_loop() is self._loop
+        return False
+
+
+def _closed() -> UsageError:
+    return UsageError("The board is closed.", hint="Open it again with `Pegboard.open_sync`.")
 
 
 class SyncSession(NamesReplacements):
     """One conversation, blocking: the twin of ``Session``, method by method."""
 
-    def __init__(self, session: Session, loop: AbstractEventLoop) -> None:
+    def __init__(self, session: Session, loop: OwnLoop) -> None:
         self._session = session
         self._loop = loop
 
@@ -71,51 +118,51 @@ class SyncSession(NamesReplacements):
 
     def surface(self, *, message: str | None = None, loaded: bool = True) -> Surface:
         """Return what goes to the model at this step; see ``Session.surface``."""
-        return _wait(self._loop, lambda: self._session.surface(message=message, loaded=loaded))
+        return self._loop.wait(lambda: self._session.surface(message=message, loaded=loaded))
 
     def wire(self) -> tuple[Tool, ...]:
         """Return the tool list for the next request; see ``Session.wire``."""
-        return _wait(self._loop, self._session.wire)
+        return self._loop.wait(self._session.wire)
 
     def instructions(self) -> str:
         """Return what a client is to read once; see ``Session.instructions``."""
-        return _wait(self._loop, self._session.instructions)
+        return self._loop.wait(self._session.instructions)
 
     def load(self, *names: str, keep: str | None = None) -> Outcome:
         """Load toolkits, plugins or tools; see ``Session.load``."""
-        return _wait(self._loop, lambda: self._session.load(*names, keep=keep))
+        return self._loop.wait(lambda: self._session.load(*names, keep=keep))
 
     def unload(self, *names: str) -> Outcome:
         """Unload toolkits, plugins or tools; see ``Session.unload``."""
-        return _wait(self._loop, lambda: self._session.unload(*names))
+        return self._loop.wait(lambda: self._session.unload(*names))
 
     def fallback(self) -> Outcome:
         """Load everything permitted for this turn; see ``Session.fallback``."""
-        return _wait(self._loop, self._session.fallback)
+        return self._loop.wait(self._session.fallback)
 
     def use_loadout(self, name: str | None) -> Outcome:
         """Narrow the session to a loadout at once; see ``Session.use_loadout``."""
-        return _wait(self._loop, lambda: self._session.use_loadout(name))
+        return self._loop.wait(lambda: self._session.use_loadout(name))
 
     def child(self, kind: str, *, agent: str | None = None) -> SyncSession:
         """Return a session for a subagent; see ``Session.child``."""
-        return SyncSession(_wait(self._loop, lambda: self._session.child(kind, agent=agent)), self._loop)
+        return SyncSession(self._loop.wait(lambda: self._session.child(kind, agent=agent)), self._loop)
 
     def end_turn(self) -> Outcome:
         """End the turn; see ``Session.end_turn``."""
-        return _wait(self._loop, self._session.end_turn)
+        return self._loop.wait(self._session.end_turn)
 
     def mark_turn(self, label: str) -> Outcome:
         """End the turn where the label is another one than before; see ``Session.mark_turn``."""
-        return _wait(self._loop, lambda: self._session.mark_turn(label))
+        return self._loop.wait(lambda: self._session.mark_turn(label))
 
     def search(self, *queries: str, limit: int = 5) -> Found:
         """Return the permitted tools that answer these needs best; see ``Session.search``."""
-        return _wait(self._loop, lambda: self._session.search(*queries, limit=limit))
+        return self._loop.wait(lambda: self._session.search(*queries, limit=limit))
 
     def explain(self, name: str) -> Explanation:
         """Return the four predicates for a tool or plugin; see ``Session.explain``."""
-        return _wait(self._loop, lambda: self._session.explain(name))
+        return self._loop.wait(lambda: self._session.explain(name))
 
     def call(
         self,
@@ -128,8 +175,7 @@ class SyncSession(NamesReplacements):
         arrived: float | None = None,
     ) -> CallAnswer:
         """Call a tool or a meta-tool as the model does; see ``Session.call``."""
-        return _wait(
-            self._loop,
+        return self._loop.wait(
             lambda: self._session.call(
                 name, arguments, progress=progress, request_meta=request_meta, client=client, arrived=arrived
             ),
@@ -139,25 +185,25 @@ class SyncSession(NamesReplacements):
 class SyncPermissions:
     """The switches that are set at run time, blocking: the twin of ``Permissions``, method by method."""
 
-    def __init__(self, permissions: Permissions, loop: AbstractEventLoop) -> None:
+    def __init__(self, permissions: Permissions, loop: OwnLoop) -> None:
         self._permissions = permissions
         self._loop = loop
 
     def set(self, agent: str, name: str, value: bool | None) -> None:
         """Store a switch for an agent; see ``Permissions.set``."""
-        _wait(self._loop, lambda: self._permissions.set(agent, name, value))
+        self._loop.wait(lambda: self._permissions.set(agent, name, value))
 
     def accept_claims(self) -> tuple[Tool, ...]:
         """Let tools count as read-only of which a trusted server reports so; see ``Permissions.accept_claims``."""
-        return _wait(self._loop, self._permissions.accept_claims)
+        return self._loop.wait(self._permissions.accept_claims)
 
     def panel(self, agent: str) -> tuple[JsonObject, ...]:
         """Return the toolkits of an agent as people switch them; see ``Permissions.panel``."""
-        return _wait(self._loop, lambda: self._permissions.panel(agent))
+        return self._loop.wait(lambda: self._permissions.panel(agent))
 
     def show(self) -> dict[str, dict[str, bool]]:
         """Return the effective booleans of every agent by its name; see ``Permissions.show``."""
-        return _wait(self._loop, self._permissions.show)
+        return self._loop.wait(self._permissions.show)
 
 
 class SyncPegboard(NamesReplacements):
@@ -166,7 +212,7 @@ class SyncPegboard(NamesReplacements):
     ``Pegboard.open_sync`` makes it. Callbacks of events run in the thread of its event loop.
     """
 
-    def __init__(self, board: Board, reload: Callable[[], Awaitable[list[Problem]]], loop: AbstractEventLoop) -> None:
+    def __init__(self, board: Board, reload: Callable[[], Awaitable[list[Problem]]], loop: OwnLoop) -> None:
         self._board = board
         self._reload = reload
         self._loop = loop
@@ -188,8 +234,7 @@ class SyncPegboard(NamesReplacements):
         worker_scope: WorkerScope | None = None,
     ) -> SyncSession:
         """Return a session; see ``Pegboard.session``."""
-        session = _wait(
-            self._loop,
+        session = self._loop.wait(
             lambda: self._board.session(
                 agent=agent,
                 session_id=session_id,
@@ -207,11 +252,11 @@ class SyncPegboard(NamesReplacements):
 
     def ready(self, *plugins: str) -> None:
         """Start or construct plugins; see ``Pegboard.ready``."""
-        _wait(self._loop, lambda: self._board.ready(*plugins))
+        self._loop.wait(lambda: self._board.ready(*plugins))
 
     def reload(self) -> list[Problem]:
         """Take an edit up; see ``Pegboard.reload``."""
-        return _wait(self._loop, self._reload)
+        return self._loop.wait(self._reload)
 
     def on(self, event: str, callback: Callable[[Mapping[str, Any]], object]) -> Callable[[], None]:
         """Call back at every such event; see ``Pegboard.on``."""
