@@ -289,6 +289,8 @@ async def test_p6_what_is_missing_is_said_with_what_to_do(workshop):
     error = await workshop.refused("there_s:load_al")
     assert error.hint == "Did you mean 'load_all'?"
     assert "OSError: disk is full" in (await workshop.refused("there_s:Bad")).message
+    workshop.write("odd_s.py", "class Odd(BaseException): ...\nraise Odd('of a kind of its own')\n")
+    assert "Odd: of a kind of its own" in (await workshop.refused("odd_s")).message
     workshop.write("typo_s.py", "def go(:\n")
     assert "typo_s.py:1" in (await workshop.refused("typo_s")).message
     workshop.write("empty_s.py", "")

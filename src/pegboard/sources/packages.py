@@ -98,7 +98,7 @@ def _load(spec: RegisteredSpec, overrides: JsonObject) -> Built:
         return built(entry.load(), overrides, plugin=spec.name)
     except ToolUnavailableError:
         raise
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever a broken package raises when it is imported
+    except BaseException as error:  # whatever a broken package raises when it is imported
         absent = error.name if isinstance(error, ModuleNotFoundError) else None
         raise ToolUnavailableError(
             f"plugin '{spec.name}' of package '{package}' cannot be loaded: {type(error).__name__}: {error}",

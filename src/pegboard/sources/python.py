@@ -130,7 +130,7 @@ def _load(spec: PythonSpec, overrides: JsonObject, modules: ModulesBeside) -> Bu
         except SyntaxError as error:
             where = f"{Path(error.filename).name}:{error.lineno}" if error.filename else module_name
             raise ToolUnavailableError(f"plugin '{spec.name}': {where}: {error.msg}.") from error
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever a module raises when it is imported
+        except BaseException as error:  # whatever a module raises when it is imported
             reason = f"{type(error).__name__}: {error}"
             raise ToolUnavailableError(f"plugin '{spec.name}': importing '{module_name}' failed: {reason}") from error
 

@@ -61,7 +61,7 @@ def constructed(spec: RegisteredSpec, overrides: JsonObject) -> Constructed:
             raise
         except ImportError as error:
             raise _lacks_package(spec, error) from error
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever a toolkit raises: it cannot run
+        except BaseException as error:  # whatever a toolkit raises: it cannot run
             raise _failed(spec, parameters, (*warnings, _first_line(error))) from error
     _refuse_without_credential(spec, parameters, warnings)
     return Constructed(
