@@ -1,11 +1,13 @@
 """What is remembered of a call counts for the very session, switches and state that it was decided for."""
 
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from pegboard import Pegboard
+from pegboard import Cache, Host, Pegboard
 
 MODULE = 'def note_list() -> str:\n    """List the notes."""\n    return "milk"\n'
 CONFIG = "plugins: {notes: {python: notes_tools}}\nagents: {default: {discoverable: [notes], unloaded_call: reject}}\n"
@@ -42,3 +44,29 @@ async def test_a_call_that_ran_before_is_judged_anew_after_every_change(board: P
     assert (await session.call("note_list")).status == "not_found"
     await board.permissions.set("default", "notes", None)
     assert (await session.call("note_list")).status == "ok"
+
+
+async def test_what_was_computed_for_hosts_does_not_grow_with_the_cache_of_a_host(board: Pegboard) -> None:
+    """F4: a host sets its cache anew at every step."""
+    session = await board.session(session_id="x", host=Host(delivery=("result", "array"), cache=Cache()))
+    await session.load("notes")
+    kept = (await session.snapshot()).access.derived
+    before = len(kept)
+    for tokens in range(100):
+        session.host = Host(delivery=("result", "array"), cache=Cache(tokens=tokens))
+        await session.load("notes")
+    assert (await session.snapshot()).access.derived is kept
+    assert len(kept) - before <= 1
+
+
+async def test_permissions_that_no_longer_count_are_given_up_by_a_session_that_called_under_them(
+    board: Pegboard,
+) -> None:
+    session = await board.session(session_id="x")
+    await session.load("notes")
+    assert (await session.call("note_list")).status == "ok"
+    stale = weakref.ref((await session.snapshot()).access)
+    await board.permissions.set("default", "notes", False)
+    await session.surface()
+    gc.collect()
+    assert stale() is None

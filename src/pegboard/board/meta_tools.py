@@ -9,7 +9,7 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.delivery import Host, choose, takes_effect
+from pegboard.core.model.delivery import Cache, Host, choose, takes_effect
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.commands import CommandContext
@@ -19,6 +19,7 @@ from pegboard.dialects.call_tool import call_through_tools
 from pegboard.dialects.names import Dialect, View
 
 GATEWAY_HINT_TOKENS: Final = 100
+_SOME_CACHE: Final = Cache()
 
 
 def dialect_of(services: Services, access: CompiledPermissions) -> Dialect:
@@ -72,7 +73,14 @@ def _tools_of(dialect: Dialect, calls_through: bool, shown: View) -> tuple[Tool,
 
 def command_context(services: Services, info: SessionInfo, access: CompiledPermissions) -> CommandContext:
     """Return what the host and the dialect of a session add to commands."""
-    return _command_context(access, services, info.host, info.stable)
+    return _command_context(access, services, _in_kind(info.host), info.stable)
+
+
+def _in_kind(host: Host) -> Host:
+    """Return the one host that stands for all that are alike in what they add to commands; a cache grows and grows."""
+    if host.cache is None:
+        return host
+    return Host(delivery=(choose(host),), cache=_SOME_CACHE, calls_through=host.calls_through)
 
 
 @once_per_permissions

@@ -56,7 +56,8 @@ class Snapshot:
     the same healed and within its budget (S3, S9). ``as_of`` is the moment, see ``PermissionCompiler.refresh``.
     ``meta_tools`` are those of the session by name, ``narrowed_above`` the active loadouts of the sessions above it,
     the nearest first (L7, P8), ``unloaded`` the wire names of what this request unloaded by name. ``decided`` keeps
-    the newest calls that were decided for this session object, so that an equal one is not decided anew.
+    the newest calls that were decided for this session object with this ``access``, so that an equal one is not
+    decided anew.
     """
 
     info: SessionInfo
@@ -100,7 +101,7 @@ async def read(
         return known
     narrowed = await _narrowed_above(services, info)
     snapshot = _snapshot(services, info, narrowed, as_of, *await _stored(services, info))
-    if known is not None and known.info is info:
+    if known is not None and known.info is info and known.access is snapshot.access:
         return replace(snapshot, decided=known.decided)
     return snapshot
 
