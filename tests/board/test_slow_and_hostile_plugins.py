@@ -88,13 +88,14 @@ async def test_whatever_a_tool_raises_is_its_own_error(tmp_path: Path, name: str
 
 
 async def test_a_secret_that_a_plugin_tells_of_itself_is_neither_listed_nor_stored(tmp_path: Path) -> None:
-    """X5: masked in descriptions and schemas, in the catalog as in the store."""
+    """X5: masked in descriptions, annotations and schemas, in the catalog as in the store."""
     (tmp_path / "server.py").write_text(
         "import json, os, sys\n"
         "for line in sys.stdin:\n"
         "    m = json.loads(line)\n"
         "    if 'id' not in m: continue\n"
-        "    tool = {'name': 't', 'description': 'key ' + os.environ['KEY'],\n"
+        "    tool = {'name': 't', 'description': 'key ' + os.environ['KEY'], 'annotations': {'title': os.environ['KEY']},\n"
+        "            'outputSchema': {'type': 'object', 'title': os.environ['KEY']},\n"
         "            'inputSchema': {'type': 'object', 'properties': {'password': {'default': os.environ['KEY']}}}}\n"
         "    r = {'initialize': {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}},\n"
         "         'serverInfo': {'name': 's', 'version': '1'}}, 'tools/list': {'tools': [tool]}}.get(m['method'])\n"
@@ -107,7 +108,8 @@ async def test_a_secret_that_a_plugin_tells_of_itself_is_neither_listed_nor_stor
     )
     async with Pegboard.open(tmp_path / "pegboard.yaml", env={"KEY": "very-secret-key"}) as board:
         (out,) = (await (await board.session(session_id="s")).surface()).tools
-        assert out.tool.description == "key ***"
+        assert (out.tool.description, out.tool.annotations) == ("key ***", {"title": "***"})
+        assert out.tool.output_schema == {"type": "object", "title": "***"}
         assert out.tool.input_schema["properties"] == {"password": {"default": "***"}}
     for file in (tmp_path / ".pegboard").iterdir():
         assert b"very-secret-key" not in file.read_bytes()

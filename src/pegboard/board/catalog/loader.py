@@ -281,9 +281,13 @@ class CatalogLoader:
 
     def _shown_tool(self, tool: Tool) -> Tool:
         mask = self.masker
-        schema = mask.known(tool.input_schema)
         return replace(
-            tool, description=mask.known(tool.description), input_schema=schema, extra=mask.known(tool.extra)
+            tool,
+            description=mask.known(tool.description),
+            input_schema=mask.known(tool.input_schema),
+            output_schema=mask.known(tool.output_schema),
+            annotations=mask.known(tool.annotations),
+            extra=mask.known(tool.extra),
         )
 
     def _judged(self, manifest: Manifest) -> Manifest:
