@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Protocol
 
 from pegboard.core.model.naming import one_line
@@ -30,16 +31,10 @@ class SchemaValidator:
         """Return one sentence per problem, naming the argument and what was expected."""
         validator = self._validator(tool)
         instance = arguments if isinstance(arguments, dict) else dict(arguments)
-        if validator is None or validator.is_valid(instance):
-            return []
-        found: list[str] = []
-        for error in validator.iter_errors(instance):
-            path = ".".join(str(part) for part in error.instance_path)
-            text = one_line(str(error.message), limit=_LONGEST)
-            found.append(f"argument '{path}': {text}" if path else text)
-            if len(found) == _MOST:
-                break
-        return found
+        try:
+            return [] if validator is None or validator.is_valid(instance) else _errors(validator, instance)
+        except (ValueError, RecursionError) as error:  # a lone surrogate, a cycle, an object, too deep
+            return [f"they are not JSON ({one_line(str(error), limit=_LONGEST)})"]
 
     def _validator(self, tool: Tool) -> _Validator | None:
         known = self._compiled.get(tool.wire)
@@ -48,6 +43,15 @@ class SchemaValidator:
         validator = _compile(tool.input_schema)
         self._compiled[tool.wire] = (tool.input_schema, validator)
         return validator
+
+
+def _errors(validator: _Validator, instance: Any) -> list[str]:
+    found: list[str] = []
+    for error in islice(validator.iter_errors(instance), _MOST):
+        path = ".".join(str(part) for part in error.instance_path)
+        text = one_line(str(error.message), limit=_LONGEST)
+        found.append(f"argument '{path}': {text}" if path else text)
+    return found
 
 
 def _compile(schema: JsonObject) -> _Validator | None:

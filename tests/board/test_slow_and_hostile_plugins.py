@@ -94,7 +94,8 @@ async def test_a_secret_that_a_plugin_tells_of_itself_is_neither_listed_nor_stor
         "for line in sys.stdin:\n"
         "    m = json.loads(line)\n"
         "    if 'id' not in m: continue\n"
-        "    tool = {'name': 't', 'description': 'key ' + os.environ['KEY'], 'annotations': {'title': os.environ['KEY']},\n"
+        "    tool = {'name': 't', 'description': 'key ' + os.environ['KEY'],\n"
+        "            'annotations': {'title': os.environ['KEY']},\n"
         "            'outputSchema': {'type': 'object', 'title': os.environ['KEY']},\n"
         "            'inputSchema': {'type': 'object', 'properties': {'password': {'default': os.environ['KEY']}}}}\n"
         "    r = {'initialize': {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}},\n"
@@ -121,3 +122,32 @@ def test_a_description_without_a_break_is_counted_in_time() -> None:
     counter = OfflineTokenCounter()
     assert counter.count("d" * 300_000) > 30_000
     assert counter.count("d" * 399) * 2 <= counter.count("d" * 800) <= counter.count("d" * 399) * 2 + 4
+
+
+def deep() -> dict[str, object]:
+    """Return an object that is nested deeper than anything can write."""
+    nested: dict[str, object] = {}
+    for _ in range(100_000):
+        nested = {"x": nested}
+    return nested
+
+
+@pytest.mark.parametrize("argument", ["\ud800", deep(), {1}], ids=["lone surrogate", "deep", "set"])
+async def test_arguments_that_are_not_json_are_refused_by_tools_and_meta_tools(
+    tmp_path: Path, argument: object
+) -> None:
+    """X2: a model's own JSON can have such texts; the refusal is an answer and is audited."""
+    (tmp_path / "fine.py").write_text('def fine(number: int = 1) -> int:\n    """Fine."""\n    return number\n')
+    (tmp_path / "pegboard.yaml").write_text(
+        "plugins: {fine: {python: fine}}\nagents: {x: {tools: [fine], discoverable: ['*']}}\n"
+    )
+    async with Pegboard.open(tmp_path / "pegboard.yaml") as board:
+        session = await board.session(session_id="s")
+        answer = await session.call("fine", {"number": argument})
+        assert (answer.status, answer.is_error) == ("invalid_arguments", True)
+        assert "they are not JSON" in answer.message
+        for _ in range(3):
+            answer = await session.call("load_tools", {"names": [argument]})
+        assert answer.is_error
+        (entry,) = await board.services.store.entries(session="s", kind="call")
+        assert (entry.subject, entry.outcome) == ("fine", "invalid_arguments")

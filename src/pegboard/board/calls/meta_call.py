@@ -129,7 +129,10 @@ async def _through(
 
 
 def _digest(tool: Tool, arguments: JsonObject) -> str:
-    text = json.dumps([tool.wire, arguments], sort_keys=True, default=str)
+    try:
+        text = json.dumps([tool.wire, arguments], sort_keys=True, default=str)
+    except (ValueError, TypeError, RecursionError):  # not JSON: all of these count as equal
+        text = tool.wire
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 

@@ -38,10 +38,13 @@ class Recorder:
         self._rendered.clear()
 
     async def digest(self, arguments: JsonObject) -> str:
-        """Return the keyed digest of a call's arguments: 16 hexadecimal digits."""
+        """Return the keyed digest of a call's arguments: 16 hexadecimal digits; nothing where they are not JSON."""
         if self._key is None:
             self._key = await self._audit.digest_key()
-        text = _ENCODER.encode(arguments).encode(errors="surrogatepass")
+        try:
+            text = _ENCODER.encode(arguments).encode(errors="surrogatepass")
+        except (ValueError, TypeError, RecursionError):
+            return ""
         return hashlib.blake2b(text, key=self._key, digest_size=8).hexdigest()
 
     def entry(
