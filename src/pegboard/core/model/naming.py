@@ -59,9 +59,14 @@ def did_you_mean(name: str, candidates: Iterable[str], *, kind: str = "") -> str
 
     >>> did_you_mean("devop", ["devops", "research"])
     "Did you mean 'devops'?"
+
+    What was written is no suggestion:
+
+    >>> did_you_mean("devops", ["devops"])
+    ''
     """
     lead = f"{kind}:" if kind else ""
-    found = [repr(f"{lead}{near}") for near in nearest(name, candidates)]
+    found = [repr(f"{lead}{near}") for near in nearest(name, candidates) if f"{lead}{near}" != name]
     return f"Did you mean {' or '.join(found)}?" if found else ""
 
 
