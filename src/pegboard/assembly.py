@@ -56,12 +56,34 @@ def dialects() -> Mapping[str, Dialect]:
 
 def choose(path: str | Path | None) -> tuple[Path, bool]:
     """Return the configuration that is meant, and whether it is the packaged quickstart."""
-    from pegboard.config.inspection import find
+    from pegboard.config.location import find
 
     if path is not None:
         return Path(path), False
     found = find(Path.cwd())
     return (found, False) if found is not None else (QUICKSTART, True)
+
+
+def keep(path: str | Path | None) -> bool:
+    """Keep what a configuration compiles to for the next start; return whether it is kept.
+
+    It goes to the user's cache folder; what cannot be written, or has a secret in it, is not kept.
+    """
+    from pegboard.config.cache.writer import write
+
+    return write(choose(path)[0], os.environ, _compiled)
+
+
+def _kept(path: Path, env: Mapping[str, str]) -> Configuration | None:
+    from pegboard.config.cache.reader import read
+
+    return read(path, env)
+
+
+def _compiled(path: Path, env: Mapping[str, str]) -> Configuration:
+    from pegboard.config.inspection import load
+
+    return load(path, registered=registered(), env=env)
 
 
 class Pegboard(Board):
@@ -77,6 +99,8 @@ class Pegboard(Board):
     quickstart: bool
     fast_path: bool
     """Whether calls and first lists may go around the MCP SDK."""
+    from_cache: bool
+    """Whether it was opened with the configuration that was kept."""
     _upstreams: McpSource
     _env: Mapping[str, str]
 
@@ -90,6 +114,7 @@ class Pegboard(Board):
         env: Mapping[str, str] | None = None,
         adapters: Adapters | None = None,
         fast_path: bool | None = None,
+        cached: bool = False,
     ) -> AsyncGenerator[Pegboard]:
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
@@ -100,6 +125,7 @@ class Pegboard(Board):
             adapters: the host's own, or a test's doubles.
             fast_path: False keeps every request to a server or of a client on the MCP SDK's own path; None is False
                 where the variable ``PEGBOARD_FAST_PATH`` is 0.
+            cached: whether to take what an earlier start compiled, where nothing that it was made from has changed.
 
         Returns:
             A context manager; at its end what was started is stopped and what is left to write is written.
@@ -108,11 +134,10 @@ class Pegboard(Board):
             ConfigError: the configuration cannot be used; it has every problem with its place.
             StoreError: the store cannot be opened.
         """
-        from pegboard.config.inspection import load
-
         variables = os.environ if env is None else env
         chosen, quickstart = choose(path)
-        configuration = load(chosen, registered=registered(), env=variables)
+        kept = _kept(chosen, variables) if cached else None
+        configuration = kept or _compiled(chosen, variables)
         masker = Masker(configuration.secrets)
         own = adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
@@ -124,7 +149,7 @@ class Pegboard(Board):
         parts = _parts(store, (*own.sources, *sources), counter, own, focus)
         board = cls(parts, masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env = quickstart, upstreams, variables
-        board.fast_path = fast
+        board.fast_path, board.from_cache = fast, kept is not None
         watcher: asyncio.Task[None] | None = None
         try:
             await board._take(configuration)

@@ -30,6 +30,14 @@ def _run(arguments: list[str]) -> int:
 
         print(f"pegboard {version('pegboard')}")  # noqa: T201
         return 0
+    if arguments[:1] == ["serve"]:
+        from pegboard.cli.serving import plain_options, serve_with
+        from pegboard.sources.stdout import reserved_stdout
+
+        options = plain_options(arguments[1:])
+        if options is not None:
+            with reserved_stdout():
+                return serve_with(options)
     from pegboard.cli.command_line import run
 
     return run(arguments)
