@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from pegboard.board import Board
 from pegboard.board.board import Parts
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.specs import RegisteredSpec, ServerSpec
+from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.dialects.discovery import DiscoveryDialect
 from pegboard.dialects.invokeother import InvokeOtherDialect
 from pegboard.dialects.names import Dialect
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
     from pegboard.config.schema.configuration import Configuration
     from pegboard.sources.mcp.source import McpSource
+    from pegboard.sources.python import Hooks
 
 log = logging.getLogger("pegboard")
 
@@ -281,9 +283,8 @@ class _FocusRules:
     """The focus rules of a configuration: its patterns and hooks (F3)."""
 
     def __init__(self, folder: Path) -> None:
-        from pegboard.sources.python import Hooks
-
-        self._hooks = Hooks(str(folder))
+        self._folder = str(folder)
+        self._hooks: Hooks | None = None
 
     def matches(self, pattern: str, message: str) -> bool:
         """Return whether the pattern is found in the message."""
@@ -293,11 +294,16 @@ class _FocusRules:
 
     async def ask(self, hook: str, message: str, tools: Sequence[str]) -> object:
         """Return what the hook answers."""
+        from pegboard.sources.python import Hooks
+
+        if self._hooks is None:
+            self._hooks = Hooks(self._folder)
         return await self._hooks.ask(hook, message, list(tools))
 
     def close(self) -> None:
         """Remove the modules that were imported for the hooks."""
-        self._hooks.close()
+        if self._hooks is not None:
+            self._hooks.close()
 
 
 def _stamps(configuration: Configuration) -> tuple[tuple[str, int, int], ...]:
@@ -350,10 +356,14 @@ def quickstart_store() -> Path:
 
 
 def _sources(masker: Masker, *, fast_path: bool) -> tuple[tuple[Source, ...], McpSource]:
-    from pegboard.sources.agno import AgnoSource
+    """Return the sources of all plugins; those that a configuration has none of are never imported."""
+    from pegboard.sources.late import LateSource
     from pegboard.sources.mcp import McpSource
-    from pegboard.sources.packages import PackageSource
-    from pegboard.sources.python import PythonSource
 
     upstreams = McpSource(mask=masker.text, fast_path=fast_path)
-    return (upstreams, PythonSource(), PackageSource(), AgnoSource()), upstreams
+    late = (
+        LateSource(PythonSpec, lambda: import_module("pegboard.sources.python").PythonSource()),
+        LateSource(RegisteredSpec, lambda: import_module("pegboard.sources.packages").PackageSource()),
+        LateSource(RegisteredSpec, lambda: import_module("pegboard.sources.agno").AgnoSource()),
+    )
+    return (upstreams, *late), upstreams

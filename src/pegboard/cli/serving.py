@@ -71,34 +71,31 @@ def serve_with(options: ServeOptions) -> int:
     async def served(board: Pegboard, printer: Printer) -> int:
         from pegboard import gateway  # HTTP imports the SDK at once, stdio later
 
+        cache = _Cache(board)
+
         def reloaded(_: object) -> None:
             printer.masker = board.services.masker
             printer.note(f"pegboard: the edited {board.configuration.path.name} is in use now.")
-            _keep(board)
+            cache.stale = True
+            cache.fill()
 
         def settled() -> None:
             _collect_rarely()
-            if not board.from_cache:
-                _keep(board)
+            cache.fill()
 
+        def ready(url: str) -> None:
+            printer.note(gateway.announce(board, url, agent=options.agent, session=options.session))
+
+        given: dict[str, Any] = {"agent": options.agent, "session": options.session, "settled": settled}
         unsubscribe = board.on("configuration_changed", reloaded)
         try:
             if options.stdio:
-                await gateway.run_stdio(board, agent=options.agent, session=options.session, settled=settled)
+                await gateway.run_stdio(board, **given)
             else:
-                await gateway.run_http(
-                    board,
-                    host=options.host,
-                    port=options.port,
-                    agent=options.agent,
-                    session=options.session,
-                    ready=lambda url: printer.note(
-                        gateway.announce(board, url, agent=options.agent, session=options.session)
-                    ),
-                    settled=settled,
-                )
+                await gateway.run_http(board, host=options.host, port=options.port, ready=ready, **given)
         finally:
             unsubscribe()
+            cache.fill()
         return DONE
 
     common = Options(config=options.config, agent=options.agent)
@@ -109,11 +106,20 @@ def serve_with(options: ServeOptions) -> int:
         gc.enable()
 
 
-def _keep(board: Pegboard) -> None:
-    """Keep the configuration for the next start, beside what is served."""
-    from pegboard.assembly import keep
+class _Cache:
+    """The kept configuration of a board; ``stale`` while it is not the one in use."""
 
-    asyncio.get_running_loop().run_in_executor(None, keep, board.configuration.path)
+    def __init__(self, board: Pegboard) -> None:
+        self._board = board
+        self.stale = not board.from_cache
+
+    def fill(self) -> None:
+        """Keep the configuration for the next start, beside what is served."""
+        from pegboard.assembly import keep
+
+        if self.stale:
+            self.stale = False
+            asyncio.get_running_loop().run_in_executor(None, keep, self._board.configuration.path)
 
 
 def _collect_rarely() -> None:
