@@ -19,11 +19,7 @@ from pegboard.board.board import Parts
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
-from pegboard.dialects.discovery import DiscoveryDialect
-from pegboard.dialects.invokeother import InvokeOtherDialect
-from pegboard.dialects.names import Dialect
-from pegboard.dialects.pegboard import PegboardDialect
-from pegboard.dialects.toolkits import ToolkitsDialect
+from pegboard.dialects.by_name import Dialects
 from pegboard.errors import ConfigError
 from pegboard.ports import Adapters, FocusRules, Source, Store, TokenCounter
 from pegboard.problems import Problem
@@ -48,12 +44,6 @@ def registered() -> Mapping[str, RegisteredSpec]:
     from pegboard.sources.registry import registered as built_in
 
     return {**built_in(), **installed()}
-
-
-def dialects() -> Mapping[str, Dialect]:
-    """Return every dialect by its name."""
-    known: tuple[Dialect, ...] = (PegboardDialect(), ToolkitsDialect(), InvokeOtherDialect(), DiscoveryDialect())
-    return {dialect.name: dialect for dialect in known}
 
 
 def choose(path: str | Path | None) -> tuple[Path, bool]:
@@ -267,7 +257,7 @@ def _parts(
         ranker=own.ranker or LexicalRanker(),
         counter=own.counter or counter,
         validator=own.validator or SchemaValidator(),
-        dialects=dialects(),
+        dialects=Dialects(),
         focus=own.focus or focus,
     )
 
