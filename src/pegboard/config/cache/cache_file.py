@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +40,8 @@ def load(file: Path) -> Any:
 
 def save(file: Path, content: Any) -> None:
     """Put content in place of what is kept in a file, in one step; raises ``OSError``."""
+    import tempfile
+
     body = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     number, name = tempfile.mkstemp(dir=file.parent, prefix=file.stem)  # of this user alone: 0600

@@ -12,7 +12,6 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, Final, cast
 
-from pegboard.config.documents.document import Expanded, YamlWord
 from pegboard.config.schema.configuration import Configuration, Token
 from pegboard.core.model.agents import Agent, Budget
 from pegboard.core.model.leases import LeaseTerm
@@ -40,7 +39,6 @@ _RECORDS: Final[tuple[type[Any], ...]] = (
     Toolkit,
 )
 _RECORD_NAMES: Final = {kind.__name__: kind for kind in _RECORDS}
-_TEXTS: Final[Mapping[str, type[Any]]] = {"Expanded": Expanded, "YamlWord": YamlWord}
 _USERINFO: Final = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
 _NOBODY: Final = Masker()
 
@@ -62,7 +60,7 @@ def encoded(value: Any, markers: Sequence[str] | None) -> Any:
         return value
     if isinstance(value, str):
         _refuse_userinfo(value, markers)
-        return str(value) if kind is str else [_named(kind, _TEXTS), str(value)]
+        return str(value) if kind is str else [_named(kind, _texts()), str(value)]
     if isinstance(value, Path):
         return ["Path", str(value)]
     if kind in (list, tuple):
@@ -74,6 +72,13 @@ def encoded(value: Any, markers: Sequence[str] | None) -> Any:
     name = _named(kind, _RECORD_NAMES)
     given = ((part, getattr(value, part.name)) for part in fields(value) if part.init)
     return [name, {part.name: encoded(inner, markers) for part, inner in given if not _is_default(part, inner)}]
+
+
+def _texts() -> Mapping[str, type[Any]]:
+    """Return the kinds of text that only values of the user's own have: most configurations have none."""
+    from pegboard.config.documents.document import Expanded, YamlWord
+
+    return {"Expanded": Expanded, "YamlWord": YamlWord}
 
 
 def _named(kind: type[Any], known: Mapping[str, type[Any]]) -> str:
@@ -139,7 +144,7 @@ def decoded(value: Any, texts: Mapping[str, str]) -> Any:
         case "Path":
             return Path(_filled(rest[0], texts))
         case "Expanded" | "YamlWord":
-            return _TEXTS[name](_filled(rest[0], texts))
+            return _texts()[name](_filled(rest[0], texts))
         case _:
             inner = {key: decoded(item, texts) for key, item in rest[0].items()}
             return inner if name == "dict" else Frozen(inner) if name == "Frozen" else _RECORD_NAMES[name](**inner)
