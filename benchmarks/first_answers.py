@@ -69,7 +69,8 @@ def serve(folder: str, env: dict[str, str], *options: str) -> subprocess.Popen[b
 def over_stdio(folder: str, env: dict[str, str]) -> dict[str, float]:
     start = time.perf_counter()
     with serve(folder, env, "--stdio") as process:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.write(HELLO)
         process.stdin.flush()
         hello, greeted = process.stdout.readline(), time.perf_counter()
@@ -77,7 +78,8 @@ def over_stdio(folder: str, env: dict[str, str]) -> dict[str, float]:
         process.stdin.flush()
         listed, done = process.stdout.readline(), time.perf_counter()
         process.kill()
-    assert b'"serverInfo"' in hello and b'"one__echo"' in listed, (hello, listed)
+    assert b'"serverInfo"' in hello, hello
+    assert b'"one__echo"' in listed, listed
     return {"initialize, stdio": (greeted - start) * 1000, "tools/list, stdio": (done - start) * 1000}
 
 
