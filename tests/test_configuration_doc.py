@@ -7,9 +7,9 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from pegboard.assembly import dialects
 from pegboard.config.schema import sections
 from pegboard.core.model.agents import DialectName
+from pegboard.dialects.by_name import Dialects
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -39,4 +39,4 @@ def test_every_key_of_a_section_is_in_the_document_and_no_other(heading: str) ->
 
 def test_every_dialect_is_in_the_document() -> None:
     _, _, text = DOCUMENT.read_text("utf-8").partition("### Dialects")
-    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(get_args(DialectName)) == list(dialects())
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(get_args(DialectName)) == list(Dialects())

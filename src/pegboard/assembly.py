@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,8 @@ from pegboard.board import Board
 from pegboard.board.board import Parts
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.specs import RegisteredSpec, ServerSpec
-from pegboard.dialects.discovery import DiscoveryDialect
-from pegboard.dialects.invokeother import InvokeOtherDialect
-from pegboard.dialects.names import Dialect
-from pegboard.dialects.pegboard import PegboardDialect
-from pegboard.dialects.toolkits import ToolkitsDialect
+from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.dialects.by_name import Dialects
 from pegboard.errors import ConfigError
 from pegboard.ports import Adapters, FocusRules, Source, Store, TokenCounter
 from pegboard.problems import Problem
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
     from pegboard.config.schema.configuration import Configuration
     from pegboard.sources.mcp.source import McpSource
+    from pegboard.sources.python import Hooks
 
 log = logging.getLogger("pegboard")
 
@@ -48,20 +46,36 @@ def registered() -> Mapping[str, RegisteredSpec]:
     return {**built_in(), **installed()}
 
 
-def dialects() -> Mapping[str, Dialect]:
-    """Return every dialect by its name."""
-    known: tuple[Dialect, ...] = (PegboardDialect(), ToolkitsDialect(), InvokeOtherDialect(), DiscoveryDialect())
-    return {dialect.name: dialect for dialect in known}
-
-
 def choose(path: str | Path | None) -> tuple[Path, bool]:
     """Return the configuration that is meant, and whether it is the packaged quickstart."""
-    from pegboard.config.inspection import find
+    from pegboard.config.location import find
 
     if path is not None:
         return Path(path), False
     found = find(Path.cwd())
     return (found, False) if found is not None else (QUICKSTART, True)
+
+
+def keep(path: str | Path | None) -> bool:
+    """Keep what a configuration compiles to for the next start; return whether it is kept.
+
+    It goes to the user's cache folder; what cannot be written, or has a secret in it, is not kept.
+    """
+    from pegboard.config.cache.writer import write
+
+    return write(choose(path)[0], os.environ, _compiled)
+
+
+def _kept(path: Path, env: Mapping[str, str]) -> Configuration | None:
+    from pegboard.config.cache.reader import read
+
+    return read(path, env)
+
+
+def _compiled(path: Path, env: Mapping[str, str]) -> Configuration:
+    from pegboard.config.inspection import load
+
+    return load(path, registered=registered(), env=env)
 
 
 class Pegboard(Board):
@@ -77,6 +91,8 @@ class Pegboard(Board):
     quickstart: bool
     fast_path: bool
     """Whether calls and first lists may go around the MCP SDK."""
+    from_cache: bool
+    """Whether it was opened with the configuration that was kept."""
     _upstreams: McpSource
     _env: Mapping[str, str]
 
@@ -90,6 +106,7 @@ class Pegboard(Board):
         env: Mapping[str, str] | None = None,
         adapters: Adapters | None = None,
         fast_path: bool | None = None,
+        cached: bool = False,
     ) -> AsyncGenerator[Pegboard]:
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
@@ -100,6 +117,7 @@ class Pegboard(Board):
             adapters: the host's own, or a test's doubles.
             fast_path: False keeps every request to a server or of a client on the MCP SDK's own path; None is False
                 where the variable ``PEGBOARD_FAST_PATH`` is 0.
+            cached: whether to take what an earlier start compiled, where nothing that it was made from has changed.
 
         Returns:
             A context manager; at its end what was started is stopped and what is left to write is written.
@@ -108,11 +126,10 @@ class Pegboard(Board):
             ConfigError: the configuration cannot be used; it has every problem with its place.
             StoreError: the store cannot be opened.
         """
-        from pegboard.config.inspection import load
-
         variables = os.environ if env is None else env
         chosen, quickstart = choose(path)
-        configuration = load(chosen, registered=registered(), env=variables)
+        kept = _kept(chosen, variables) if cached else None
+        configuration = kept or _compiled(chosen, variables)
         masker = Masker(configuration.secrets)
         own = adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
@@ -124,7 +141,7 @@ class Pegboard(Board):
         parts = _parts(store, (*own.sources, *sources), counter, own, focus)
         board = cls(parts, masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env = quickstart, upstreams, variables
-        board.fast_path = fast
+        board.fast_path, board.from_cache = fast, kept is not None
         watcher: asyncio.Task[None] | None = None
         try:
             await board._take(configuration)
@@ -244,7 +261,7 @@ def _parts(
         ranker=own.ranker or LexicalRanker(),
         counter=own.counter or counter,
         validator=own.validator or SchemaValidator(),
-        dialects=dialects(),
+        dialects=Dialects(),
         focus=own.focus or focus,
     )
 
@@ -260,9 +277,8 @@ class _FocusRules:
     """The focus rules of a configuration: its patterns and hooks (F3)."""
 
     def __init__(self, folder: Path) -> None:
-        from pegboard.sources.python import Hooks
-
-        self._hooks = Hooks(str(folder))
+        self._folder = str(folder)
+        self._hooks: Hooks | None = None
 
     def matches(self, pattern: str, message: str) -> bool:
         """Return whether the pattern is found in the message."""
@@ -272,11 +288,16 @@ class _FocusRules:
 
     async def ask(self, hook: str, message: str, tools: Sequence[str]) -> object:
         """Return what the hook answers."""
+        from pegboard.sources.python import Hooks
+
+        if self._hooks is None:
+            self._hooks = Hooks(self._folder)
         return await self._hooks.ask(hook, message, list(tools))
 
     def close(self) -> None:
         """Remove the modules that were imported for the hooks."""
-        self._hooks.close()
+        if self._hooks is not None:
+            self._hooks.close()
 
 
 def _stamps(configuration: Configuration) -> tuple[tuple[str, int, int], ...]:
@@ -329,10 +350,14 @@ def quickstart_store() -> Path:
 
 
 def _sources(masker: Masker, *, fast_path: bool) -> tuple[tuple[Source, ...], McpSource]:
-    from pegboard.sources.agno import AgnoSource
+    """Return the sources of all plugins; those that a configuration has none of are never imported."""
+    from pegboard.sources.late import LateSource
     from pegboard.sources.mcp import McpSource
-    from pegboard.sources.packages import PackageSource
-    from pegboard.sources.python import PythonSource
 
     upstreams = McpSource(mask=masker.text, fast_path=fast_path)
-    return (upstreams, PythonSource(), PackageSource(), AgnoSource()), upstreams
+    late = (
+        LateSource(PythonSpec, lambda: import_module("pegboard.sources.python").PythonSource()),
+        LateSource(RegisteredSpec, lambda: import_module("pegboard.sources.packages").PackageSource()),
+        LateSource(RegisteredSpec, lambda: import_module("pegboard.sources.agno").AgnoSource()),
+    )
+    return (upstreams, *late), upstreams

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -106,6 +105,8 @@ def _read(path: Path | None) -> dict[str, int]:
 
 def _write(path: Path, counts: dict[str, int]) -> None:
     """Put a file with the counts in place of the one that is there; where that cannot be, they are counted anew."""
+    import tempfile
+
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         number, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -11,13 +13,24 @@ _NAME: Final = "pegboard"
 
 def cache() -> Path:
     """Return the folder of what can be computed again: ``$XDG_CACHE_HOME/pegboard``, else the system's."""
+    if found := _on_linux("XDG_CACHE_HOME", "~/.cache"):
+        return found
     import platformdirs
 
     return platformdirs.user_cache_path(_NAME, appauthor=False)
 
 
+def _on_linux(variable: str, usual: str) -> Path | None:
+    """Return what platformdirs returns on Linux: importing it is a part of every start that is felt."""
+    if sys.platform != "linux" or "ANDROID_DATA" in os.environ:
+        return None
+    return Path(os.environ.get(variable, "").strip() or os.path.expanduser(usual)) / _NAME  # noqa: PTH111
+
+
 def state() -> Path:
     """Return the folder of what survives a restart: ``$XDG_STATE_HOME/pegboard``, else the system's."""
+    if found := _on_linux("XDG_STATE_HOME", "~/.local/state"):
+        return found
     import platformdirs
 
     return platformdirs.user_state_path(_NAME, appauthor=False)
@@ -27,6 +40,8 @@ def configuration(env: Mapping[str, str]) -> Path:
     """Return the folder of what the user wrote: ``$XDG_CONFIG_HOME/pegboard`` of an environment, else the system's."""
     if base := env.get("XDG_CONFIG_HOME"):
         return Path(base) / _NAME
+    if found := _on_linux("XDG_CONFIG_HOME", "~/.config"):
+        return found
     import platformdirs
 
     return platformdirs.user_config_path(_NAME, appauthor=False)

@@ -9,7 +9,8 @@ import pytest
 import yaml
 from config_support import REGISTERED, Writer
 
-from pegboard.config.inspection import find, inspect, load
+from pegboard.config.inspection import inspect, load
+from pegboard.config.location import find
 from pegboard.config.schema.json_schema import schema
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec

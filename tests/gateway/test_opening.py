@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from .clients import ERAS, MODERN, modern_request
+from .clients import ERAS, MODERN, UPSTREAM, modern_request
 from .test_differential import AROUND_THE_WAY_AROUND, HANDSHAKE_VERSION, hello, ready
 from .test_stdio import answers, start
 
@@ -129,3 +129,68 @@ async def test_the_first_list_over_http_needs_no_sdk(config: Path) -> None:
     )
     said, _ = await process.communicate()
     assert said.decode().split(maxsplit=1) == ["200", "[]\n"]
+
+
+WITHOUT_HEAVY_MODULES = """
+import sys
+
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"agno", "mcp", "mcp_types", "pydantic", "pydantic_core", "rich", "typer", "yaml"}:
+            raise ImportError(f"{name} is not to be imported yet")
+
+sys.meta_path.insert(0, Refused())
+from pegboard.cli import main
+main(["serve", *sys.argv[1:]])
+"""
+
+
+async def heard(process: asyncio.subprocess.Process, sent: Message) -> Message:
+    """Return the answer to a message."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(typed([sent]))
+    return json.loads(await asyncio.wait_for(process.stdout.readline(), 30) or b"null")
+
+
+@pytest.fixture
+def servers_only(config: Path) -> Path:
+    """Return a configuration whose tools all have stored manifests after the first start; Python's are read anew."""
+    up = {"command": sys.executable, "args": [str(UPSTREAM), "stdio"]}
+    servers = {"store": "sqlite:///state.db", "servers": {"up": up}, "agents": {"default": {"tools": ["up"]}}}
+    config.write_text(json.dumps(servers))
+    return config
+
+
+async def test_a_second_start_over_stdio_imports_nothing_heavy_before_its_first_list(servers_only: Path) -> None:
+    """G8: neither the command line's parser, nor the schema, nor the SDK."""
+    config = servers_only
+    cold, _ = await answers(await start(config), typed(first_requests("handshake")))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WITHOUT_HEAVY_MODULES, "--stdio", "--config", str(config),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, limit=2**24,
+    )  # fmt: skip
+    try:
+        hello_again, _, list_again = first_requests("handshake")
+        assert await heard(process, hello_again) == next(m for m in cold if m.get("id") == hello_again["id"])
+        listed = await heard(process, list_again)
+        assert "up__echo" in [tool["name"] for tool in listed["result"]["tools"]]
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def test_a_start_after_an_edit_compiles_anew(servers_only: Path) -> None:
+    """G8: what was kept counts only where nothing has changed."""
+    config = servers_only
+    await answers(await start(config), typed(first_requests("handshake")))
+    with config.open("a") as file:
+        file.write("\n")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WITHOUT_HEAVY_MODULES, "--stdio", "--config", str(config),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    out, err = await process.communicate(typed(first_requests("handshake")))
+    assert out == b""
+    assert b"is not to be imported yet" in err

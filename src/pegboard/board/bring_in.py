@@ -39,10 +39,11 @@ async def bring_in_loaded(services: Services, snapshot: Snapshot) -> Snapshot:
     Servers that could be searched are asked in the background.
     """
     unseen = _unseen(snapshot.access)
-    for request in unseen.servers:
-        services.loader.fetch(request)
     needed = _loaded(snapshot.access, snapshot.state, unseen)
-    return await _asked(services, snapshot, needed, unseen.in_process)
+    seen = await _asked(services, snapshot, needed, unseen.in_process)
+    for request in unseen.servers:  # last: the first server of all imports the SDK, which nothing above waits for
+        services.loader.fetch(request)
+    return seen
 
 
 async def bring_in_searchable(services: Services, snapshot: Snapshot) -> Snapshot:

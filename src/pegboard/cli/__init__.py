@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,16 @@ def _run(arguments: list[str]) -> int:
 
         print(f"pegboard {version('pegboard')}")  # noqa: T201
         return 0
+    if arguments[:1] == ["serve"]:
+        gc.disable()  # nothing that the start makes is garbage; once it runs, or ends, it is collected again
+        from pegboard.cli.serving import plain_options, serve_with
+        from pegboard.sources.stdout import reserved_stdout
+
+        options = plain_options(arguments[1:])
+        if options is not None:
+            with reserved_stdout():
+                return serve_with(options)
+        gc.enable()
     from pegboard.cli.command_line import run
 
     return run(arguments)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.cli.common import DONE, ConfigOption, JsonOption, Options, run
+from pegboard.cli.common import DONE, Options, run
+from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Column, Printer
 
 if TYPE_CHECKING:

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 
-from pegboard.cli.common import (
-    DONE,
-    REFUSED,
-    Options,
-    bring_in,
-    guarded,
-    on_session,
-    open_session,
-    run,
-)
+from pegboard.cli.common import DONE, REFUSED, Options, bring_in, guarded, open_session, run
+from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Printer
 from pegboard.errors import UsageError
 

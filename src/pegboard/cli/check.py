@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli.common import (
-    DONE,
-    LONGEST_WAIT,
-    REFUSED,
-    ConfigOption,
-    JsonOption,
-    Options,
-    guarded,
-    problem_json,
-    warnings_to,
-)
+from pegboard.cli.common import DONE, LONGEST_WAIT, REFUSED, Options, guarded, problem_json, warnings_to
+from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, plural
 from pegboard.core.model.tools import Tool
 from pegboard.errors import OverrideError, PegboardError, UsageError
@@ -82,7 +73,7 @@ def check(
 
 async def _examined(config: Path | None, printer: Printer, *, probe: bool, accept: bool) -> Findings:
     """Return what the file shows, and where it can be used, what its plugins show."""
-    from pegboard.assembly import choose, in_memory, registered
+    from pegboard.assembly import choose, in_memory, keep, registered
     from pegboard.config.inspection import inspect
     from pegboard.core.model.masking import Masker
 
@@ -92,6 +83,7 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
     if configuration is None:
         return found
     printer.masker = Masker(configuration.secrets)
+    keep(path)
     if accept and in_memory(configuration):
         raise UsageError(
             "Nothing can be accepted with `store: memory:`, which keeps nothing.",

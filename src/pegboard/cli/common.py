@@ -1,17 +1,14 @@
-"""What every command shares: options, the open board, and errors as exit codes."""
+"""What every command shares: the open board, and errors as exit codes; free of typer, for the start of `serve`."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
-
-import typer
+from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.cli.rendering import Printer
 from pegboard.core.model.labels import label_problem
@@ -36,22 +33,6 @@ USAGE = 2
 _NOT_VALID = frozenset({"unknown_name", "unknown_sub_app", "unknown_loadout"})
 """Codes of usage errors of the library that are names of the configuration here, not the form of the command."""
 
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="PATH",
-        help="The configuration. [default: ./pegboard.yaml, else ./.mcp.json, else the packaged quickstart]",
-    ),
-]
-AgentOption = Annotated[
-    str | None,
-    typer.Option("--agent", metavar="NAME", help="The agent. [default: 'default', else the only one]"),
-]
-SessionOption = Annotated[str, typer.Option("--session", metavar="ID", help="The session.")]
-PrincipalOption = Annotated[str, typer.Option("--principal", metavar="NAME", help="Whose session it is.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -65,43 +46,18 @@ class Options:
 
 
 Action = Callable[["Pegboard", Printer], Awaitable[int]]
-Command = Callable[..., int]
-_SHARED: tuple[tuple[str, object, object], ...] = (
-    ("config", ConfigOption, None),
-    ("agent", AgentOption, None),
-    ("session", SessionOption, "default"),
-    ("principal", PrincipalOption, "local"),
-    ("as_json", JsonOption, False),
-)
 
 
-def on_session(command: Command) -> Command:
-    """Return a command with the options that name a session behind its own; it takes them as ``Options``, first."""
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-        for name, kind, default in _SHARED
-    ]
-
-    def with_options(**given: Any) -> int:
-        options = Options(**{name: given.pop(name) for name, _, _ in _SHARED})
-        return command(options, **given)
-
-    parameters = [*(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own), *shared]
-    with_options.__name__, with_options.__doc__ = command.__name__, command.__doc__
-    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    with_options.__dict__["__signature__"] = inspect.Signature(parameters)
-    return with_options
-
-
-def run(options: Options, action: Action, *, watch: bool = False, fast_path: bool | None = None) -> int:
+def run(
+    options: Options, action: Action, *, watch: bool = False, fast_path: bool | None = None, cached: bool = False
+) -> int:
     """Open the board, do something with it, and return the exit code; see ``Pegboard.open`` for the others."""
 
     async def opened(printer: Printer) -> int:
         from pegboard.assembly import Pegboard
 
         with warnings_to(printer):
-            async with Pegboard.open(options.config, watch=watch, fast_path=fast_path) as board:
+            async with Pegboard.open(options.config, watch=watch, fast_path=fast_path, cached=cached) as board:
                 printer.masker = board.services.masker
                 if board.quickstart and not options.as_json:
                     printer.note(QUICKSTART)

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from pegboard.cli.common import (
-    DONE,
-    REFUSED,
-    Options,
-    bring_in,
-    on_session,
-    open_session,
-    run,
-)
+from pegboard.cli.common import DONE, REFUSED, Options, bring_in, open_session, run
+from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Column, Printer
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from pegboard.cli.common import DONE, JsonOption, Options, guarded, problem_json
+from pegboard.cli.common import DONE, Options, guarded, problem_json
+from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, plural
 from pegboard.core.model.masking import Masker
 from pegboard.errors import ConfigError, PegboardError, UsageError

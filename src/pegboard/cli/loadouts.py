@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.cli.common import DONE, ConfigOption, JsonOption, Options, guarded
+from pegboard.cli.common import DONE, Options, guarded
+from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Column, Printer, plural
 from pegboard.core.model.naming import did_you_mean
 from pegboard.errors import UsageError

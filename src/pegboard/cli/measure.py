@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from pegboard.cli.common import DONE, REFUSED, JsonOption, Options, guarded, warnings_to
+from pegboard.cli.common import DONE, REFUSED, Options, guarded, warnings_to
+from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Column, Printer, plural
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec

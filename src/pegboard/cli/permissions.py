@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pegboard.cli.common import (
-    DONE,
-    AgentOption,
-    ConfigOption,
-    JsonOption,
-    Options,
-    bring_in,
-    chosen_agent,
-    run,
-)
+from pegboard.cli.common import DONE, Options, bring_in, chosen_agent, run
+from pegboard.cli.options import AgentOption, ConfigOption, JsonOption
 from pegboard.cli.rendering import Column, Printer
 from pegboard.errors import UnknownAgentError
 

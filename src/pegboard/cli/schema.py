@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pegboard.cli.common import DONE, JsonOption, Options, guarded
+from pegboard.cli.common import DONE, Options, guarded
+from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer
 
 EXAMPLE = "pegboard schema > pegboard.schema.json"

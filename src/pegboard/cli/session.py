@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pegboard.cli.common import (
-    DONE,
-    REFUSED,
-    AgentOption,
-    ConfigOption,
-    JsonOption,
-    Options,
-    PrincipalOption,
-    bring_in,
-    on_session,
-    open_session,
-    run,
-)
+from pegboard.cli.common import DONE, REFUSED, Options, bring_in, open_session, run
+from pegboard.cli.options import AgentOption, ConfigOption, JsonOption, PrincipalOption, on_session
 from pegboard.cli.rendering import Column, Printer, plural
 
 if TYPE_CHECKING:

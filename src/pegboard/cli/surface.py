@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.cli.common import (
-    DONE,
-    Options,
-    bring_in,
-    on_session,
-    open_session,
-    run,
-)
+from pegboard.cli.common import DONE, Options, bring_in, open_session, run
+from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Column, Printer, plural
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Find, read, check and compile configurations."""
+"""Read, check and compile configurations."""
 
 from __future__ import annotations
 
@@ -24,13 +24,7 @@ from pegboard.core.model.tools import Frozen
 from pegboard.errors import ConfigError
 from pegboard.problems import Problem
 
-NAMES: Final = ("pegboard.yaml", ".mcp.json")
 _NO_TOOLS: Final[Mapping[str, Collection[str]]] = {}
-
-
-def find(start: Path) -> Path | None:
-    """Return the configuration of a folder: ``pegboard.yaml``, else ``.mcp.json``."""
-    return next((path for name in NAMES if (path := start / name).is_file()), None)
 
 
 def load(

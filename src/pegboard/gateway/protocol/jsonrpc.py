@@ -1,28 +1,66 @@
-"""JSON-RPC messages as bytes."""
+"""JSON-RPC messages as bytes.
+
+Before the SDK is imported, plain messages are read and written by the standard library: the first answers of a
+start do without ``pydantic_core``. What the two could read or write differently is left to the latter.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from contextlib import suppress
-from typing import Any, cast
-
-from pydantic_core import from_json, to_json
+from typing import Any, Final, NoReturn, cast
 
 Message = dict[str, Any]
+
+_DEEPEST: Final = 100
+"""How many brackets a message may have to be read by the standard library, which would read deeper ones."""
 
 
 def parsed(data: bytes | bytearray) -> Message | None:
     """Return a message that is an object of JSON, or None."""
     try:
-        message: object = from_json(data)
+        message: object = _plain(data) if "pydantic_core" not in sys.modules and _is_plain(data) else _any(data)
     except ValueError:
         return None
     return cast("Message", message) if type(message) is dict else None
 
 
+def _is_plain(data: bytes | bytearray) -> bool:
+    """Return whether both readers read the same in it: no escaped half of a character, no depth."""
+    return data.count(b"{") + data.count(b"[") <= _DEEPEST and b"\\ud" not in data.lower()
+
+
+def _plain(data: bytes | bytearray) -> object:
+    return json.loads(data.decode(), parse_constant=_refused)
+
+
+def _refused(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _any(data: bytes | bytearray) -> object:
+    from pydantic_core import from_json
+
+    return from_json(data)
+
+
 def dumped(message: Message) -> bytes:
     """Return a message as JSON of one line; text that is no Unicode is written with escapes."""
     with suppress(ValueError, UnicodeError):
-        return to_json(message, inf_nan_mode="null")
-    import json
+        if "pydantic_core" not in sys.modules and _writes_plainly(message):
+            return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
+        from pydantic_core import to_json
 
+        return to_json(message, inf_nan_mode="null")
     return json.dumps(message, separators=(",", ":"), default=str).encode()
+
+
+def _writes_plainly(value: Any) -> bool:
+    """Return whether both writers write the same: they differ in floats, and in what JSON does not have."""
+    if isinstance(value, dict):
+        pairs = cast("dict[Any, Any]", value).items()
+        return all(type(key) is str and _writes_plainly(inner) for key, inner in pairs)
+    if isinstance(value, list):
+        return all(map(_writes_plainly, cast("list[Any]", value)))
+    return value is None or type(value) in (str, int, bool)

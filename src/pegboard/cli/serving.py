@@ -1,0 +1,129 @@
+"""Run `pegboard serve`, and read its plain command lines without typer, which takes long to import."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pegboard.cli.common import DONE, Options, run
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+    from pegboard.cli.rendering import Printer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """What `pegboard serve` is to do; see its help."""
+
+    stdio: bool = False
+    host: str = "127.0.0.1"
+    port: int = 8321
+    config: Path | None = None
+    agent: str | None = None
+    session: str | None = None
+    no_fast_path: bool = False
+
+
+DEFAULT: Final = ServeOptions()
+FLAGS: Final = {"--stdio": "stdio", "--no-fast-path": "no_fast_path"}
+VALUES: Final = {"--host": "host", "--port": "port", "--config": "config", "--agent": "agent", "--session": "session"}
+
+
+def plain_options(arguments: Sequence[str]) -> ServeOptions | None:
+    """Return what plain arguments say, or None for what typer has to judge: help, mistakes, anything unusual.
+
+    >>> plain_options(["--stdio", "--agent", "ada"]) == ServeOptions(stdio=True, agent="ada")
+    True
+    >>> plain_options(["--port", "many"]), plain_options(["--help"]), plain_options(["--stdio", "--stdio"])
+    (None, None, None)
+    """
+    given: dict[str, Any] = {}
+    rest = iter(arguments)
+    for argument in rest:
+        name, sign, value = argument.partition("=")
+        if name in VALUES:
+            field, read = VALUES[name], _value(VALUES[name], value if sign else next(rest, ""))
+        else:
+            field, read = FLAGS.get(argument, ""), True
+        if not field or field in given or read is None:
+            return None
+        given[field] = read
+    return ServeOptions(**given)
+
+
+def _value(field: str, text: str) -> str | int | Path | None:
+    """Return the value of an option, or None for one that is not plain."""
+    if not text or text.startswith("-") or not text.isprintable():
+        return None
+    if field == "port":
+        return int(text) if text.isascii() and text.isdecimal() and len(text) <= 5 else None
+    return Path(text) if field == "config" else text
+
+
+def serve_with(options: ServeOptions) -> int:
+    """Serve until the client or a signal ends it, and return the exit code."""
+
+    async def served(board: Pegboard, printer: Printer) -> int:
+        from pegboard import gateway  # HTTP imports the SDK at once, stdio later
+
+        cache = _Cache(board)
+
+        def reloaded(_: object) -> None:
+            printer.masker = board.services.masker
+            printer.note(f"pegboard: the edited {board.configuration.path.name} is in use now.")
+            cache.stale = True
+            cache.fill()
+
+        def settled() -> None:
+            _collect_rarely()
+            cache.fill()
+
+        def ready(url: str) -> None:
+            printer.note(gateway.announce(board, url, agent=options.agent, session=options.session))
+
+        given: dict[str, Any] = {"agent": options.agent, "session": options.session, "settled": settled}
+        unsubscribe = board.on("configuration_changed", reloaded)
+        try:
+            if options.stdio:
+                await gateway.run_stdio(board, **given)
+            else:
+                await gateway.run_http(board, host=options.host, port=options.port, ready=ready, **given)
+        finally:
+            unsubscribe()
+            cache.fill()
+        return DONE
+
+    common = Options(config=options.config, agent=options.agent)
+    gc.disable()  # nothing that the start makes is garbage
+    try:
+        return run(common, served, watch=True, fast_path=False if options.no_fast_path else None, cached=True)
+    finally:
+        gc.enable()
+
+
+class _Cache:
+    """The kept configuration of a board; ``stale`` while it is not the one in use."""
+
+    def __init__(self, board: Pegboard) -> None:
+        self._board = board
+        self.stale = not board.from_cache
+
+    def fill(self) -> None:
+        """Keep the configuration for the next start, beside what is served."""
+        from pegboard.assembly import keep
+
+        if self.stale:
+            self.stale = False
+            asyncio.get_running_loop().run_in_executor(None, keep, self._board.configuration.path)
+
+
+def _collect_rarely() -> None:
+    """Collect garbage again, seldom, and never what was imported: that took a sixth of the time of a call."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()

@@ -1,0 +1,1 @@
+"""Compiled configurations of earlier starts, read without the schema."""
