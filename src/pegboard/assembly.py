@@ -167,6 +167,7 @@ class Pegboard(Board):
         env: Mapping[str, str] | None = None,
         adapters: Adapters | None = None,
         fast_path: bool | None = None,
+        cached: bool = False,
     ) -> Generator[SyncPegboard]:
         """Open a configuration for code without an event loop: everything blocks.
 
@@ -177,6 +178,7 @@ class Pegboard(Board):
             adapters: the host's own, or a test's doubles.
             fast_path: False keeps every request to a server or of a client on the MCP SDK's own path; None is False
                 where the variable ``PEGBOARD_FAST_PATH`` is 0.
+            cached: whether to take what an earlier start compiled, where nothing that it was made from has changed.
 
         Returns:
             A context manager; its event loop runs in a thread until the end.
@@ -189,7 +191,7 @@ class Pegboard(Board):
 
         from pegboard.board.blocking import OwnLoop, SyncPegboard
 
-        opened = cls.open(path, watch=watch, env=env, adapters=adapters, fast_path=fast_path)
+        opened = cls.open(path, watch=watch, env=env, adapters=adapters, fast_path=fast_path, cached=cached)
         with start_blocking_portal(name="pegboard") as portal, portal.wrap_async_context_manager(opened) as board:
             loop = OwnLoop(portal.call(asyncio.get_running_loop))
             try:

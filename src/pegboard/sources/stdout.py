@@ -8,7 +8,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-_in_plugin: contextvars.ContextVar[bool] = contextvars.ContextVar("pegboard_in_plugin", default=False)
+IN_PLUGIN: contextvars.ContextVar[bool] = contextvars.ContextVar("pegboard_in_plugin", default=False)
+"""Whether what this task or thread prints is printed by a plugin."""
 
 
 class _Router:
@@ -19,10 +20,10 @@ class _Router:
 
     def write(self, text: str) -> int:
         """Write to the stream that is meant here."""
-        return (sys.stderr if _in_plugin.get() else self._stream).write(text)
+        return (sys.stderr if IN_PLUGIN.get() else self._stream).write(text)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(sys.stderr if _in_plugin.get() else self._stream, name)
+        return getattr(sys.stderr if IN_PLUGIN.get() else self._stream, name)
 
 
 @contextmanager
@@ -44,8 +45,8 @@ def reserved_stdout() -> Generator[None]:
 @contextmanager
 def plugin_output() -> Generator[None]:
     """Mark what this task or thread prints meanwhile as printed by a plugin."""
-    token = _in_plugin.set(True)
+    token = IN_PLUGIN.set(True)
     try:
         yield
     finally:
-        _in_plugin.reset(token)
+        IN_PLUGIN.reset(token)

@@ -12,7 +12,7 @@ from typing import Any, cast
 from pegboard.core.model.tools import CallResult, JsonObject, text_result
 from pegboard.sources.signatures.functions import Described
 from pegboard.sources.signatures.threads import in_thread
-from pegboard.sources.stdout import plugin_output
+from pegboard.sources.stdout import IN_PLUGIN
 
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -28,18 +28,20 @@ async def run(tool: Described, arguments: JsonObject, *, principal: str) -> Call
     Functions that are not coroutines run in a thread. A refusal of the guard has
     ``{"pegboard/refused_by": "guard"}`` in its ``meta`` (T10).
     """
-    with plugin_output():
-        try:
-            positional, named = tool.bound(arguments)
-            if tool.mark.guard is not None:
-                refusal = await in_thread(tool.mark.guard, principal, arguments)
-                if refusal:
-                    return _refused(tool.name, refusal)
-            return as_result(await _returned(tool.function, positional, named))
-        except BaseException as error:  # whatever user code raises is the tool's own failure
-            if given_up(error):
-                raise
-            return failure(error)
+    token = IN_PLUGIN.set(True)
+    try:
+        positional, named = tool.bound(arguments)
+        if tool.mark.guard is not None:
+            refusal = await in_thread(tool.mark.guard, principal, arguments)
+            if refusal:
+                return _refused(tool.name, refusal)
+        return as_result(await _returned(tool.function, positional, named))
+    except BaseException as error:  # whatever user code raises is the tool's own failure
+        if given_up(error):
+            raise
+        return failure(error)
+    finally:
+        IN_PLUGIN.reset(token)
 
 
 def given_up(error: BaseException) -> bool:
