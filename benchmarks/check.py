@@ -15,7 +15,7 @@ TOOLKITS, MEMBERS = 200, 25
 
 def configuration() -> str:
     lines = ["plugins:"]
-    lines += [f"  p{i}: {{python: json}}" for i in range(MEMBERS * 8)]
+    lines += [f"  p{i}: {{python: json, prefix: p{i}}}" for i in range(MEMBERS * 8)]
     lines += ["toolkits:"]
     for kit in range(TOOLKITS):
         members = ", ".join(f"p{(kit * 7 + i) % (MEMBERS * 8)}" for i in range(MEMBERS))
