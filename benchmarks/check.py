@@ -13,9 +13,17 @@ RUNS = 5
 TOOLKITS, MEMBERS = 200, 25
 
 
-def configuration() -> str:
-    lines = ["plugins:"]
-    lines += [f"  p{i}: {{python: json, prefix: p{i}}}" for i in range(MEMBERS * 8)]
+KINDS = {
+    "servers": ("servers", "command: no-such-server"),
+    "Python, imported": ("plugins", "python: json"),
+}
+"""Where plugins are from: servers are not started by a check, Python plugins are imported."""
+
+
+def configuration(kind: str) -> str:
+    section, origin = KINDS[kind]
+    lines = [f"{section}:"]
+    lines += [f"  p{i}: {{{origin}, prefix: p{i}}}" for i in range(MEMBERS * 8)]
     lines += ["toolkits:"]
     for kit in range(TOOLKITS):
         members = ", ".join(f"p{(kit * 7 + i) % (MEMBERS * 8)}" for i in range(MEMBERS))
@@ -26,9 +34,13 @@ def configuration() -> str:
 
 
 def measure() -> list[dict[str, object]]:
+    return [row(kind) for kind in KINDS]
+
+
+def row(kind: str) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pegboard.yaml"
-        path.write_text(configuration())
+        path.write_text(configuration(kind))
         command = [sys.executable, "-m", "pegboard", "check", "--config", str(path)]
         times: list[float] = []
         for _ in range(RUNS):
@@ -36,4 +48,4 @@ def measure() -> list[dict[str, object]]:
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             times.append(time.perf_counter() - start)
     seconds = round(statistics.median(times), 2)
-    return [{"toolkits": TOOLKITS, "members": TOOLKITS * MEMBERS, "median s": seconds}]
+    return {"plugins": f"200 {kind}", "toolkits": TOOLKITS, "members": TOOLKITS * MEMBERS, "median s": seconds}
