@@ -1,6 +1,7 @@
 """What several tests need: the other two installations that `make pytest` puts beside `.venv`."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,10 @@ from hypothesis import settings
 # How long an example takes depends on what else the machine does.
 settings.register_profile("pegboard", deadline=None)
 settings.load_profile("pegboard")
+
+# A shell starts what it runs in the background with interrupts ignored, and every child inherits that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 
