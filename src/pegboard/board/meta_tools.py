@@ -55,13 +55,13 @@ def meta_tools(services: Services, info: SessionInfo, shown: View) -> tuple[Tool
 
 def meta_tools_by_name(services: Services, info: SessionInfo, access: CompiledPermissions) -> Mapping[str, Tool]:
     """Return the meta-tools by their names; without a session id a call of one still answers (S4)."""
-    return _by_name(access, services.dialects[access.agent.dialect], info.stable, info.host.calls_through)
+    return _by_name(access, services, info.stable, info.host.calls_through)
 
 
 @once_per_permissions
-def _by_name(access: CompiledPermissions, dialect: Dialect, stable: bool, calls_through: bool) -> Mapping[str, Tool]:
+def _by_name(access: CompiledPermissions, services: Services, stable: bool, calls_through: bool) -> Mapping[str, Tool]:
     shown = View(access=access, state=DEFAULT, stable=stable)
-    return {tool.wire: tool for tool in _tools_of(dialect, calls_through, shown)}
+    return {tool.wire: tool for tool in _tools_of(dialect_of(services, access), calls_through, shown)}
 
 
 def _tools_of(dialect: Dialect, calls_through: bool, shown: View) -> tuple[Tool, ...]:
