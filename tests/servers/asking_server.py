@@ -30,6 +30,7 @@ NAMES = [
     "log_later",
     "level",
     "hold",
+    "held",
     "free",
     "taken_back",
     "declared",
@@ -39,6 +40,7 @@ NAMES = [
 ]
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 freed = asyncio.Event()
+held = 0
 level = "debug"
 taken_back = 0
 late: list[Any] = []
@@ -107,6 +109,7 @@ async def log(ctx: Any, messages: list[dict[str, Any]], *, related: bool = True)
 
 
 async def on_call(ctx: Any, params: types.CallToolRequestParams) -> Any:
+    global held
     arguments = params.arguments or {}
     match params.name:
         case "ask":
@@ -127,9 +130,12 @@ async def on_call(ctx: Any, params: types.CallToolRequestParams) -> Any:
         case "level":
             return said(level)
         case "hold":
+            held += 1
             await freed.wait()
             freed.clear()
             return said("freed")
+        case "held":
+            return said(held)
         case "free":
             freed.set()
             return said("free")
