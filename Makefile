@@ -58,7 +58,7 @@ bench: $(VENV)/.dev ## Run the benchmarks
 pins: $(VENV)/.build ## Write the pins in requirements/ anew; ARGS=--upgrade takes newer releases
 	$(COMPILE) $(ARGS) --allow-unsafe requirements/build.in -o requirements/build.txt
 	$(COMPILE) $(ARGS) pyproject.toml -o requirements/runtime.txt
-	$(COMPILE) $(ARGS) pyproject.toml --extra agno requirements/dev.in -c requirements/runtime.txt -o requirements/dev.txt
+	$(COMPILE) $(ARGS) pyproject.toml --extra all requirements/dev.in -c requirements/runtime.txt -o requirements/dev.txt
 
 clean: ## Remove all that make installed
 	rm -rf $(VENV) $(PLAIN) $(NODE) site

@@ -21,11 +21,12 @@ from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.surface.cache_cost import wire_list
 from pegboard.core.surface.hints import hints
 from pegboard.core.surface.outcomes import apply
+from pegboard.core.surface.searchable import searchable
 from pegboard.core.surface.surfaces import resolve
 from pegboard.dialects.call_tool import CALL, call_through_tools
 from pegboard.dialects.names import Done, Found, FoundTool, Payload, Search, View
 from pegboard.dialects.pegboard import PegboardDialect
-from pegboard.ports import RankContext, Ranked
+from pegboard.ports import RankContext
 from pegboard.search.lexical import LexicalRanker
 from pegboard.tokens import OfflineTokenCounter
 
@@ -261,7 +262,7 @@ class Oracle:
 
     def _found(self, step: Search, wanted: Tool) -> Found:
         """Return what the ranker finds; what is wanted is always there, last if need be."""
-        ranked = [hit.tool for hit in _ranked(step, self.access)]
+        ranked = _ranked(step, self.access)
         if wanted not in ranked:
             ranked = [*ranked[: step.limit - 1], wanted]
         results = (
@@ -277,8 +278,9 @@ class Oracle:
         return Found(query=step.queries, results=tuple(results))
 
 
-def _ranked(step: Search, access: CompiledPermissions) -> list[Ranked]:
-    return RANKER.rank(step.queries, access.permitted, RankContext(), limit=step.limit)
+def _ranked(step: Search, access: CompiledPermissions) -> list[Tool]:
+    hits = RANKER.rank(step.queries, searchable(access, None), RankContext(), limit=step.limit).hits
+    return [hit.found for hit in hits if isinstance(hit.found, Tool)]
 
 
 def _bare(payload: Payload) -> str:

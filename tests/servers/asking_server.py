@@ -127,20 +127,16 @@ async def on_call(ctx: Any, params: types.CallToolRequestParams) -> Any:
             return said(late)
         case "ask_briefly":
             return said(await asked(ctx, arguments["request"], within=0.3))
-        case "level":
-            return said(level)
+        case "held" | "level" | "taken_back":
+            return said(globals()[params.name])
         case "hold":
             held += 1
             await freed.wait()
             freed.clear()
             return said("freed")
-        case "held":
-            return said(held)
         case "free":
             freed.set()
             return said("free")
-        case "taken_back":
-            return said(taken_back)
         case "declared":
             have = ctx.session.client_capabilities
             return said(sorted(have.model_dump(by_alias=True, exclude_none=True)) if have else [])

@@ -9,7 +9,7 @@ from pegboard.ports.arguments import ArgumentValidator
 from pegboard.ports.calls import CallContext, Progress
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.ports.focus import FocusRules
-from pegboard.ports.ranking import RankContext, Ranked, Ranker
+from pegboard.ports.ranking import Evidence, PastUse, RankContext, Ranked, Ranker, Ranking
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import Source
 from pegboard.ports.stores import (
@@ -37,15 +37,18 @@ __all__ = [
     "CallContext",
     "ChangeToken",
     "Client",
+    "Evidence",
     "FocusRules",
     "HasResources",
     "Listener",
     "ManifestStore",
+    "PastUse",
     "PermissionStore",
     "Progress",
     "RankContext",
     "Ranked",
     "Ranker",
+    "Ranking",
     "ReadOnlyTrustStore",
     "ResourceSource",
     "SessionKey",

@@ -7,45 +7,89 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pegboard.core.model.tools import Tool
+from pegboard.core.surface.searchable import Group, Searchable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
-    """One answer of a search; ``score`` grows with relevance, between 0 and 1."""
+class PastUse:
+    """A tool that was called, and what it was needed for."""
 
-    tool: Tool
-    score: float
+    need: str
+    tool: str
+    """The id of the tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankContext:
-    """What the host knows of the conversation: messages, and the tools that were used (P3)."""
+    """What the host knows of the conversation (P3).
+
+    Attributes:
+        messages: what the user said before, or what was searched for before; the newest last.
+        used: what was called after which need, by this principal and agent; the newest last.
+    """
 
     messages: tuple[str, ...] = ()
-    used: tuple[str, ...] = ()
+    used: tuple[PastUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """One answer of a search.
+
+    Attributes:
+        found: the tool, toolkit or plugin.
+        score: its relevance to the need, between 0 and 1.
+        need: which of the queries it answers, from 0.
+    """
+
+    found: Tool | Group
+    score: float
+    need: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a ranker knows of its answers to one need.
+
+    Attributes:
+        fits: how probable it is that anything found answers the need, between 0 and 1; calibrated per catalog.
+        clear: whether the best answer is so far ahead that it can be taken without asking.
+    """
+
+    fits: float = 1.0
+    clear: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The answers to all needs, best first, and what is known of each need's."""
+
+    hits: tuple[Ranked, ...] = ()
+    needs: tuple[Evidence, ...] = ()
 
 
 class Ranker(Protocol):
     """An order of tools by how well they answer what is needed."""
 
-    def rank(
-        self,
-        queries: Sequence[str],
-        permitted: Sequence[Tool],
-        context: RankContext,
-        *,
-        limit: int,
-    ) -> list[Ranked]:
-        """Return the best tools, best first, with statistics of only the permitted ones (P3).
+    async def prepare(self, among: Searchable) -> None:
+        """Index what is not indexed yet; a long build leaves the event loop free.
+
+        Args:
+            among: What may be found.
+        """
+        ...
+
+    def rank(self, queries: Sequence[str], among: Searchable, context: RankContext, *, limit: int) -> Ranking:
+        """Return the best answers, best first, with statistics of only what may be found (P3).
 
         Args:
             queries: What is needed, in words or names; an exact name comes first.
-            permitted: The tools that may be found: the same object as long as nothing changed, so
-                that an index over it can be kept.
+            among: What may be found: the same object as long as nothing changed, so that an index over it
+                can be kept. What was not prepared is indexed here and now.
             context: What the host knows of the conversation.
-            limit: How many at most.
+            limit: How many at most; each need has its share.
 
         Returns:
-            The tools with their scores; those without any relevance are not among them.
+            What was found, with scores; what has no relevance at all is not among it.
         """
         ...

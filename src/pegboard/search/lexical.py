@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from pegboard.core.model.tools import Tool
-from pegboard.ports import RankContext, Ranked
+from pegboard.core.surface.searchable import Searchable
+from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
 _K1, _B = 1.2, 0.75
@@ -78,16 +79,20 @@ class LexicalRanker:
     def __init__(self) -> None:
         self._indexes: list[_Index] = []
 
+    async def prepare(self, among: Searchable) -> None:
+        """Index what is not indexed yet."""
+        self._index(among.tools)
+
     def rank(
         self,
         queries: Sequence[str],
-        permitted: Sequence[Tool],
+        among: Searchable,
         context: RankContext,  # noqa: ARG002
         *,
         limit: int,
-    ) -> list[Ranked]:
+    ) -> Ranking:
         """Return the best tools for the queries, in turns: the best of each, then the second best."""
-        index = self._index(permitted)
+        index = self._index(among.tools)
         columns = [self._column(index, query, limit) for query in queries]
         merged: dict[int, float] = {}
         for rank in range(limit):
@@ -95,8 +100,9 @@ class LexicalRanker:
                 if rank < len(column):
                     position, score = column[rank]
                     merged.setdefault(position, score)
-        found = [Ranked(tool=index.tools[p], score=round(s, 4)) for p, s in merged.items()]
-        return found[:limit]
+        found = [Ranked(found=index.tools[p], score=round(s, 4)) for p, s in merged.items()]
+        needs = tuple(Evidence(fits=1.0 if column else 0.0) for column in columns)
+        return Ranking(hits=tuple(found[:limit]), needs=needs)
 
     def _column(self, index: _Index, query: str, limit: int) -> list[tuple[int, float]]:
         exact = index.names.get(query.strip().casefold(), [])

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.ports import RankContext, Ranked
+from pegboard.core.surface.searchable import Searchable
+from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
 
 class FakeRanker:
@@ -26,19 +27,26 @@ class FakeRanker:
         self.queries: list[tuple[str, ...]] = []
         self._names = names
 
+    async def prepare(self, among: Searchable) -> None:
+        """Do nothing: there is no index.
+
+        Args:
+            among: What may be found.
+        """
+
     def rank(
         self,
         queries: Sequence[str],
-        permitted: Sequence[Tool],
+        among: Searchable,
         context: RankContext,  # noqa: ARG002
         *,
         limit: int,
-    ) -> list[Ranked]:
+    ) -> Ranking:
         """Record the queries, and return the named tools.
 
         Args:
             queries: What is needed.
-            permitted: The tools that may be found.
+            among: What may be found.
             context: What the host knows of the conversation.
             limit: How many at most.
 
@@ -47,9 +55,10 @@ class FakeRanker:
         """
         self.queries.append(tuple(queries))
         found = [
-            tool for name in self._names for tool in permitted if name in (tool.id, tool.wire, tool.name)
+            tool for name in self._names for tool in among.tools if name in (tool.id, tool.wire, tool.name)
         ]  # fmt: skip
-        return [Ranked(tool=tool, score=1 - place / (len(found) + 1)) for place, tool in enumerate(found[:limit])]
+        hits = [Ranked(found=tool, score=1 - place / (len(found) + 1)) for place, tool in enumerate(found[:limit])]
+        return Ranking(hits=tuple(hits), needs=tuple(Evidence(fits=1.0 if found else 0.0) for _ in queries))
 
 
 class WordCounter:

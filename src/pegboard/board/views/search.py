@@ -7,10 +7,11 @@ from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import active_tools
-from pegboard.core.state.narrowing import reachable, reachable_in_category
+from pegboard.core.state.narrowing import reachable_in_category
 from pegboard.core.surface.hints import plugin_lines
+from pegboard.core.surface.searchable import searchable
 from pegboard.dialects.names import Found, FoundTool, Search
-from pegboard.ports import RankContext, Ranked
+from pegboard.ports import RankContext
 
 HINT_TOKENS = 150
 
@@ -18,6 +19,7 @@ HINT_TOKENS = 150
 async def search(services: Services, snapshot: Snapshot, needs: Search) -> tuple[Snapshot, Found]:
     """Return what answers the needs best, once the plugins that could be searched have been seen."""
     snapshot = await bring_in_searchable(services, snapshot)
+    await services.ranker.prepare(searchable(snapshot.access, snapshot.state.loadout))
     return snapshot, _ranked(services, snapshot, needs)
 
 
@@ -27,33 +29,33 @@ def _ranked(services: Services, snapshot: Snapshot, needs: Search) -> Found:
     loaded = active_tools(access, state)
     results = tuple(
         FoundTool(
-            name=hit.tool.wire,
-            plugin=hit.tool.plugin,
-            description=hit.tool.description,
-            score=hit.score,
-            loaded=hit.tool.id in loaded,
+            name=tool.wire,
+            plugin=tool.plugin,
+            description=tool.description,
+            score=score,
+            loaded=tool.id in loaded,
         )
-        for hit in _best(services, snapshot, needs)
+        for tool, score in _best(services, snapshot, needs)
     )
     return Found(query=needs.queries, results=results, hint=_hint(services, snapshot, results))
 
 
-def _best(services: Services, snapshot: Snapshot, needs: Search) -> list[Ranked]:
+def _best(services: Services, snapshot: Snapshot, needs: Search) -> list[tuple[Tool, float]]:
     """Return the best tools; a query that names a category (``category:Git``) stands for its tools."""
     access, state = snapshot.access, snapshot.state
-    named: dict[str, Tool] = {}
+    best: dict[str, tuple[Tool, float]] = {}
     words: list[str] = []
     for query in needs.queries:
         tools = reachable_in_category(access, state, query)
-        named.update((tool.id, tool) for tool in tools)
+        best.update((tool.id, (tool, 1.0)) for tool in tools)
         if not tools:
             words.append(query)
-    found = [Ranked(tool=tool, score=1.0) for tool in named.values()]
     if words:
-        context, among = RankContext(used=state.recent), reachable(access, state)
-        best = services.ranker.rank(words, among, context, limit=needs.limit)
-        found += [hit for hit in best if hit.tool.id not in named]
-    return found[: needs.limit]
+        among = searchable(access, state.loadout)
+        for hit in services.ranker.rank(words, among, RankContext(), limit=needs.limit).hits:
+            if isinstance(hit.found, Tool):
+                best.setdefault(hit.found.id, (hit.found, hit.score))
+    return list(best.values())[: needs.limit]
 
 
 def _hint(services: Services, snapshot: Snapshot, results: tuple[FoundTool, ...]) -> str:

@@ -1,0 +1,80 @@
+"""What a search may find: the tools within reach, and the groups that can be loaded by name (P3, F2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pegboard.core.access.derived import once_per_permissions
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.tools import EMPTY, Tool
+from pegboard.core.state.narrowing import may_bring, reachable
+from pegboard.core.state.sessions import State
+from pegboard.core.surface.hints import unseen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A toolkit, or a plugin whose tools are not known yet: it is found by its name and description.
+
+    Attributes:
+        kind: which of the two.
+        name: the name under which it is loaded.
+        description: what it is for.
+        members: the names of a toolkit's members, as the file has them.
+        tools: the ids of its tools that are known and within reach.
+    """
+
+    kind: Literal["toolkit", "plugin"]
+    name: str
+    description: str = ""
+    members: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Searchable:
+    """What one agent may find; the same object as long as nothing has changed, so that an index can be kept.
+
+    Attributes:
+        tools: the tools within reach.
+        plugins: the descriptions of their plugins, by name.
+        groups: what else can be found.
+    """
+
+    tools: Sequence[Tool]
+    plugins: Mapping[str, str] = field(default=EMPTY)
+    groups: tuple[Group, ...] = ()
+
+
+@once_per_permissions
+def searchable(access: CompiledPermissions, loadout: str | None) -> Searchable:
+    """Return what may be found under an active loadout (P3, L7): nothing but what is permitted."""
+    state = State(loadout=loadout)
+    tools = reachable(access, state)
+    catalog = access.world.catalog
+    plugins = {name: catalog.plugins[name].description for name in dict.fromkeys(tool.plugin for tool in tools)}
+    unknown = (
+        Group(kind="plugin", name=name, description=catalog.plugins[name].description)
+        for name in unseen(access)
+        if may_bring(access, state, catalog.plugins[name])
+    )
+    return Searchable(tools=tools, plugins=plugins, groups=(*_toolkits(access, tools), *unknown))
+
+
+def _toolkits(access: CompiledPermissions, tools: Sequence[Tool]) -> tuple[Group, ...]:
+    groups: list[Group] = []
+    for name in access.entries.loadable_toolkits:
+        toolkit = access.world.toolkits[name]
+        ids = {tool_id for entry in access.entries.toolkits[name] for tool_id in entry.ids}
+        groups.append(
+            Group(
+                kind="toolkit",
+                name=name,
+                description=toolkit.description,
+                members=tuple(member.name for member in toolkit.members),
+                tools=tuple(tool.id for tool in tools if tool.id in ids),
+            )
+        )
+    return tuple(groups)
