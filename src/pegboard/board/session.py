@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.calls import pipeline
+from pegboard.board.calls.anticipation import anticipate, ranked_for
 from pegboard.board.calls.commands import apply_command, carry_out, end_turn
 from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.meta_tools import meta_tools_by_name
@@ -45,6 +46,7 @@ class Session(NamesReplacements):
         self._known: Snapshot | None = None
         self._shown = Shown()
         self._planned = False
+        self._ranked: tuple[int, str] | None = None
 
     @property
     def key(self) -> SessionKey:
@@ -89,7 +91,8 @@ class Session(NamesReplacements):
         """Return what goes to the model at this step (F1).
 
         Args:
-            message: the newest user message, for focus rules; a focus binds calls until the next surface (F3).
+            message: the newest user message: what it needs most probably is loaded ahead of being asked for, where
+                the agent anticipates (S5), and focus rules read it; a focus binds calls until the next surface (F3).
             loaded: False returns the part that no load changes, fixed for an agent and principal (G4).
 
         Returns:
@@ -100,6 +103,8 @@ class Session(NamesReplacements):
             UnknownAgentError: the agent is not configured any more.
         """
         snapshot = await self._prepared(start=not loaded)
+        if loaded and message is not None:
+            snapshot = await self._anticipated(snapshot, message)
         shown = await surface(self._services, snapshot, message, loaded=loaded)
         if loaded:
             focus = None if shown.focus is None else frozenset(shown.focus["allowed_tools"])
@@ -342,6 +347,15 @@ class Session(NamesReplacements):
         if seen is not snapshot:
             seen = await self._read(start=start)
         return await self._planned_for(seen, start=start)
+
+    async def _anticipated(self, snapshot: Snapshot, message: str) -> Snapshot:
+        """Return the session with what is loaded ahead; a message is ranked once a turn (S5)."""
+        services, turn = self._services, snapshot.state.turn
+        if self._ranked is None or self._ranked[:2] != (turn, message):
+            before = self._ranked[1:2] if self._ranked is not None else ()
+            self._ranked = (turn, message)
+            return await anticipate(services, snapshot, await ranked_for(services, snapshot, message, before))
+        return await anticipate(services, snapshot, ())
 
     async def _planned_for(self, snapshot: Snapshot, *, start: bool = False) -> Snapshot:
         """Return the session with everything loaded from the start where that is cheapest; decided once (F4)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pegboard.core.model.agents import Activation
-from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
+from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseReason, LeaseTerm
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import SUCCEEDED, Item, Load, Outcome, Unload
@@ -126,8 +126,14 @@ def _load_payload(view: View, outcome: Outcome | None) -> Payload:
             entry["tools"] = [schema_of(t) for t in fresh if t.id not in schemas]
             schemas.update((tool.id, tool) for tool in fresh)
         items.append(entry)
-    required = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
-    more = {"required_tools": [schema_of(tool) for tool in required]} if required else EMPTY
+    beside = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
+    ahead = [t for t in beside if t.id in active and active[t.id].because[0] is LeaseReason.ANTICIPATED]
+    required = [t for t in beside if t not in ahead]
+    more = {
+        name: [schema_of(tool) for tool in tools]
+        for name, tools in (("required_tools", required), ("also_loaded", ahead))
+        if tools
+    }
     return _payload(outcome, items, schemas=tuple(schemas.values()), more=more)
 
 

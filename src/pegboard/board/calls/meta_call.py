@@ -105,7 +105,7 @@ async def _step(services: Services, snapshot: Snapshot, step: Step) -> tuple[Sna
     if isinstance(step, Search):
         snapshot, found = await search(services, snapshot, step)
         return snapshot, Done(view=view_of(services, snapshot), found=found)
-    snapshot, outcome = await carry_out(services, snapshot, step)
+    snapshot, outcome = await carry_out(services, snapshot, step, siblings=True)
     return snapshot, Done(view=view_of(services, snapshot), outcome=outcome)
 
 

@@ -34,11 +34,20 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Anticipate:
+    """The bounds of what one message of the user may load before anybody asks for it (S5)."""
+
+    tools: int = 5
+    tokens: int = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """The profile of an agent; names are as written, looked up against the catalog later.
 
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
-    ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens.
+    ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens;
+    ``anticipate`` None loads nothing that nobody asked for.
     """
 
     name: str
@@ -58,6 +67,7 @@ class Agent:
     budget: Budget = Budget()
     hint_tokens: int = 1500
     unloaded_call: UnloadedCall = "schema"
+    anticipate: Anticipate | None = None
     turn_gap: float = 120.0
     display_name: str = ""
     role: str = ""
