@@ -48,7 +48,7 @@ class Usage:
 
 USAGE: Final = Usage()
 CONTEXT: Final = 10_000
-"""The tokens that a request carries beside the tools where the host does not say (docs/decisions/0013)."""
+"""The tokens that a request carries beside the tools where the host does not say (docs/decisions/0015)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
