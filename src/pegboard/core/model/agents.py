@@ -38,7 +38,8 @@ class Agent:
     """The profile of an agent; names are as written, looked up against the catalog later.
 
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
-    ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens.
+    ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens; ``remember`` is
+    whether what is called after which need is remembered for its searches.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Agent:
     hint_tokens: int = 1500
     unloaded_call: UnloadedCall = "schema"
     turn_gap: float = 120.0
+    remember: bool = True
     display_name: str = ""
     role: str = ""
     model: str = ""
