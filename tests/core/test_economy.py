@@ -18,7 +18,7 @@ def sizes(tools: int, *, each: int = 100, hints: int | None = None) -> Sizes:
     return Sizes(everything=tools * each, units=tools, meta=META, hints=told)
 
 
-def host(*ways: Delivery, tokens: int = 0, context: int | None = 0) -> Host:
+def host(*ways: Delivery, tokens: int = 0, context: int | None = None) -> Host:
     return Host(delivery=ways, cache=Cache(tokens=tokens), context=context)
 
 

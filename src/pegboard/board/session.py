@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pegboard.board.bring_in import bring_in_loaded
@@ -91,8 +92,9 @@ class Session(NamesReplacements):
         """Return what goes to the model at this step (F1).
 
         Args:
-            message: the newest user message: what it needs most probably is loaded ahead of being asked for, where
-                the agent anticipates (S5), and focus rules read it; a focus binds calls until the next surface (F3).
+            message: the newest user message: the context of searches until the next one, what focus rules go by, and
+                what is loaded ahead of being asked for where the agent anticipates (S5); a focus binds calls until the
+                next surface (F3).
             loaded: False returns the part that no load changes, fixed for an agent and principal (G4).
 
         Returns:
@@ -103,6 +105,8 @@ class Session(NamesReplacements):
             UnknownAgentError: the agent is not configured any more.
         """
         snapshot = await self._prepared(start=not loaded)
+        if message:
+            self._info.conversation.heard(self._services.masker.value(message), snapshot.state.turn)
         if loaded and message is not None:
             snapshot = await self._anticipated(snapshot, message)
         shown = await surface(self._services, snapshot, message, loaded=loaded)
@@ -246,12 +250,14 @@ class Session(NamesReplacements):
         """
         return await end_turn(self._services, await self._read(), MarkTurn(label=label))
 
-    async def search(self, *queries: str, limit: int = 5) -> Found:
+    async def search(self, *queries: str, limit: int = 5, context: Sequence[str] | None = None) -> Found:
         """Return the permitted tools that answer these needs best (P3).
 
         Args:
             queries: one short line per thing needed.
             limit: how many results there are at most.
+            context: what the user wrote before, the newest last; None takes the messages that surfaces were made for,
+                else what was searched for before in this session.
 
         Returns:
             Tools, best first, and how to go on.
@@ -260,7 +266,7 @@ class Session(NamesReplacements):
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        needs = Search(queries=queries, limit=limit)
+        needs = Search(queries=queries, limit=limit, context=None if context is None else tuple(context))
         return (await search(self._services, await self._read(), needs))[1]
 
     async def explain(self, name: str) -> Explanation:
@@ -350,12 +356,11 @@ class Session(NamesReplacements):
 
     async def _anticipated(self, snapshot: Snapshot, message: str) -> Snapshot:
         """Return the session with what is loaded ahead; a message is ranked once a turn (S5)."""
-        services, turn = self._services, snapshot.state.turn
-        if self._ranked is None or self._ranked[:2] != (turn, message):
-            before = self._ranked[1:2] if self._ranked is not None else ()
-            self._ranked = (turn, message)
-            return await anticipate(services, snapshot, await ranked_for(services, snapshot, message, before))
-        return await anticipate(services, snapshot, ())
+        services, ranked = self._services, (snapshot.state.turn, message)
+        if self._ranked == ranked:
+            return await anticipate(services, snapshot, ())
+        self._ranked = ranked
+        return await anticipate(services, snapshot, await ranked_for(services, snapshot, message))
 
     async def _planned_for(self, snapshot: Snapshot, *, start: bool = False) -> Snapshot:
         """Return the session with everything loaded from the start where that is cheapest; decided once (F4)."""

@@ -104,8 +104,14 @@ def _agents(validated: ValidatedDocument[File], toolkits: tuple[str, ...], *, cl
     parts = validated.section.agents
     if parts is None and "agents" not in validated.raw:
         everything = () if client else ("*",)
-        anticipate = _anticipate(AgentSection(), validated.section.defaults)
-        agent = Agent(name="default", allowed_toolkits=toolkits, discoverable=everything, anticipate=anticipate)
+        defaults = validated.section.defaults
+        agent = Agent(
+            name="default",
+            allowed_toolkits=toolkits,
+            discoverable=everything,
+            anticipate=_anticipate(AgentSection(), defaults),
+            remember=defaults.remember,
+        )
         return {"default": agent}
     return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
 
@@ -223,13 +229,13 @@ def loadout_of(name: str, part: LoadoutSection, validated: ValidatedDocument[Any
 
 
 def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) -> Agent:
+    budget, defaults = part.budget, validated.section.defaults
     own = [m for m in _members(part.tools, validated, "agents", name, "tools") if m.name not in COMES_BY_ITSELF]
     essential = tuple(_members(part.essential, validated, "agents", name, "essential"))
     taken = {split_kind(item.name)[1] for item in (*own, *essential)}
-    shared = _members(validated.section.defaults.tools, validated, "defaults", "tools")
+    shared = _members(defaults.tools, validated, "defaults", "tools")
     switches = {key: truth for key, value in part.permissions.items() if (truth := boolean(value)) is not None}
     places = {key: validated.place("agents", name, "permissions", key, key=True) for key in switches}
-    budget = part.budget
     return Agent(
         name=name,
         static=(*own, *(m for m in shared if split_kind(m.name)[1] not in taken and m.name not in COMES_BY_ITSELF)),
@@ -250,6 +256,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         unloaded_call=part.unloaded_call,
         anticipate=_anticipate(part, validated.section.defaults),
         turn_gap=part.turn_gap,
+        remember=defaults.remember if part.remember is None else part.remember,
         display_name=part.display_name,
         role=part.role,
         model=part.model or "",

@@ -8,6 +8,7 @@ from typing import Final
 from pegboard.board.meta_tools import command_context, dialect_of
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Change, Note, Snapshot, change
+from pegboard.board.views.rank_context import rank_context
 from pegboard.core.anticipation.by_message import RANKED, Hit, by_message
 from pegboard.core.anticipation.leases_ahead import Ahead
 from pegboard.core.anticipation.siblings import used_plugins, with_siblings
@@ -19,7 +20,7 @@ from pegboard.core.state.commands import Outcome
 from pegboard.core.state.sessions import State
 from pegboard.core.surface.cache_cost import carried
 from pegboard.core.surface.searchable import searchable
-from pegboard.ports import RankContext, SessionKey
+from pegboard.ports import SessionKey
 
 _IDLE: Final = LeaseTerm("idle", IDLE_TURNS)
 _AHEAD: Final = "It was loaded ahead of being asked for."
@@ -43,13 +44,14 @@ def ahead_of(services: Services, snapshot: Snapshot) -> Ahead | None:
     return Ahead(carried=carried(info.host), until=until, price=services.prices)
 
 
-async def ranked_for(services: Services, snapshot: Snapshot, message: str, before: tuple[str, ...]) -> Sequence[Hit]:
+async def ranked_for(services: Services, snapshot: Snapshot, message: str) -> Sequence[Hit]:
     """Return the known tools that a message needs most probably, best first; nothing is asked or started for it."""
     if ahead_of(services, snapshot) is None:
         return ()
     among = searchable(snapshot.access, snapshot.state.loadout)
     await services.ranker.prepare(among)
-    ranking = services.ranker.rank([message], among, RankContext(messages=before), limit=RANKED)
+    context = await rank_context(services, snapshot, [message])
+    ranking = services.ranker.rank([message], among, context, limit=RANKED)
     return [(hit.found, hit.score) for hit in ranking.hits if isinstance(hit.found, Tool)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pegboard.board.bring_in import bring_in_searchable
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
+from pegboard.board.views.rank_context import note_search, rank_context
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.narrowing import reachable_in_category
@@ -20,10 +21,11 @@ async def search(services: Services, snapshot: Snapshot, needs: Search) -> tuple
     """Return what answers the needs best, once the plugins that could be searched have been seen."""
     snapshot = await bring_in_searchable(services, snapshot)
     await services.ranker.prepare(searchable(snapshot.access, snapshot.state.loadout))
-    return snapshot, _ranked(services, snapshot, needs)
+    context = await rank_context(services, snapshot, needs.queries, messages=needs.context)
+    return snapshot, _ranked(services, snapshot, needs, context)
 
 
-def _ranked(services: Services, snapshot: Snapshot, needs: Search) -> Found:
+def _ranked(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> Found:
     """Rank what is permitted; report what is loaded already, and how to go on when nothing fits."""
     access, state = snapshot.access, snapshot.state
     loaded = active_tools(access, state)
@@ -35,12 +37,12 @@ def _ranked(services: Services, snapshot: Snapshot, needs: Search) -> Found:
             score=score,
             loaded=tool.id in loaded,
         )
-        for tool, score in _best(services, snapshot, needs)
+        for tool, score in _best(services, snapshot, needs, context)
     )
     return Found(query=needs.queries, results=results, hint=_hint(services, snapshot, results))
 
 
-def _best(services: Services, snapshot: Snapshot, needs: Search) -> list[tuple[Tool, float]]:
+def _best(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> list[tuple[Tool, float]]:
     """Return the best tools; a query that names a category (``category:Git``) stands for its tools."""
     access, state = snapshot.access, snapshot.state
     best: dict[str, tuple[Tool, float]] = {}
@@ -52,7 +54,9 @@ def _best(services: Services, snapshot: Snapshot, needs: Search) -> list[tuple[T
             words.append(query)
     if words:
         among = searchable(access, state.loadout)
-        for hit in services.ranker.rank(words, among, RankContext(), limit=needs.limit).hits:
+        ranking = services.ranker.rank(words, among, context, limit=needs.limit)
+        note_search(services, snapshot, words, ranking)
+        for hit in ranking.hits:
             if isinstance(hit.found, Tool):
                 best.setdefault(hit.found.id, (hit.found, hit.score))
     return list(best.values())[: needs.limit]

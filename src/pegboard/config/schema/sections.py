@@ -221,6 +221,9 @@ class DefaultsSection(Section):
         "Static tools of every agent; its own entry of the same name wins.", default_factory=list
     )
     anticipate: Anticipated | None = _optional(ANTICIPATE)
+    remember: Flag = _optional(
+        "Whether what is called after which need is remembered for searches, where an agent does not say.", default=True
+    )
 
 
 class LeaseSection(Section):
@@ -290,6 +293,9 @@ class AgentSection(Section):
     )
     anticipate: Anticipated | None = _optional(ANTICIPATE)
     turn_gap: Seconds = _optional("How long without a call ends a turn in the gateway.", default=120.0)
+    remember: Flag | None = _optional(
+        "Whether what is called after which need is remembered for its searches. [default: as `defaults` says]"
+    )
 
 
 class File(Section):

@@ -47,7 +47,8 @@ class Agent:
 
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
     ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens;
-    ``anticipate`` None loads nothing that nobody asked for.
+    ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
+    remembered for its searches.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Agent:
     unloaded_call: UnloadedCall = "schema"
     anticipate: Anticipate | None = None
     turn_gap: float = 120.0
+    remember: bool = True
     display_name: str = ""
     role: str = ""
     model: str = ""

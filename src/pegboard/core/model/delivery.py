@@ -49,7 +49,7 @@ class Host(NamesReplacements):
         cache: the prompt cache, or None.
         calls_through: whether a tool that is not on the list can be called through a meta-tool.
         context: how many tokens a request carries beside the tools, system text and conversation together: what a
-            model call more has to read again. None assumes 10,000, or what is cached where that is more.
+            model call more has to read again. None takes what is cached, and 10,000 for what is loaded ahead.
     """
 
     delivery: tuple[Delivery, ...] = ("array",)

@@ -48,7 +48,7 @@ class Usage:
 
 USAGE: Final = Usage()
 CONTEXT: Final = 10_000
-"""The tokens that a request carries beside the tools where the host does not say (docs/decisions/0015)."""
+"""The tokens of conversation that are assumed for what is loaded ahead where a host does not say (docs/decisions/0015)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +97,10 @@ def _standing(tokens: float, requests: float, cache: Cache) -> float:
     return tokens * (cache.write + cache.read * max(requests - 1, 0))
 
 
-def _behind(host: Host, usage: Usage) -> float:
+def _behind(host: Host, usage: Usage, *, unknown: int = 0) -> float:
     """Return the tokens of conversation that a request in the middle of it carries beside the tools."""
     cached = host.cache.tokens if host.cache is not None else 0
-    return max(CONTEXT if host.context is None else host.context, cached) + usage.grown / 2
+    return max(unknown if host.context is None else host.context, cached) + usage.grown / 2
 
 
 def carried(host: Host, usage: Usage = USAGE) -> int:
@@ -111,7 +111,7 @@ def carried(host: Host, usage: Usage = USAGE) -> int:
     declared cache, an array is paid in full with every request; what follows the history is cached in any case.
     """
     cache = host.cache or (Cache(read=1.0, write=1.0) if choose(host) == "array" else Cache())
-    call = cache.read * _behind(host, usage) + _standing(usage.answer, usage.requests / 2, cache) + usage.wait
+    call = cache.read * _behind(host, usage, unknown=CONTEXT) + _standing(usage.answer, usage.requests / 2, cache) + usage.wait
     saved = (usage.tools / usage.plugins - 1) / usage.found
     return int(saved * call / _standing(1, usage.requests / 2, cache))
 
