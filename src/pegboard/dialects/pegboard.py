@@ -134,7 +134,7 @@ def _load_payload(view: View, outcome: Outcome | None) -> Payload:
         for name, tools in (("required_tools", required), ("also_loaded", ahead))
         if tools
     }
-    return _payload(outcome, items, schemas=tuple(schemas.values()), more=more)
+    return _payload(outcome, items, schemas=(*schemas.values(), *beside), more=more)
 
 
 def _found_payload(found: Found | None) -> Payload:

@@ -9,9 +9,8 @@ from pegboard.board.meta_tools import command_context, dialect_of
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Change, Note, Snapshot, change
 from pegboard.board.views.rank_context import rank_context
-from pegboard.core.anticipation.by_message import RANKED, Hit, by_message
+from pegboard.core.anticipation.by_message import RANKED, Hit, load_ahead
 from pegboard.core.anticipation.leases_ahead import Ahead
-from pegboard.core.anticipation.siblings import used_plugins, with_siblings
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.delivery import choose
 from pegboard.core.model.leases import IDLE_TURNS, Lease, LeaseTerm
@@ -45,12 +44,15 @@ def ahead_of(services: Services, snapshot: Snapshot) -> Ahead | None:
 
 
 async def ranked_for(services: Services, snapshot: Snapshot, message: str) -> Sequence[Hit]:
-    """Return the known tools that a message needs most probably, best first; nothing is asked or started for it."""
+    """Return the known tools that a message needs most probably, best first; nothing is asked or started for it.
+
+    Earlier messages do not count: what they needed is loaded already, and they hide that the subject changes.
+    """
     if ahead_of(services, snapshot) is None:
         return ()
     among = searchable(snapshot.access, snapshot.state.loadout)
     await services.ranker.prepare(among)
-    context = await rank_context(services, snapshot, [message])
+    context = await rank_context(services, snapshot, [message], messages=())
     ranking = services.ranker.rank([message], among, context, limit=RANKED)
     return [(hit.found, hit.score) for hit in ranking.hits if isinstance(hit.found, Tool)]
 
@@ -75,9 +77,7 @@ def _brought(services: Services, snapshot: Snapshot, hits: Sequence[Hit]) -> tup
     if ahead is None or limits is None:
         return snapshot.stored, ()
     terms = command_context(services, snapshot.info, access)
-    state, probable = by_message(access, snapshot.state, hits, limits, ahead, terms)
-    state, siblings = with_siblings(access, state, used_plugins(access, state), ahead, terms)
-    brought = (*probable, *siblings)
+    state, brought = load_ahead(access, snapshot.state, hits, limits, ahead, terms)
     return (state if brought else snapshot.stored), brought
 
 

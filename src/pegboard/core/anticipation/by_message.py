@@ -36,7 +36,7 @@ def plugin_evidence(hits: Sequence[Hit]) -> Mapping[str, float]:
     return dict(sorted(((name, sum(found)) for name, found in scores.items()), key=lambda pair: -pair[1]))
 
 
-def by_message(
+def load_ahead(
     access: CompiledPermissions,
     state: State,
     hits: Sequence[Hit],
@@ -45,6 +45,23 @@ def by_message(
     terms: CommandContext,
 ) -> tuple[State, tuple[Lease, ...]]:
     """Return the state with what a message needs most probably, and the leases that it gained (S5).
+
+    Without ``hits`` there is no new message. What else the plugins in use have joins where it is cheap.
+    """
+    state, probable = _probable(access, state, hits, limits, ahead, terms)
+    state, siblings = with_siblings(access, state, used_plugins(access, state), ahead, terms)
+    return state, (*probable, *siblings)
+
+
+def _probable(
+    access: CompiledPermissions,
+    state: State,
+    hits: Sequence[Hit],
+    limits: Anticipate,
+    ahead: Ahead,
+    terms: CommandContext,
+) -> tuple[State, tuple[Lease, ...]]:
+    """Return the state with what a message needs most probably.
 
     ``hits`` are the best tools for the message, best first, loaded or not. The plugin that clearly is
     meant comes whole where that is cheap, else its best few tools. Without one the best few tools come,

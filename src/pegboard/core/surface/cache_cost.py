@@ -48,7 +48,7 @@ class Usage:
 
 USAGE: Final = Usage()
 CONTEXT: Final = 10_000
-"""The tokens of conversation that are assumed for what is loaded ahead where a host does not say (docs/decisions/0015)."""
+"""The tokens of conversation that are assumed for what is loaded ahead where a host does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,11 @@ def carried(host: Host, usage: Usage = USAGE) -> int:
     declared cache, an array is paid in full with every request; what follows the history is cached in any case.
     """
     cache = host.cache or (Cache(read=1.0, write=1.0) if choose(host) == "array" else Cache())
-    call = cache.read * _behind(host, usage, unknown=CONTEXT) + _standing(usage.answer, usage.requests / 2, cache) + usage.wait
+    call = (
+        cache.read * _behind(host, usage, unknown=CONTEXT)
+        + _standing(usage.answer, usage.requests / 2, cache)
+        + usage.wait
+    )
     saved = (usage.tools / usage.plugins - 1) / usage.found
     return int(saved * call / _standing(1, usage.requests / 2, cache))
 
