@@ -9,7 +9,7 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.delivery import Cache, Host, choose, takes_effect
+from pegboard.core.model.delivery import Cache, Host, choose, keeps_what_is_cached, takes_effect
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.commands import CommandContext
@@ -18,7 +18,8 @@ from pegboard.core.surface.hints import Count, hints, plugin_lines
 from pegboard.dialects.call_tool import call_through_tools
 from pegboard.dialects.names import Dialect, View
 
-GATEWAY_HINT_TOKENS: Final = 100
+LEAST_HINT_TOKENS, MOST_HINT_TOKENS, TOKENS_PER_PLUGIN = 126, 600, 10
+"""What the lines on plugins may take in a description: for a dozen a few words each, for hundreds the names."""
 _SOME_CACHE: Final = Cache()
 
 
@@ -37,7 +38,10 @@ def _view(services: Services, access: CompiledPermissions, host: Host, stable: b
     if host.calls_through:
         whole = dialect_of(services, access).hints == "tools" or host.cache is not None
         lines = _description_hints(access, services.counter.count, whole)
-    return View(access=access, state=state, stable=stable, hints=lines)
+    agent, dialect = access.agent, dialect_of(services, access)
+    when = takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation)
+    loads = stable and agent.search_loads and when != "next_request" and keeps_what_is_cached(host)
+    return View(access=access, state=state, stable=stable, hints=lines, search_loads=loads)
 
 
 @once_per_permissions
@@ -45,7 +49,9 @@ def _description_hints(access: CompiledPermissions, count: Count, whole: bool) -
     budget = access.agent.hint_tokens
     if whole:
         return hints(access, count, budget=budget)
-    return plugin_lines(access, count, budget=min(GATEWAY_HINT_TOKENS, budget))
+    plugins = TOKENS_PER_PLUGIN * len(access.world.catalog.plugins)
+    fitting = min(max(plugins, LEAST_HINT_TOKENS), MOST_HINT_TOKENS)
+    return plugin_lines(access, count, budget=min(fitting, budget))
 
 
 def meta_tools(services: Services, info: SessionInfo, shown: View) -> tuple[Tool, ...]:

@@ -103,7 +103,9 @@ def _agents(validated: ValidatedDocument[File], toolkits: tuple[str, ...], *, cl
     parts = validated.section.agents
     if parts is None and "agents" not in validated.raw:
         everything = () if client else ("*",)
-        return {"default": Agent(name="default", allowed_toolkits=toolkits, discoverable=everything)}
+        loads = validated.section.search.load
+        agent = Agent(name="default", allowed_toolkits=toolkits, discoverable=everything, search_loads=loads)
+        return {"default": agent}
     return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
 
 
@@ -245,6 +247,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         budget=Budget(tools=budget.tools, tokens=budget.tokens, shrink=budget.shrink) if budget else Budget(),
         hint_tokens=part.hints.tokens if part.hints else 1500,
         unloaded_call=part.unloaded_call,
+        search_loads=validated.section.search.load,
         turn_gap=part.turn_gap,
         display_name=part.display_name,
         role=part.role,

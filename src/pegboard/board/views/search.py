@@ -2,69 +2,109 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
 from pegboard.board.bring_in import bring_in_searchable
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
+from pegboard.board.views.found import described, name_of, siblings
+from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.narrowing import reachable_in_category
 from pegboard.core.surface.hints import plugin_lines
 from pegboard.core.surface.searchable import searchable
 from pegboard.dialects.names import Found, FoundTool, Search
-from pegboard.ports import RankContext
+from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
-HINT_TOKENS = 150
+UNLIKELY: Final = 0.5
+"""Below which probability that anything fits an answer says so."""
+FURTHER: Final = 10
+"""How many names follow the results."""
+SIBLINGS: Final = 5
+SERVERS: Final = 2
+"""How many names of other tools follow, of how many of the best plugins."""
+HINT_TOKENS: Final = 150
+QUOTED_CHARACTERS: Final = 60
+
+_GO_ON: Final = "Try other words, one need per query."
 
 
 async def search(services: Services, snapshot: Snapshot, needs: Search) -> tuple[Snapshot, Found]:
     """Return what answers the needs best, once the plugins that could be searched have been seen."""
     snapshot = await bring_in_searchable(services, snapshot)
     await services.ranker.prepare(searchable(snapshot.access, snapshot.state.loadout))
-    return snapshot, _ranked(services, snapshot, needs)
+    return snapshot, _found(services, snapshot, needs)
 
 
-def _ranked(services: Services, snapshot: Snapshot, needs: Search) -> Found:
-    """Rank what is permitted; report what is loaded already, and how to go on when nothing fits."""
-    access, state = snapshot.access, snapshot.state
-    loaded = active_tools(access, state)
-    results = tuple(
-        FoundTool(
-            name=tool.wire,
-            plugin=tool.plugin,
-            description=tool.description,
-            score=score,
-            loaded=tool.id in loaded,
-        )
-        for tool, score in _best(services, snapshot, needs)
+def _found(services: Services, snapshot: Snapshot, needs: Search) -> Found:
+    """Return what is found of what is permitted, what follows it, and how to go on when nothing fits."""
+    ranking = _ranked(services, snapshot, needs)
+    best, rest = ranking.hits[: needs.limit], ranking.hits[needs.limit :]
+    named = {name_of(hit.found) for hit in ranking.hits}
+    results = described(services, snapshot, best)
+    return Found(
+        query=needs.queries,
+        results=results,
+        hint=_hint(services, snapshot, needs, ranking, results),
+        further=tuple(name_of(hit.found) for hit in rest),
+        siblings=tuple(siblings(snapshot, best, named, servers=SERVERS, limit=SIBLINGS)),
+        clear=_clear(ranking, results),
     )
-    return Found(query=needs.queries, results=results, hint=_hint(services, snapshot, results))
 
 
-def _best(services: Services, snapshot: Snapshot, needs: Search) -> list[tuple[Tool, float]]:
-    """Return the best tools; a query that names a category (``category:Git``) stands for its tools."""
+
+
+def _ranked(services: Services, snapshot: Snapshot, needs: Search) -> Ranking:
+    """Return the best hits; a query that names a category (``category:Git``) stands for its tools."""
     access, state = snapshot.access, snapshot.state
-    best: dict[str, tuple[Tool, float]] = {}
-    words: list[str] = []
-    for query in needs.queries:
+    best: dict[str, Ranked] = {}
+    evidence = [Evidence() for _ in needs.queries]
+    words: list[tuple[int, str]] = []
+    for place, query in enumerate(needs.queries):
         tools = reachable_in_category(access, state, query)
-        best.update((tool.id, (tool, 1.0)) for tool in tools)
+        best.update((tool.id, Ranked(found=tool, score=1.0, need=place)) for tool in tools)
         if not tools:
-            words.append(query)
+            words.append((place, query))
     if words:
         among = searchable(access, state.loadout)
-        for hit in services.ranker.rank(words, among, RankContext(), limit=needs.limit).hits:
-            if isinstance(hit.found, Tool):
-                best.setdefault(hit.found.id, (hit.found, hit.score))
-    return list(best.values())[: needs.limit]
+        ranking = services.ranker.rank([w for _, w in words], among, RankContext(), limit=needs.limit + FURTHER)
+        for (place, _), known in zip(words, ranking.needs, strict=False):
+            evidence[place] = known
+        for hit in ranking.hits:
+            key = hit.found.id if isinstance(hit.found, Tool) else f"{hit.found.kind}:{hit.found.name}"
+            best.setdefault(key, replace(hit, need=words[hit.need][0]))
+    return Ranking(hits=tuple(best.values())[: needs.limit + FURTHER], needs=tuple(evidence))
 
 
-def _hint(services: Services, snapshot: Snapshot, results: tuple[FoundTool, ...]) -> str:
-    loaded = [result.name for result in results if result.loaded]
-    if loaded:
-        verb = "is" if len(loaded) == 1 else "are"
-        return f"{', '.join(loaded)} {verb} loaded already: call by name."
-    if results:
-        return ""
+def _clear(ranking: Ranking, results: Sequence[FoundTool]) -> tuple[str, ...]:
+    """Return the first result of each need that it answers without doubt."""
+    firsts: dict[int, FoundTool] = {}
+    for result in results:
+        firsts.setdefault(result.need, result)
+    return tuple(result.name for need, result in firsts.items() if ranking.needs[need].clear and result.kind == "tool")
+
+
+# -- how to go on ----------------------------------------------------------------------------------
+
+
+def _hint(
+    services: Services, snapshot: Snapshot, needs: Search, ranking: Ranking, results: Sequence[FoundTool]
+) -> str:
+    if not results:
+        return f"Nothing fits these words. {_GO_ON}{_there_are(services, snapshot)}"
+    unlikely = [place for place, known in enumerate(ranking.needs) if known.fits < UNLIKELY]
+    if len(unlikely) == len(needs.queries):
+        return f"Nothing seems to fit; these are the nearest. {_GO_ON}{_there_are(services, snapshot)}"
+    if unlikely:
+        which = ", ".join(f"'{one_line(needs.queries[place], limit=QUOTED_CHARACTERS)}'" for place in unlikely)
+        return f"Nothing seems to fit {which}. Try other words for it."
+    loaded = [result.name for result in results if result.status == "callable"]
+    verb = "is" if len(loaded) == 1 else "are"
+    return f"{', '.join(loaded)} {verb} loaded already: call by name." if loaded else ""
+
+
+def _there_are(services: Services, snapshot: Snapshot) -> str:
     lines = plugin_lines(snapshot.access, services.counter.count, budget=HINT_TOKENS, state=snapshot.state)
-    known = f" There are: {'; '.join(lines)}." if lines else ""
-    return f"Nothing fits these words. Try other words, one need per query.{known}"
+    return f" There are: {'; '.join(lines)}." if lines else ""

@@ -38,7 +38,8 @@ class Agent:
     """The profile of an agent; names are as written, looked up against the catalog later.
 
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
-    ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens.
+    ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens;
+    ``search_loads``: a search loads what answers it without doubt.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Agent:
     budget: Budget = Budget()
     hint_tokens: int = 1500
     unloaded_call: UnloadedCall = "schema"
+    search_loads: bool = True
     turn_gap: float = 120.0
     display_name: str = ""
     role: str = ""

@@ -1,0 +1,108 @@
+"""The answer of a search in as few tokens as its reader needs, within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.surface.hints import Count
+from pegboard.dialects.names import Found, FoundTool, Payload, schema_of
+
+TOKENS: Final = 400
+"""What the text of an answer takes at most, schemas included; required arguments stay even above it."""
+BYTES_PER_TOKEN: Final = 2
+"""Text that has fewer tokens than this by its length is not counted: counting it would first read the vocabulary."""
+REASON_CHARACTERS: Final = 120
+
+
+def search_payload(found: Found, loaded: tuple[Tool, ...], more: JsonObject, count: Count) -> Payload:
+    """Return the payload of a search: what was loaded with its schema, results, further names.
+
+    Over the budget siblings go first, then further names, then sentences, the last result's first, then results from
+    the end, and never required arguments.
+    """
+    known = {tool.wire for tool in loaded}
+    rest = replace(found, results=tuple(result for result in found.results if result.name not in known))
+    payload = Payload(value={})
+    for smaller in _ever_smaller(rest):
+        payload = Payload(value=_value(smaller, loaded, more), schemas=loaded, inline=True, compact=True)
+        if _fits(payload.text(), count):
+            break
+    return payload
+
+
+def _fits(text: str, count: Count) -> bool:
+    return len(text.encode(errors="surrogatepass")) <= BYTES_PER_TOKEN * TOKENS or count(text) <= TOKENS
+
+
+def _ever_smaller(found: Found) -> Iterator[Found]:
+    """Yield what was found, each time with less of it."""
+    yield found
+    yield (found := replace(found, siblings=()))
+    while found.further:
+        yield (found := replace(found, further=found.further[: len(found.further) // 2]))
+    results = list(found.results)
+    for place in reversed(range(len(results))):
+        results[place] = replace(results[place], sentence="")
+        yield (found := replace(found, results=tuple(results)))
+    while len(found.results) > 1:
+        yield (found := replace(found, results=found.results[:-1]))
+
+
+def _value(found: Found, loaded: tuple[Tool, ...], more: JsonObject) -> dict[str, Any]:
+    value: dict[str, Any] = {"status": "ok", **more}
+    if loaded:
+        value["loaded"] = [schema_of(tool) for tool in loaded]
+    several = len(found.query) > 1
+    value["results"] = [_result(result, several=several) for result in found.results]
+    if names := shortened((*found.further, *found.siblings)):
+        value["more"] = names
+    if found.hint:
+        value["hint"] = found.hint
+    return value
+
+
+def _result(result: FoundTool, *, several: bool) -> dict[str, Any]:
+    """Return one result; what every other one has too is not stated: that it is a tool, and has to be loaded."""
+    entry: dict[str, Any] = {"name": result.name}
+    if result.kind != "tool":
+        entry["kind"] = result.kind
+    if several:
+        entry["need"] = result.need + 1
+    if result.sentence:
+        entry["description"] = result.sentence
+    if result.required:
+        entry["required"] = ", ".join(result.required)
+    match result.status:
+        case "callable":
+            entry["loaded"] = True
+        case "next_request":
+            entry["loaded"] = "next_request"
+        case "unavailable":
+            entry["unavailable"] = one_line(result.reason, limit=REASON_CHARACTERS)
+        case "loadable":
+            pass
+    return entry
+
+
+def shortened(names: Iterable[str]) -> str:
+    """Return names in one text, what several have in front stated once.
+
+    >>> shortened(["git__log", "read", "git__diff", "file__read"])
+    'git__{log, diff}, read, file__read'
+    """
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        lead, mark, own = name.partition("__")
+        groups.setdefault(f"{lead}__" if mark and own else name, []).append(own or name)
+    return ", ".join(_together(lead, own) for lead, own in groups.items())
+
+
+def _together(lead: str, own: Sequence[str]) -> str:
+    """Return what stands in front with what follows it; a name that has nothing in front stands for itself."""
+    if not lead.endswith("__"):
+        return lead
+    return f"{lead}{{{', '.join(own)}}}" if len(own) > 1 else f"{lead}{own[0]}"
