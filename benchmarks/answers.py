@@ -11,7 +11,7 @@ gateway (schemas in answers, calls through ``call_tool``). Then the model is ass
   (``calls / request``).
 
 A tool that the search has loaded takes no load; a wrong one loaded is no help and costs its tokens. Tokens are those of
-answers, and of the arguments that the model writes to search and load, until every schema is known.
+the answers to searches and loads until every schema is known.
 ``--against COMMIT`` measures the same of that commit, too.
 """
 
@@ -141,12 +141,12 @@ def read_answer(text: str, known: Mapping[str, Tool]) -> Answer:
     """Return what an answer gives, in the form of any commit: results, further names, schemas."""
     document = json.loads(text)
     named = {str(result["name"]) for result in document.get("results", ())}
-    loaded = {str(tool["name"]) for tool in document.get("loaded", ())}
+    loaded = {str(result["name"]) for result in document.get("results", ()) if "inputSchema" in result}
     for key in ("more", "siblings"):
         rest: Any = document.get(key, ())
         groups = rest.values() if isinstance(rest, dict) else (rest,)
         named.update(name for group in groups for name in names_in(group))
-    parts = {str(part["name"]): json.dumps(part) for part in (*document.get("results", ()), *document.get("loaded", ()))}
+    parts = {str(result["name"]): json.dumps(result) for result in document.get("results", ())}
     return Answer(named=frozenset(named & known.keys()) | loaded, loaded=frozenset(loaded), text=text, parts=parts)
 
 
@@ -166,10 +166,9 @@ async def converse(session: Session, request: Request, known: Mapping[str, Tool]
     """Return what a model takes to have every schema that a request needs."""
     asked = {"queries": [request.text]}
     found = await session.call("search_tools", asked)
-    text = found.result.content[0]["text"]
-    answer = read_answer(text, known)
-    tally = Tally(needs=len(request.needed), searches=1, answer=COUNTER.count(text))
-    tally.tokens = tally.answer + COUNTER.count(json.dumps(asked))
+    answer = read_answer(found.result.content[0]["text"], known)
+    tally = Tally(needs=len(request.needed), searches=1, answer=tokens_of(found.result))
+    tally.tokens = tally.answer
     missing: list[str] = []
     to_load: list[str] = []
     for alternatives in request.needed:
@@ -193,12 +192,14 @@ async def converse(session: Session, request: Request, known: Mapping[str, Tool]
 
 
 async def loaded(session: Session, names: list[str]) -> int:
-    """Return the tokens of a load and its answer."""
-    asked = {"names": names}
-    done = await session.call("load_tools", asked)
-    assert not done.is_error, done.message
-    text = "\n".join(str(block["text"]) for block in done.result.content[:1])
-    return COUNTER.count(text) + COUNTER.count(json.dumps(asked))
+    """Return the tokens of a load's answer."""
+    done = await session.call("load_tools", {"names": names})
+    assert not done.result.is_error, done.message
+    return tokens_of(done.result)
+
+
+def tokens_of(result: CallResult) -> int:
+    return sum(COUNTER.count(str(block["text"])) for block in result.content)
 
 
 def share_of_arguments(tool: Tool, shown: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,16 +19,15 @@ REASON_CHARACTERS: Final = 120
 
 
 def search_payload(found: Found, loaded: tuple[Tool, ...], more: JsonObject, count: Count) -> Payload:
-    """Return the payload of a search: what was loaded with its schema, results, further names.
+    """Return the payload of a search: results, those that were loaded with their schemas, and further names.
 
     Over the budget siblings go first, then further names, then sentences, the last result's first, then results from
-    the end, and never required arguments.
+    the end, and never required arguments or what was loaded.
     """
-    known = {tool.wire for tool in loaded}
-    rest = replace(found, results=tuple(result for result in found.results if result.name not in known))
+    schemas = {tool.wire: tool for tool in loaded}
     payload = Payload(value={})
-    for smaller in _ever_smaller(rest):
-        payload = Payload(value=_value(smaller, loaded, more), schemas=loaded, inline=True, compact=True)
+    for smaller in _ever_smaller(found, schemas):
+        payload = Payload(value=_value(smaller, schemas, more), schemas=loaded, inline=True, compact=True)
         if _fits(payload.text(), count):
             break
     return payload
@@ -38,7 +37,7 @@ def _fits(text: str, count: Count) -> bool:
     return len(text.encode(errors="surrogatepass")) <= BYTES_PER_TOKEN * TOKENS or count(text) <= TOKENS
 
 
-def _ever_smaller(found: Found) -> Iterator[Found]:
+def _ever_smaller(found: Found, schemas: Mapping[str, Tool]) -> Iterator[Found]:
     """Yield what was found, each time with less of it."""
     yield found
     yield (found := replace(found, siblings=()))
@@ -48,16 +47,14 @@ def _ever_smaller(found: Found) -> Iterator[Found]:
     for place in reversed(range(len(results))):
         results[place] = replace(results[place], sentence="")
         yield (found := replace(found, results=tuple(results)))
-    while len(found.results) > 1:
+    while len(found.results) > 1 and found.results[-1].name not in schemas:
         yield (found := replace(found, results=found.results[:-1]))
 
 
-def _value(found: Found, loaded: tuple[Tool, ...], more: JsonObject) -> dict[str, Any]:
-    value: dict[str, Any] = {"status": "ok", **more}
-    if loaded:
-        value["loaded"] = [schema_of(tool) for tool in loaded]
+def _value(found: Found, schemas: Mapping[str, Tool], more: JsonObject) -> dict[str, Any]:
     several = len(found.query) > 1
-    value["results"] = [_result(result, several=several) for result in found.results]
+    results = [_result(result, schemas.get(result.name), several=several) for result in found.results]
+    value: dict[str, Any] = {"status": "ok", **more, "results": results}
     if names := shortened((*found.further, *found.siblings)):
         value["more"] = names
     if found.hint:
@@ -65,13 +62,15 @@ def _value(found: Found, loaded: tuple[Tool, ...], more: JsonObject) -> dict[str
     return value
 
 
-def _result(result: FoundTool, *, several: bool) -> dict[str, Any]:
-    """Return one result; what every other one has too is not stated: that it is a tool, and has to be loaded."""
+def _result(result: FoundTool, loaded: Tool | None, *, several: bool) -> dict[str, Any]:
+    """Return one result; what most have in common is not stated: that it is a tool, and has to be loaded."""
     entry: dict[str, Any] = {"name": result.name}
-    if result.kind != "tool":
-        entry["kind"] = result.kind
     if several:
         entry["need"] = result.need + 1
+    if loaded is not None:
+        return {**entry, "loaded": True, **schema_of(loaded)}
+    if result.kind != "tool":
+        entry["kind"] = result.kind
     if result.sentence:
         entry["description"] = result.sentence
     if result.required:

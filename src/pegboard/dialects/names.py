@@ -25,19 +25,22 @@ CHANGES_LIST: JsonObject = {
 }
 
 
+SearchLoads = Literal["nothing", "clear", "likely"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """What a dialect sees of the session: what it may, what is loaded, what is hinted.
 
-    ``hints`` are there only where the host has them in the meta-tools' descriptions. ``search_loads``: a search may load
-    what it finds, for nothing that is cached changes by that (D1).
+    ``hints`` are there only where the host has them in the meta-tools' descriptions. ``search_loads``: what a search may
+    load of what it finds, by how a load reaches the model (D1).
     """
 
     access: CompiledPermissions
     state: State
     stable: bool = True
     hints: tuple[str, ...] = ()
-    search_loads: bool = True
+    search_loads: SearchLoads = "nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,7 @@ class Found:
         further: the names of what comes next, best first.
         siblings: the names of other tools of the best results' plugins.
         clear: the names of the results that are so far ahead that they can be taken without asking.
+        likely: the names of those that may well be it, the clear ones among them.
     """
 
     query: tuple[str, ...]
@@ -101,6 +105,7 @@ class Found:
     further: tuple[str, ...] = ()
     siblings: tuple[str, ...] = ()
     clear: tuple[str, ...] = ()
+    likely: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,7 +89,7 @@ class PegboardDialect:
         to_load = _worth_loading(done.view, found)
         if not to_load:
             return search_payload(found, (), EMPTY, count)
-        done = yield Load(names=to_load)
+        done = yield Load(names=to_load, until=min(done.view.access.agent.lease or self.lease, KEEP["idle"]))
         loaded = tuple(tool for item in _items(done.outcome) for tool in _tools_of(done.view, item))
         when = done.outcome.takes_effect if done.outcome is not None else None
         return search_payload(found, loaded, {"takes_effect": when} if loaded and when else EMPTY, count)
@@ -101,11 +101,10 @@ def _strings(value: Any) -> tuple[str, ...]:
 
 
 def _worth_loading(view: View, found: Found) -> tuple[str, ...]:
-    """Return the names of what a search loads: what is clear and neither loaded nor unavailable."""
-    if not view.search_loads:
-        return ()
+    """Return the names of what a search loads, of what is neither loaded nor unavailable."""
+    wanted = {"nothing": (), "clear": found.clear, "likely": found.likely}[view.search_loads]
     names = {result.name for result in found.results if result.status == "loadable"}
-    return tuple(f"tool:{name}" for name in found.clear if name in names)
+    return tuple(f"tool:{name}" for name in wanted if name in names)
 
 
 def _tools_of(view: View, item: Item) -> tuple[Tool, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 from pegboard.board.bring_in import bring_in_searchable
@@ -20,6 +21,9 @@ from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
 UNLIKELY: Final = 0.5
 """Below which probability that anything fits an answer says so."""
+CLOSE: Final = 0.85
+MOST_CLOSE: Final = 2
+"""What share of the best score makes a result as likely, and how many of those are taken for one need."""
 FURTHER: Final = 10
 """How many names follow the results."""
 SIBLINGS: Final = 5
@@ -50,7 +54,8 @@ def _found(services: Services, snapshot: Snapshot, needs: Search) -> Found:
         hint=_hint(services, snapshot, needs, ranking, results),
         further=tuple(name_of(hit.found) for hit in rest),
         siblings=tuple(siblings(snapshot, best, named, servers=SERVERS, limit=SIBLINGS)),
-        clear=_clear(ranking, results),
+        clear=tuple(result.name for result in _firsts(results) if ranking.needs[result.need].clear),
+        likely=_likely(ranking, results),
     )
 
 
@@ -78,12 +83,25 @@ def _ranked(services: Services, snapshot: Snapshot, needs: Search) -> Ranking:
     return Ranking(hits=tuple(best.values())[: needs.limit + FURTHER], needs=tuple(evidence))
 
 
-def _clear(ranking: Ranking, results: Sequence[FoundTool]) -> tuple[str, ...]:
-    """Return the first result of each need that it answers without doubt."""
+def _firsts(results: Sequence[FoundTool]) -> Iterator[FoundTool]:
+    """Yield the first result of each need, where it is a tool."""
     firsts: dict[int, FoundTool] = {}
     for result in results:
         firsts.setdefault(result.need, result)
-    return tuple(result.name for need, result in firsts.items() if ranking.needs[need].clear and result.kind == "tool")
+    return (result for result in firsts.values() if result.kind == "tool")
+
+
+def _likely(ranking: Ranking, results: Sequence[FoundTool]) -> tuple[str, ...]:
+    """Return the first of each need that something fits, and what is hardly behind it where it is not clear."""
+    names: dict[str, None] = {}
+    for first in _firsts(results):
+        known = ranking.needs[first.need]
+        if known.clear:
+            names[first.name] = None
+        elif known.fits >= UNLIKELY:
+            close = (r for r in results if r.need == first.need and r.kind == "tool" and r.score >= CLOSE * first.score)
+            names.update((result.name, None) for result in islice(close, MOST_CLOSE))
+    return tuple(names)
 
 
 # -- how to go on ----------------------------------------------------------------------------------

@@ -74,15 +74,9 @@ def choose(host: Host, schema_tokens: int = 0) -> Delivery:
     return min(host.delivery, key=lambda way: prices[way])
 
 
-def keeps_what_is_cached(host: Host) -> bool:
-    """Return whether a load that nobody asked for costs a host nothing that is cached (D1).
-
-    It does not by way of the history or of an answer; it does where it joins a tool list that is cached. The list of
-    a client that calls through is cached as far as anybody knows.
-    """
-    if choose(host) != "array":
-        return True
-    return not host.calls_through and (host.cache is None or not host.cache.tokens)
+def list_is_cached(host: Host) -> bool:
+    """Return whether a load changes a tool list that may be cached (D1); that of whoever calls through may be."""
+    return choose(host) == "array" and (host.calls_through or (host.cache is not None and host.cache.tokens > 0))
 
 
 def takes_effect(
