@@ -1,8 +1,8 @@
 """What finding a tool costs a model: tokens and model calls from a need to its result, and what an answer names.
 
-Every request of the development sets (each user turn of a dialogue for itself, without its history) is searched for
-once, in its own words, in a session of its own over the whole catalog of its set, through a board whose host is the
-gateway (schemas in answers, calls through ``call_tool``). Then the model is assumed
+Every request of the development sets is searched for once, in its own words, over the whole catalog of its set, through
+a board whose host is the gateway (schemas in answers, calls through ``call_tool``). The turns of a dialogue share a
+session: a tool whose schema came in an earlier turn is no need any more. Then the model is assumed
 
 - to know the tool it needs when it is named, and to load in one call all that it needs of what was named;
 - where a needed tool is not named, to search once more, and to find it then: one more search of the same size, and
@@ -43,6 +43,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SETS = ("bfcl_v4", "bfcl_multi_turn", "seal_tools", "aws_ops", "api_bank", "tooltalk")
 GATEWAY = Host(delivery=("result",), calls_through=True)
 SEED = 1
+SCHEMAS = {"inputSchema", "arguments"}
+"""Under which keys the schema of a result stands, if it has been loaded."""
 COUNTER = OfflineTokenCounter()
 
 
@@ -74,14 +76,16 @@ def tools_of(folder: Path) -> dict[str, list[Tool]]:
     return servers
 
 
-def requests_of(folder: Path) -> Iterator[Request]:
+def conversations_of(folder: Path) -> Iterator[tuple[Request, ...]]:
+    """Yield the requests of each conversation; one that stands for itself is a conversation of one."""
     for row in lines(folder / "queries.jsonl"):
         same: Mapping[str, list[str]] = row.get("gold_alts", {})
         asked = [(t["user"], t["gold"]) for t in row["turns"]] if "turns" in row else [(row["query"], row["gold"])]
-        for text, gold in asked:
-            if gold and text.strip():
-                needed = (frozenset(same.get(name, [name])) for name in dict.fromkeys(gold))
-                yield Request(text=text, needed=tuple(needed))
+        yield tuple(
+            Request(text=text, needed=tuple(frozenset(same.get(name, [name])) for name in dict.fromkeys(gold)))
+            for text, gold in asked
+            if gold and text.strip()
+        )
 
 
 class DataSource:
@@ -141,7 +145,7 @@ def read_answer(text: str, known: Mapping[str, Tool]) -> Answer:
     """Return what an answer gives, in the form of any commit: results, further names, schemas."""
     document = json.loads(text)
     named = {str(result["name"]) for result in document.get("results", ())}
-    loaded = {str(result["name"]) for result in document.get("results", ()) if "inputSchema" in result}
+    loaded = {str(result["name"]) for result in document.get("results", ()) if result.keys() & SCHEMAS}
     for key in ("more", "siblings"):
         rest: Any = document.get(key, ())
         groups = rest.values() if isinstance(rest, dict) else (rest,)
@@ -162,23 +166,33 @@ def spelled_out(part: str) -> list[str]:
     return [lead + own.strip() for own in rest.rstrip("}").split(",")] if brace else [part]
 
 
-async def converse(session: Session, request: Request, known: Mapping[str, Tool]) -> Tally:
+async def converse(session: Session, requests: Iterable[Request], known: Mapping[str, Tool]) -> list[Tally]:
+    """Return what a model takes for each request of a conversation that needs what it does not have yet."""
+    had: set[str] = set()
+    tallies: list[Tally] = []
+    for request in requests:
+        needed = tuple(alternatives for alternatives in request.needed if not alternatives & had)
+        if needed:
+            tallies.append(await find(session, replace(request, needed=needed), known, had))
+        await session.end_turn()
+    return tallies
+
+
+async def find(session: Session, request: Request, known: Mapping[str, Tool], had: set[str]) -> Tally:
     """Return what a model takes to have every schema that a request needs."""
-    asked = {"queries": [request.text]}
-    found = await session.call("search_tools", asked)
+    found = await session.call("search_tools", {"queries": [request.text]})
     answer = read_answer(found.result.content[0]["text"], known)
+    had |= answer.loaded
     tally = Tally(needs=len(request.needed), searches=1, answer=tokens_of(found.result))
     tally.tokens = tally.answer
     missing: list[str] = []
     to_load: list[str] = []
     for alternatives in request.needed:
-        if alternatives & answer.loaded:
-            tally.named, tally.ready = tally.named + 1, tally.ready + 1
-        elif alternatives & answer.named:
-            tally.named += 1
-            to_load.append(min(alternatives & answer.named))
-        else:
-            missing.append(min(alternatives & known.keys()))
+        ready, named = alternatives & answer.loaded, alternatives & answer.named
+        tally.ready += bool(ready)
+        tally.named += bool(named)
+        if not ready:
+            (to_load if named else missing).append(min(named or alternatives & known.keys()))
         shown = next((answer.parts[name] for name in sorted(alternatives) if name in answer.parts), "")
         tally.arguments += share_of_arguments(known[min(alternatives & known.keys())], shown)
     tally.wrong = len(answer.loaded - frozenset().union(*request.needed))
@@ -188,6 +202,7 @@ async def converse(session: Session, request: Request, known: Mapping[str, Tool]
     for names in filter(None, (to_load, missing)):
         tally.loads += 1
         tally.tokens += await loaded(session, names)
+        had.update(names)
     return tally
 
 
@@ -222,19 +237,21 @@ def configuration(servers: Iterable[str]) -> dict[str, Any]:
 async def measure_set(folder: Path, sample: int) -> dict[str, Any]:
     servers = tools_of(folder)
     known = {tool.wire: tool for tools in servers.values() for tool in tools}
-    requests = [r for r in requests_of(folder) if all(alternatives & known.keys() for alternatives in r.needed)]
-    random.Random(SEED).shuffle(requests)
+    conversations = list(conversations_of(folder))
+    random.Random(SEED).shuffle(conversations)
     adapters = Adapters(store=MemoryStore(), sources=[DataSource(servers)])
-    tallies: list[tuple[Request, Tally]] = []
+    tallies: list[Tally] = []
     with tempfile.TemporaryDirectory() as home:
         path = Path(home) / "pegboard.yaml"
         path.write_text(json.dumps(configuration(servers)))
         async with Pegboard.open(path, adapters=adapters) as board:
             await (await board.session(session_id="first", host=GATEWAY)).search("anything")
-            for number, request in enumerate(requests[:sample]):
+            for number, requests in enumerate(conversations):
+                if sample is not None and len(tallies) >= sample:
+                    break
                 session = await board.session(session_id=str(number), host=GATEWAY)
-                tallies.append((request, await converse(session, request, known)))
-    return row(folder.name, len(known), [tally for _, tally in tallies])
+                tallies += await converse(session, requests, known)
+    return row(folder.name, len(known), tallies)
 
 
 def row(name: str, tools: int, tallies: list[Tally]) -> dict[str, Any]:

@@ -8,14 +8,18 @@ from typing import Any, Final
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.surface.brief_schema import brief_schema
 from pegboard.core.surface.hints import Count
-from pegboard.dialects.names import Found, FoundTool, Payload, schema_of
+from pegboard.dialects.names import Found, FoundTool, Payload
 
 TOKENS: Final = 400
 """What the text of an answer takes at most, schemas included; required arguments stay even above it."""
 BYTES_PER_TOKEN: Final = 2
 """Text that has fewer tokens than this by its length is not counted: counting it would first read the vocabulary."""
 REASON_CHARACTERS: Final = 120
+FURTHER: Final = 10
+FAR: Final = 0.8
+"""A result with less than this share of the best score is only named."""
 
 
 def search_payload(found: Found, loaded: tuple[Tool, ...], more: JsonObject, count: Count) -> Payload:
@@ -25,12 +29,22 @@ def search_payload(found: Found, loaded: tuple[Tool, ...], more: JsonObject, cou
     the end, and never required arguments or what was loaded.
     """
     schemas = {tool.wire: tool for tool in loaded}
-    payload = Payload(value={})
+    payload, found = Payload(value={}), _without_far(found)
     for smaller in _ever_smaller(found, schemas):
         payload = Payload(value=_value(smaller, schemas, more), schemas=loaded, inline=True, compact=True)
         if _fits(payload.text(), count):
             break
     return payload
+
+
+def _without_far(found: Found) -> Found:
+    """Return what was found with what is far behind its need's best among the further names."""
+    best: dict[int, float] = {}
+    for result in found.results:
+        best[result.need] = max(best.get(result.need, 0.0), result.score)
+    near = tuple(r for r in found.results if r.kind != "tool" or r.score >= FAR * best[r.need])
+    far = (result.name for result in found.results if result not in near)
+    return replace(found, results=near, further=(*far, *found.further)[:FURTHER])
 
 
 def _fits(text: str, count: Count) -> bool:
@@ -68,7 +82,7 @@ def _result(result: FoundTool, loaded: Tool | None, *, several: bool) -> dict[st
     if several:
         entry["need"] = result.need + 1
     if loaded is not None:
-        return {**entry, "loaded": True, **schema_of(loaded)}
+        return {**entry, "loaded": True, **_definition(loaded)}
     if result.kind != "tool":
         entry["kind"] = result.kind
     if result.sentence:
@@ -85,6 +99,14 @@ def _result(result: FoundTool, loaded: Tool | None, *, several: bool) -> dict[st
         case "loadable":
             pass
     return entry
+
+
+def _definition(tool: Tool) -> JsonObject:
+    """Return what a model needs to call a tool, its schema in the brief form where it has one."""
+    arguments = brief_schema(tool.input_schema)
+    if arguments is None:
+        return {"description": tool.description, "inputSchema": tool.input_schema}
+    return {"description": tool.description, "arguments": arguments}
 
 
 def shortened(names: Iterable[str]) -> str:

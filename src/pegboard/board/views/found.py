@@ -12,8 +12,9 @@ from pegboard.board.snapshot import Snapshot
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.narrowing import excluded_by_loadout
+from pegboard.core.surface.brief_schema import required_arguments
 from pegboard.core.surface.searchable import Group
-from pegboard.core.surface.telling import required_arguments, telling_sentences
+from pegboard.core.surface.telling import telling_sentences
 from pegboard.dialects.names import FoundTool, Standing
 from pegboard.ports import Ranked
 

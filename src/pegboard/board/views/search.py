@@ -19,14 +19,14 @@ from pegboard.core.surface.searchable import searchable
 from pegboard.dialects.names import Found, FoundTool, Search
 from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
-UNLIKELY: Final = 0.5
+UNLIKELY: Final = 0.05
 """Below which probability that anything fits an answer says so."""
 CLOSE: Final = 0.85
-MOST_CLOSE: Final = 2
+MOST_CLOSE: Final = 1
 """What share of the best score makes a result as likely, and how many of those are taken for one need."""
 FURTHER: Final = 10
 """How many names follow the results."""
-SIBLINGS: Final = 5
+SIBLINGS: Final = 4
 SERVERS: Final = 2
 """How many names of other tools follow, of how many of the best plugins."""
 HINT_TOKENS: Final = 150

@@ -1,22 +1,20 @@
-"""What tells one tool from others: the sentence with words of its own, and the arguments that it requires."""
+"""What tells one tool from others: the sentence with words of its own."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, cast
+from typing import Final
 
 from pegboard.core.model.naming import one_line
-from pegboard.core.model.tools import JsonObject
 
-SENTENCE_CHARACTERS: Final = 90
+SENTENCE_CHARACTERS: Final = 60
 """How long a sentence in an answer is at most."""
 _READ_CHARACTERS: Final = 4_000
 """How much of a description is read for sentences."""
 _AS_TELLING: Final = 0.5
 """How much of the most telling sentence's share of own words an earlier one needs to be preferred."""
-_MOST_ENUM_CHARACTERS: Final = 40
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])")
 _WORD: Final = re.compile(r"\w+")
@@ -53,40 +51,3 @@ def _sentences(text: str) -> list[str]:
 
 def _words(text: str) -> Iterator[str]:
     return (found.group().casefold() for found in _WORD.finditer(text))
-
-
-def required_arguments(schema: JsonObject) -> tuple[str, ...]:
-    """Return the names of required arguments, each with its type (where it is no string) or its few values.
-
-    >>> required_arguments({"properties": {"city": {"type": "string"}, "days": {"type": "integer"},
-    ...     "unit": {"enum": ["c", "f"]}}, "required": ["city", "days", "unit"]})
-    ('city', 'days: integer', 'unit: c|f')
-    """
-    properties: object = schema.get("properties")
-    required: object = schema.get("required")
-    if not isinstance(required, list | tuple):
-        return ()
-    known = cast("Mapping[str, object]", properties) if isinstance(properties, Mapping) else {}
-    names = (one_line(name) for name in cast("Sequence[object]", required) if isinstance(name, str))
-    return tuple(f"{name}: {kind}" if (kind := _kind(known.get(name))) else name for name in names)
-
-
-def _kind(schema: object) -> str:
-    if not isinstance(schema, Mapping):
-        return ""
-    read = cast("Mapping[str, object]", schema)
-    values = read.get("enum")
-    if isinstance(values, list | tuple):
-        text = "|".join(str(value) for value in cast("Sequence[object]", values))
-        if len(text) <= _MOST_ENUM_CHARACTERS:
-            return one_line(text)
-    match read.get("type"):
-        case "array":
-            items = _kind(read.get("items"))
-            return f"{items if '|' not in items else ''}[]"
-        case "string":
-            return ""
-        case str(kind):
-            return one_line(kind, limit=_MOST_ENUM_CHARACTERS)
-        case _:
-            return ""
