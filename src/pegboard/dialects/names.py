@@ -45,10 +45,11 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """A step: find the tools that answer these needs best."""
+    """A step: find the tools that answer these needs best; ``context`` is what was said before, None what is known."""
 
     queries: tuple[str, ...]
     limit: int = 5
+    context: tuple[str, ...] | None = None
 
 
 Standing = Literal["callable", "next_request", "loadable", "unavailable"]

@@ -13,6 +13,8 @@ from pegboard.ports.ranking import Evidence, PastUse, RankContext, Ranked, Ranke
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import Source
 from pegboard.ports.stores import (
+    USE_LIFETIME,
+    USES_KEPT,
     AuditLog,
     AuditRecord,
     ChangeToken,
@@ -23,12 +25,16 @@ from pegboard.ports.stores import (
     SessionStore,
     Store,
     StoredState,
+    UseRecord,
+    UseStore,
 )
 from pegboard.ports.tokens import TokenCounter
 from pegboard.removed import missing
 
 __all__ = [
     "LOG_LEVELS",
+    "USES_KEPT",
+    "USE_LIFETIME",
     "Adapters",
     "ArgumentValidator",
     "AskRefusedError",
@@ -57,6 +63,8 @@ __all__ = [
     "Store",
     "StoredState",
     "TokenCounter",
+    "UseRecord",
+    "UseStore",
 ]
 
 if not TYPE_CHECKING:

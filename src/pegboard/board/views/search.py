@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Final
 
 from pegboard.board.bring_in import bring_in_searchable
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.found import described, name_of, siblings
+from pegboard.board.views.rank_context import note_search, rank_context
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.narrowing import reachable_in_category
@@ -20,16 +20,17 @@ from pegboard.dialects.names import Found, FoundTool, Search
 from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
 UNLIKELY: Final = 0.05
-"""Below which probability that anything fits an answer says so."""
-CLOSE: Final = 0.85
-MOST_CLOSE: Final = 1
-"""What share of the best score makes a result as likely, and how many of those are taken for one need."""
+"""Below which probability that anything fits an answer says so, and loads nothing."""
+NEEDS: Final = 50
+"""How many needs one search answers."""
 FURTHER: Final = 10
 """How many names follow the results."""
 SIBLINGS: Final = 4
 SERVERS: Final = 2
 """How many names of other tools follow, of how many of the best plugins."""
 HINT_TOKENS: Final = 150
+NEAREST_HINT_TOKENS: Final = 40
+"""What the names of plugins may take where nothing is found, and where something is that hardly fits."""
 QUOTED_CHARACTERS: Final = 60
 
 _GO_ON: Final = "Try other words, one need per query."
@@ -39,42 +40,43 @@ async def search(services: Services, snapshot: Snapshot, needs: Search) -> tuple
     """Return what answers the needs best, once the plugins that could be searched have been seen."""
     snapshot = await bring_in_searchable(services, snapshot)
     await services.ranker.prepare(searchable(snapshot.access, snapshot.state.loadout))
-    return snapshot, _found(services, snapshot, needs)
+    context = await rank_context(services, snapshot, needs.queries, messages=needs.context)
+    return snapshot, _found(services, snapshot, needs, context)
 
 
-def _found(services: Services, snapshot: Snapshot, needs: Search) -> Found:
+def _found(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> Found:
     """Return what is found of what is permitted, what follows it, and how to go on when nothing fits."""
-    ranking = _ranked(services, snapshot, needs)
+    ranking = _ranked(services, snapshot, needs, context)
     best, rest = ranking.hits[: needs.limit], ranking.hits[needs.limit :]
     named = {name_of(hit.found) for hit in ranking.hits}
     results = described(services, snapshot, best)
+    firsts = _firsts(results)
     return Found(
         query=needs.queries,
         results=results,
         hint=_hint(services, snapshot, needs, ranking, results),
         further=tuple(name_of(hit.found) for hit in rest),
         siblings=tuple(siblings(snapshot, best, named, servers=SERVERS, limit=SIBLINGS)),
-        clear=tuple(result.name for result in _firsts(results) if ranking.needs[result.need].clear),
-        likely=_likely(ranking, results),
+        clear=tuple(result.name for result in firsts if ranking.needs[result.need].clear),
+        likely=tuple(result.name for result in firsts if ranking.needs[result.need].fits >= UNLIKELY),
     )
 
 
-
-
-def _ranked(services: Services, snapshot: Snapshot, needs: Search) -> Ranking:
+def _ranked(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> Ranking:
     """Return the best hits; a query that names a category (``category:Git``) stands for its tools."""
     access, state = snapshot.access, snapshot.state
     best: dict[str, Ranked] = {}
     evidence = [Evidence() for _ in needs.queries]
     words: list[tuple[int, str]] = []
-    for place, query in enumerate(needs.queries):
+    for place, query in enumerate(needs.queries[:NEEDS]):
         tools = reachable_in_category(access, state, query)
         best.update((tool.id, Ranked(found=tool, score=1.0, need=place)) for tool in tools)
         if not tools:
             words.append((place, query))
     if words:
-        among = searchable(access, state.loadout)
-        ranking = services.ranker.rank([w for _, w in words], among, RankContext(), limit=needs.limit + FURTHER)
+        queries, limit = [query for _, query in words], needs.limit + FURTHER
+        ranking = services.ranker.rank(queries, searchable(access, state.loadout), context, limit=limit)
+        note_search(services, snapshot, queries, ranking)
         for (place, _), known in zip(words, ranking.needs, strict=False):
             evidence[place] = known
         for hit in ranking.hits:
@@ -83,25 +85,12 @@ def _ranked(services: Services, snapshot: Snapshot, needs: Search) -> Ranking:
     return Ranking(hits=tuple(best.values())[: needs.limit + FURTHER], needs=tuple(evidence))
 
 
-def _firsts(results: Sequence[FoundTool]) -> Iterator[FoundTool]:
-    """Yield the first result of each need, where it is a tool."""
+def _firsts(results: Sequence[FoundTool]) -> tuple[FoundTool, ...]:
+    """Return the first result of each need, where it is a tool."""
     firsts: dict[int, FoundTool] = {}
     for result in results:
         firsts.setdefault(result.need, result)
-    return (result for result in firsts.values() if result.kind == "tool")
-
-
-def _likely(ranking: Ranking, results: Sequence[FoundTool]) -> tuple[str, ...]:
-    """Return the first of each need that something fits, and what is hardly behind it where it is not clear."""
-    names: dict[str, None] = {}
-    for first in _firsts(results):
-        known = ranking.needs[first.need]
-        if known.clear:
-            names[first.name] = None
-        elif known.fits >= UNLIKELY:
-            close = (r for r in results if r.need == first.need and r.kind == "tool" and r.score >= CLOSE * first.score)
-            names.update((result.name, None) for result in islice(close, MOST_CLOSE))
-    return tuple(names)
+    return tuple(result for result in firsts.values() if result.kind == "tool")
 
 
 # -- how to go on ----------------------------------------------------------------------------------
@@ -110,19 +99,23 @@ def _likely(ranking: Ranking, results: Sequence[FoundTool]) -> tuple[str, ...]:
 def _hint(
     services: Services, snapshot: Snapshot, needs: Search, ranking: Ranking, results: Sequence[FoundTool]
 ) -> str:
+    """Return how to go on: softly, for what seems not to fit may be what is needed all the same."""
     if not results:
-        return f"Nothing fits these words. {_GO_ON}{_there_are(services, snapshot)}"
-    unlikely = [place for place, known in enumerate(ranking.needs) if known.fits < UNLIKELY]
+        return f"Nothing fits these words. {_GO_ON}{_there_are(services, snapshot, HINT_TOKENS)}"
+    if len(needs.queries) > NEEDS:
+        return f"Only the first {NEEDS} needs were searched for. Ask for the others in another search."
+    unlikely = [query for query, known in zip(needs.queries, ranking.needs, strict=True) if known.fits < UNLIKELY]
     if len(unlikely) == len(needs.queries):
-        return f"Nothing seems to fit; these are the nearest. {_GO_ON}{_there_are(services, snapshot)}"
+        there_are = _there_are(services, snapshot, NEAREST_HINT_TOKENS)
+        return f"Nothing seems to fit; these are the nearest. {_GO_ON}{there_are}"
     if unlikely:
-        which = ", ".join(f"'{one_line(needs.queries[place], limit=QUOTED_CHARACTERS)}'" for place in unlikely)
+        which = ", ".join(f"'{one_line(query, limit=QUOTED_CHARACTERS)}'" for query in unlikely)
         return f"Nothing seems to fit {which}. Try other words for it."
     loaded = [result.name for result in results if result.status == "callable"]
     verb = "is" if len(loaded) == 1 else "are"
     return f"{', '.join(loaded)} {verb} loaded already: call by name." if loaded else ""
 
 
-def _there_are(services: Services, snapshot: Snapshot) -> str:
-    lines = plugin_lines(snapshot.access, services.counter.count, budget=HINT_TOKENS, state=snapshot.state)
+def _there_are(services: Services, snapshot: Snapshot, budget: int) -> str:
+    lines = plugin_lines(snapshot.access, services.counter.count, budget=budget, state=snapshot.state)
     return f" There are: {'; '.join(lines)}." if lines else ""

@@ -208,6 +208,9 @@ class DefaultsSection(Section):
     tools: Entries = _optional(
         "Static tools of every agent; its own entry of the same name wins.", default_factory=list
     )
+    remember: Flag = _optional(
+        "Whether what is called after which need is remembered for searches, where an agent does not say.", default=True
+    )
 
 
 class LeaseSection(Section):
@@ -276,6 +279,9 @@ class AgentSection(Section):
         "What the call of a tool that is not loaded does.", default="schema"
     )
     turn_gap: Seconds = _optional("How long without a call ends a turn in the gateway.", default=120.0)
+    remember: Flag | None = _optional(
+        "Whether what is called after which need is remembered for its searches. [default: as `defaults` says]"
+    )
 
 
 class SearchSection(Section):

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError
-from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState
+from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState, UseRecord
 from pegboard.stores.sqlite.audit import AuditQueue, select_entries
 from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
 from pegboard.stores.sqlite.schema import MIGRATIONS, Step
+from pegboard.stores.sqlite.uses import UseQueue
 
 if TYPE_CHECKING:
     import sqlite3
@@ -48,6 +49,7 @@ class SqliteStore:
         self._migrations = migrations
         self._database: Database | None = None
         self._queue = AuditQueue(self._flush, keep=audit_keep)
+        self._uses = UseQueue()
         self._digest_key: tuple[int, bytes] | None = None  # with the generation of the file
         self._changes = 0  # of states, switches and claims, through this connection
         self._data_version: tuple[int, int] | None = None  # with the generation of the file in front
@@ -68,7 +70,7 @@ class SqliteStore:
             self._database = database
 
     async def aclose(self) -> None:
-        """Write the audit entries that still wait and let go of the file."""
+        """Write the audit entries and uses that still wait and let go of the file."""
         if self._database is None:
             return
         try:
@@ -87,16 +89,17 @@ class SqliteStore:
         return await self._opened().read(work)
 
     async def _write(self, work: Work[T]) -> T:
-        """Return what the work returns once it is committed, together with the audit entries that waited."""
-        taken = 0
+        """Return what the work returns once it is committed, together with the audit entries and uses that waited."""
+        taken = 0, 0
 
-        def with_queue(connection: sqlite3.Connection) -> T:
+        def with_queues(connection: sqlite3.Connection) -> T:
             nonlocal taken
-            taken = self._queue.insert(connection)
+            taken = self._queue.insert(connection), self._uses.insert(connection)
             return work(connection)
 
-        result = await self._opened().write(with_queue)
-        self._queue.drop(taken)
+        result = await self._opened().write(with_queues)
+        self._queue.drop(taken[0])
+        self._uses.drop(taken[1])
         return result
 
     async def load(self, key: SessionKey) -> StoredState | None:
@@ -275,7 +278,7 @@ class SqliteStore:
         self._queue.add_later(entry)
 
     async def _flush(self) -> None:
-        if self._queue:
+        if self._queue or self._uses:
             await self._write(lambda _: None)
 
     async def entries(
@@ -291,6 +294,24 @@ class SqliteStore:
         await self._flush()
         wanted = {"principal": principal, "agent": agent, "session": session, "kind": kind}
         return await self._read(lambda connection: select_entries(connection, wanted, limit))
+
+    def remember_later(self, *uses: UseRecord) -> None:
+        """Store uses within 50 ms, in a batch with the calls; where no loop runs, with the next that is written."""
+        self._opened()
+        self._uses.add(uses)
+        self._queue.schedule()
+
+    async def uses(self, principal: str, agent: str) -> Sequence[UseRecord]:
+        """Return what is remembered, the newest last; one statement where nothing has changed."""
+        generation, key = self._opened().generation, (principal, agent)
+        return await self._read(lambda connection: self._uses.read(connection, key, generation=generation))
+
+    async def forget_uses(self, *, principal: str | None = None, agent: str | None = None) -> int:
+        """Remove what is remembered, and overwrite it in the file and its log; return how many there were."""
+        wanted = {"principal": principal, "agent": agent}
+        gone = await self._write(lambda connection: self._uses.delete(connection, wanted))
+        await self._read(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+        return gone
 
     async def digest_key(self) -> bytes:
         """Return the secret with which arguments are digested; made once, kept in the file."""
