@@ -34,7 +34,7 @@ from typing import Any
 
 from pegboard import Host, Pegboard, Session
 from pegboard.core.model.specs import PluginSpec
-from pegboard.core.model.tools import Frozen, Manifest, Tool
+from pegboard.core.model.tools import CallResult, Frozen, Manifest, Tool
 from pegboard.ports import Adapters
 from pegboard.stores.memory import MemoryStore
 from pegboard.tokens import OfflineTokenCounter
@@ -97,10 +97,10 @@ class DataSource:
     def handles(self, spec: PluginSpec) -> bool:
         return spec.name in self._servers
 
-    def fingerprint(self, spec: PluginSpec) -> str:  # noqa: ARG002
+    def fingerprint(self, spec: PluginSpec) -> str:
         return ""
 
-    async def describe(self, spec: PluginSpec, overrides: object) -> Manifest:  # noqa: ARG002
+    async def describe(self, spec: PluginSpec, overrides: object) -> Manifest:
         return Manifest(tools=tuple(self._servers[spec.name]))
 
     async def call(self, *_: object) -> Any:
@@ -288,7 +288,14 @@ def measured_at(commit: str, options: argparse.Namespace) -> list[dict[str, Any]
         tree = Path(folder) / "tree"
         subprocess.run(["git", "worktree", "add", "--detach", "--quiet", str(tree), commit], cwd=ROOT, check=True)
         try:
-            command = [sys.executable, str(Path(__file__).resolve()), "--json", "--sample", str(options.sample), *options.sets]
+            command = [
+                sys.executable,
+                str(Path(__file__).resolve()),
+                "--json",
+                "--sample",
+                str(options.sample),
+                *options.sets,
+            ]
             env = {**os.environ, "PYTHONPATH": str(tree / "src"), "PEGBOARD_DATA": str(data())}
             printed = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, check=True).stdout
         finally:

@@ -32,8 +32,8 @@ SearchLoads = Literal["nothing", "clear", "likely"]
 class View:
     """What a dialect sees of the session: what it may, what is loaded, what is hinted.
 
-    ``hints`` are there only where the host has them in the meta-tools' descriptions. ``search_loads``: what a search may
-    load of what it finds, by how a load reaches the model (D1).
+    ``hints`` are there only where the host has them in the meta-tools' descriptions; ``search_loads`` is what a search
+    may load of what it finds, by how a load reaches the model (D1).
     """
 
     access: CompiledPermissions

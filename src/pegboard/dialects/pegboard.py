@@ -10,7 +10,6 @@ from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import SUCCEEDED, Item, Load, Outcome, Unload
 from pegboard.core.state.subjects import leased_tools
-from pegboard.dialects.answers import search_payload
 from pegboard.dialects.names import (
     READ_ONLY,
     Conversation,
@@ -23,6 +22,7 @@ from pegboard.dialects.names import (
     schema_of,
     with_hints,
 )
+from pegboard.dialects.search_answer import search_payload
 
 KEEP = {"turn": TURN, "idle": LeaseTerm("idle", IDLE_TURNS), "session": UNLOAD}
 _STRINGS = {"type": "array", "items": {"type": "string"}}

@@ -99,12 +99,14 @@ def _group(snapshot: Snapshot, loaded: _Loaded, hit: Ranked, group: Group, sente
     )
 
 
-def name_of(found: Tool | Group) -> str:
-    """Return the name under which a hit is loaded."""
-    return found.wire if isinstance(found, Tool) else found.name
+def names_of(hits: Sequence[Ranked]) -> tuple[str, ...]:
+    """Return the names under which hits are loaded."""
+    return tuple(hit.found.wire if isinstance(hit.found, Tool) else hit.found.name for hit in hits)
 
 
-def siblings(snapshot: Snapshot, best: Sequence[Ranked], named: set[str], *, servers: int, limit: int) -> Iterator[str]:
+def siblings(
+    snapshot: Snapshot, best: Sequence[Ranked], named: frozenset[str], *, servers: int, limit: int
+) -> Iterator[str]:
     """Yield the names of other tools of the best results' plugins, those of the best plugin first."""
     access, state = snapshot.access, snapshot.state
     plugins = list(dict.fromkeys(hit.found.plugin for hit in best if isinstance(hit.found, Tool)))

@@ -9,7 +9,7 @@ from typing import Final
 from pegboard.board.bring_in import bring_in_searchable
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.found import described, name_of, siblings
+from pegboard.board.views.found import described, names_of, siblings
 from pegboard.board.views.rank_context import note_search, rank_context
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Tool
@@ -47,16 +47,15 @@ async def search(services: Services, snapshot: Snapshot, needs: Search) -> tuple
 def _found(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> Found:
     """Return what is found of what is permitted, what follows it, and how to go on when nothing fits."""
     ranking = _ranked(services, snapshot, needs, context)
-    best, rest = ranking.hits[: needs.limit], ranking.hits[needs.limit :]
-    named = {name_of(hit.found) for hit in ranking.hits}
+    best, names = ranking.hits[: needs.limit], names_of(ranking.hits)
     results = described(services, snapshot, best)
     firsts = _firsts(results)
     return Found(
         query=needs.queries,
         results=results,
         hint=_hint(services, snapshot, needs, ranking, results),
-        further=tuple(name_of(hit.found) for hit in rest),
-        siblings=tuple(siblings(snapshot, best, named, servers=SERVERS, limit=SIBLINGS)),
+        further=names[needs.limit :],
+        siblings=tuple(siblings(snapshot, best, frozenset(names), servers=SERVERS, limit=SIBLINGS)),
         clear=tuple(result.name for result in firsts if ranking.needs[result.need].clear),
         likely=tuple(result.name for result in firsts if ranking.needs[result.need].fits >= UNLIKELY),
     )
@@ -96,9 +95,7 @@ def _firsts(results: Sequence[FoundTool]) -> tuple[FoundTool, ...]:
 # -- how to go on ----------------------------------------------------------------------------------
 
 
-def _hint(
-    services: Services, snapshot: Snapshot, needs: Search, ranking: Ranking, results: Sequence[FoundTool]
-) -> str:
+def _hint(services: Services, snapshot: Snapshot, needs: Search, ranking: Ranking, results: Sequence[FoundTool]) -> str:
     """Return how to go on: softly, for what seems not to fit may be what is needed all the same."""
     if not results:
         return f"Nothing fits these words. {_GO_ON}{_there_are(services, snapshot, HINT_TOKENS)}"

@@ -23,8 +23,8 @@ def brief_schema(schema: JsonObject) -> dict[str, Any] | None:
 
     >>> brief_schema({"type": "object", "required": ["city"], "properties": {
     ...     "city": {"type": "string", "description": "Where."}, "days": {"type": "integer", "default": 3},
-    ...     "unit": {"enum": ["c", "f"]}, "box": {"type": "object", "properties": {"x": {"type": "number"}}}}})
-    {'city': 'string: Where.', 'days?': 'integer = 3', 'unit?': 'c|f', 'box?': {'type': 'object', 'properties': {'x': {'type': 'number'}}}}
+    ...     "unit": {"enum": ["c", "f"]}, "box": {"type": "object", "minProperties": 1}}})
+    {'city': 'string: Where.', 'days?': 'integer = 3', 'unit?': 'c|f', 'box?': {'type': 'object', 'minProperties': 1}}
     """
     properties, required = schema.get("properties", {}), schema.get("required", ())
     if schema.keys() - _OF_A_SCHEMA or not isinstance(properties, Mapping) or not isinstance(required, list | tuple):
@@ -59,15 +59,18 @@ def _kind(argument: Mapping[str, Any]) -> str:
         return _values(values)
     kind: object = argument.get("type")
     if kind == "array":
-        items: object = argument.get("items", {"type": ""})
-        if not isinstance(items, Mapping) or items.keys() - {"type", "enum"}:
-            return ""
-        of = _kind(cast("Mapping[str, Any]", items)) if items.get("type") else "any"
-        return f"({of})[]" if "|" in of else f"{of}[]" if of else ""
+        return _array(argument.get("items"))
     if isinstance(kind, list | tuple):
         kinds = cast("Sequence[object]", kind)
         return "|".join(map(str, kinds)) if all(one in _TYPES for one in kinds) else ""
     return kind if isinstance(kind, str) and kind in _TYPES and "items" not in argument else ""
+
+
+def _array(items: object) -> str:
+    if not isinstance(items, Mapping | None) or (items and items.keys() - {"type", "enum"}):
+        return ""
+    of = _kind(cast("Mapping[str, Any]", items)) if items else "any"
+    return f"({of})[]" if "|" in of else f"{of}[]" if of else ""
 
 
 def _values(values: object) -> str:
@@ -89,7 +92,7 @@ def required_arguments(schema: JsonObject) -> tuple[str, ...]:
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(required, list | tuple):
         return ()
-    known = cast("Mapping[str, Any]", properties) if isinstance(properties, Mapping) else {}
+    known = cast("Mapping[str, Any]", properties if isinstance(properties, Mapping) else {})
     names = [name for name in cast("Sequence[object]", required) if isinstance(name, str)]
     return tuple(_required(one_line(name), known.get(name)) for name in names)
 

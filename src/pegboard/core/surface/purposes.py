@@ -64,4 +64,3 @@ def _without(plugin: str, name: str) -> str:
     """Return the name of a tool without that of its plugin in front."""
     rest = re.sub(rf"^{re.escape(plugin)}[_\-./ ]+", "", name, flags=re.IGNORECASE)
     return rest or name
-
