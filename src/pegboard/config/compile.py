@@ -110,6 +110,7 @@ def _agents(validated: ValidatedDocument[File], toolkits: tuple[str, ...], *, cl
             allowed_toolkits=toolkits,
             discoverable=everything,
             anticipate=_anticipate(AgentSection(), defaults),
+            search_loads=validated.section.search.load,
             remember=defaults.remember,
         )
         return {"default": agent}
@@ -255,6 +256,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         hint_tokens=part.hints.tokens if part.hints else 1500,
         unloaded_call=part.unloaded_call,
         anticipate=_anticipate(part, validated.section.defaults),
+        search_loads=validated.section.search.load,
         turn_gap=part.turn_gap,
         remember=defaults.remember if part.remember is None else part.remember,
         display_name=part.display_name,

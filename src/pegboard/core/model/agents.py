@@ -48,7 +48,7 @@ class Agent:
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
     ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens;
     ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
-    remembered for its searches.
+    remembered for its searches, ``search_loads`` whether a search loads what it finds.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Agent:
     hint_tokens: int = 1500
     unloaded_call: UnloadedCall = "schema"
     anticipate: Anticipate | None = None
+    search_loads: bool = True
     turn_gap: float = 120.0
     remember: bool = True
     display_name: str = ""
