@@ -53,7 +53,8 @@ class Job:
 
 
 Figures = dict[str, float]
-Taken = dict[Job, dict[tuple[str, Delivery], Figures]]
+Parts = dict[tuple[str, Delivery], Figures]
+Taken = dict[Job, Parts]
 
 
 def measure() -> list[dict[str, object]]:
@@ -74,31 +75,45 @@ def rows(taken: Taken, tools: int, way: Delivery) -> Iterator[dict[str, object]]
     for policy in POLICIES:
         same = [taken[Job(tools=tools, policy=policy)]] * len(CONTEXTS)
         yield row(taken, tools, way, policy.name, same, PARTS[0])
-    default, name = [], []
-    for context in CONTEXTS:
-        job = Job(tools=tools, policy=FIRST if way == "array" else AHEAD, context=context)
-        everything = Job(tools=tools, policy=ALL)
-        all_at_once = taken[everything][PARTS[0], way][f"plan {way} {context}"]
-        default.append(taken[everything if all_at_once else job])
-        name.append("all" if all_at_once else "ahead")
-    title = f"default: {', '.join(dict.fromkeys(name))}"
+    default = defaults(taken, tools, way)
+    chosen = ("all" if one is taken[Job(tools=tools, policy=ALL)] else "ahead" for one in default)
+    title = f"default: {', '.join(dict.fromkeys(chosen))}"
     for part in PARTS:
         yield row(taken, tools, way, title if part == PARTS[0] else f"{title} ({part})", default, part)
 
 
-def row(
-    taken: Taken, tools: int, way: Delivery, name: str, found: list[dict[tuple[str, Delivery], Figures]], part: str
-) -> dict[str, object]:
-    """Return the figures of a policy; of one that depends on the context those where it does worst."""
+def defaults(taken: Taken, tools: int, way: Delivery) -> list[Parts]:
+    """Return what Pegboard does by itself in each context."""
+    everything = taken[Job(tools=tools, policy=ALL)]
+    policy = FIRST if way == "array" else AHEAD
+    return [
+        everything
+        if everything[PARTS[0], way][f"plan {way} {context}"]
+        else taken[Job(tools=tools, policy=policy, context=context)]
+        for context in CONTEXTS
+    ]
+
+
+def costs_of(found: list[Parts], part: str, way: Delivery) -> list[float]:
+    """Return the cost of a turn in each context."""
+    return [one[part, way][f"cost {context}"] for one, context in zip(found, CONTEXTS, strict=True)]
+
+
+def row(taken: Taken, tools: int, way: Delivery, name: str, found: list[Parts], part: str) -> dict[str, object]:
+    """Return the figures of a policy; of one that depends on the context those where it does worst.
+
+    The cheapest is that of the policies that search, the default among them: to know names without a search is
+    nothing that a policy could choose.
+    """
     figures = [one[part, way] for one in found]
     every = taken[Job(tools=tools, policy=ALL)][part, way]
     tokens = max(one["tokens"] for one in figures)
-    costs = [one[f"cost {context}"] for one, context in zip(figures, CONTEXTS, strict=True)]
+    costs = costs_of(found, part, way)
+    others = [taken[Job(tools=tools, policy=policy)][part, way] for policy in POLICIES if not policy.named]
     least = [
-        min(taken[Job(tools=tools, policy=policy)][part, way][f"cost {context}"] for policy in POLICIES)
-        for context in CONTEXTS
+        min(default, *(one[f"cost {context}"] for one in others))
+        for context, default in zip(CONTEXTS, costs_of(defaults(taken, tools, way), part, way), strict=True)
     ]
-    least = [min(pair) for pair in zip(least, costs, strict=True)]
     return {
         "tools": tools,
         "delivery": way,
@@ -125,7 +140,7 @@ def recorded(tools: int) -> Recording:
     return whole if tools == whole.tools else narrowed(whole, tools)
 
 
-def run(job: Job) -> dict[tuple[str, Delivery], Figures]:
+def run(job: Job) -> Parts:
     """Return the figures of each part of the conversations, with each delivery that the host may have."""
     recording = recorded(job.tools)
     oracle = Oracle(recording, job.policy, job.context)

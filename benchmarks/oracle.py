@@ -34,7 +34,7 @@ from pegboard.core.surface.surfaces import resolve
 from pegboard.dialects.call_tool import CALL, call_through_tools
 from pegboard.dialects.names import Done, Found, FoundTool, Payload, Search, View
 from pegboard.dialects.pegboard import PegboardDialect
-from pegboard.ports import RankContext
+from pegboard.ports import RankContext, Ranking
 from pegboard.search.ranker import ToolRanker
 from pegboard.tokens import OfflineTokenCounter
 
@@ -146,7 +146,7 @@ class Oracle:
         agent = Agent(name="default", static=static, discoverable=("*",))
         self.access = CompiledPermissions(recording.world, agent)
         self.lines = hints(self.access, count, budget=agent.hint_tokens)
-        self.shown = View(access=self.access, state=DEFAULT)
+        self.shown = View(access=self.access, state=DEFAULT, search_loads="clear")
         self.meta: tuple[Tool, ...] = ()
         through: tuple[Tool, ...] = ()
         if loadable(self.access):
@@ -189,7 +189,7 @@ class Oracle:
         for number, turn in enumerate(turns, 1):
             self.turn, self.answers, self.limit = number, set[str](), 0
             yield Said(tokens=count(turn.user))
-            yield from self._load_ahead(self._ranked(turn.user, RANKED) if self._anticipates() else ())
+            yield from self._load_ahead(tools_of(self._ranked(turn.user, RANKED)) if self._anticipates() else ())
             for wire in turn.gold:
                 tool = self.recording.world.catalog.by_wire(wire)
                 assert tool is not None
@@ -279,7 +279,7 @@ class Oracle:
         yield Said(tokens=count(json.dumps({"name": name, "arguments": arguments})))
         payload = self._carried_out(name, arguments)
         bare = _bare(payload)
-        schemas = sum(size(tool) for tool in payload.schemas)
+        schemas = sum(size(tool) for tool in payload.schemas) if bare != payload.text() else 0
         yield Said(tokens=count(payload.text()), bare=count(bare), schemas=schemas)
 
     def _carried_out(self, name: str, arguments: JsonObject) -> Payload:
@@ -288,9 +288,10 @@ class Oracle:
             step = next(conversation)
             while True:
                 if isinstance(step, Search):
-                    step = conversation.send(Done(view=self._view(), found=self._found(step)))
+                    step = conversation.send(Done(view=self._view(), found=self._found(step), count=count))
                 else:
-                    outcome = self._apply(step, self.ahead if self._anticipates() else None)
+                    siblings = name == "load_tools" and self._anticipates()
+                    outcome = self._apply(step, self.ahead if siblings else None)
                     step = conversation.send(Done(view=self._view(), outcome=outcome))
         except StopIteration as stop:
             payload: Payload = stop.value
@@ -306,31 +307,37 @@ class Oracle:
     def _view(self) -> View:
         return replace(self.shown, state=self.state)
 
-    def _ranked(self, text: str, limit: int) -> list[tuple[Tool, float]]:
+    def _ranked(self, text: str, limit: int) -> Ranking:
         """Return what our own ranker finds for a text."""
-        hits = RANKER.rank([text], searchable(self.access, None), RankContext(), limit=limit).hits
-        return [(hit.found, hit.score) for hit in hits if isinstance(hit.found, Tool)]
+        return RANKER.rank([text], searchable(self.access, None), RankContext(), limit=limit)
 
     def _found(self, step: Search) -> Found:
-        ranked = self._ranked(step.queries[0], step.limit)
+        ranking = self._ranked(step.queries[0], step.limit)
+        ranked = tools_of(ranking)
         self.answers.update(tool.wire for tool, _ in ranked)
-        results = (
+        results = tuple(
             FoundTool(
                 name=tool.wire,
                 plugin=tool.plugin,
                 description=tool.description,
                 score=score,
                 loaded=tool.wire in self.loaded,
+                status="callable" if tool.wire in self.loaded else "loadable",
             )
             for tool, score in ranked
         )
-        return Found(query=step.queries, results=tuple(results))
+        clear = tuple(result.name for result in results[:1] if ranking.needs[0].clear)
+        return Found(query=step.queries, results=results, clear=clear, likely=clear)
+
+
+def tools_of(ranking: Ranking) -> list[tuple[Tool, float]]:
+    return [(hit.found, hit.score) for hit in ranking.hits if isinstance(hit.found, Tool)]
 
 
 def _bare(payload: Payload) -> str:
-    """Return the text of an answer without schemas, as where the provider reveals them."""
-    if not payload.schemas or isinstance(payload.value, str):
+    """Return the text of an answer without schemas, as where the provider reveals them; a search has them in place."""
+    if not payload.schemas or isinstance(payload.value, str) or "items" not in payload.value:
         return payload.text()
     items = [{k: v for k, v in item.items() if k != "tools"} for item in payload.value["items"]]
     rest = {k: v for k, v in payload.value.items() if k not in ("required_tools", "also_loaded")}
-    return json.dumps({**rest, "items": items}, ensure_ascii=False)
+    return replace(payload, value={**rest, "items": items}).text()
