@@ -48,7 +48,11 @@ class Vocabulary:
 
     def known_stem(self, word: str) -> int | None:
         """Return the number of the stem of a word that need not be known, or None."""
-        return self._numbers.get(_STEM + stem(word))
+        return self.known_root(stem(word))
+
+    def known_root(self, root: str) -> int | None:
+        """Return the number of a stem, or None."""
+        return self._numbers.get(_STEM + root)
 
     def numbers(self, words: Iterable[str]) -> list[int]:
         """Return the numbers of words; new words are added."""

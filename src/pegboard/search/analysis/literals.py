@@ -18,11 +18,21 @@ _KINDS: Final = {
         r"|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.? \d{1,2}(?:st|nd|rd|th)?\b"
     ),
     "time": r"\b\d{1,2}:\d{2}(?::\d{2})?\s?(?:am|pm)?\b|\b\d{1,2}\s?(?:am|pm)\b",
+    "phone": r"\+?\d{3}[-. ]\d{3,4}[-. ]\d{4}",
     "file": r"(?:[~.]?/)?(?:[\w.-]{1,64}/)*[\w-]{1,64}\.[a-z]{2,5}\d?\b|(?<!\w)~?/[\w./-]{2,200}",
     "quoted": r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|(?<!\w)'[^'\n]{1,200}'(?!\w)|`[^`\n]{1,200}`",
+    "id": r"(?<![\w.])\d{5,}\b",
     "number": r"(?<![\w.])-?\d[\d,.]*\b",
 }
 _VALUE: Final = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()), re.IGNORECASE)
+_DATES: Final = """
+january february march april june july august september october november december monday tuesday wednesday thursday friday
+saturday sunday week month year weekend today tomorrow yesterday
+"""
+_TIMES: Final = "tonight noon midnight clock morning afternoon evening"
+KIND_OF_WORD: Final = {**dict.fromkeys(_DATES.split(), "date"), **dict.fromkeys(_TIMES.split(), "time")}
+"""What kind of value a word stands for."""
+
 _UNNAMED: Final = frozenset({"quoted", "number"})
 
 
