@@ -24,6 +24,8 @@ SHORT: Final = 8
 LEAST_HISTORY: Final = 0.1
 SYNONYM: Final = 0.6
 """How much a word counts that may stand for one of the need."""
+RELATED: Final = 0.6
+"""How much a word counts that begins like one that nothing has."""
 RARE: Final = 4
 """A synonym counts only where it stands in at most one of so many documents."""
 NAMED: Final = 0.15
@@ -153,6 +155,7 @@ class _Reading:
         self._index, self._vocabulary = index, index.vocabulary
         self._terms: list[Term] = []
         self._stems: dict[int, float] = {}
+        self._related: dict[int, float] = {}
         self._masses: dict[int, float] = {}
         self._mass = self._known = 0.0
         self._proper = False
@@ -168,12 +171,14 @@ class _Reading:
             number = vocabulary.corrected(word, index.frequency)
             if number is None:
                 self._proper = self._proper or entry.proper
+                self._relate(word, count)
             else:
                 count, root = count * CORRECTED, vocabulary.stem(number)
                 frequency = index.frequency(root)
         often = 0 if number is None else index.frequency(number)
-        rough = index.weight(frequency)
-        weight = count * (index.weight(often) + rough) / 2 if often else count * rough
+        rough = index.weight(root)
+        exact = index.weight(number)
+        weight = count * (exact + rough) / 2 if often else count * rough
         self._mass += weight
         for sentence in entry.sentences:
             self._masses[sentence] = self._masses.get(sentence, 0.0) + weight
@@ -186,15 +191,20 @@ class _Reading:
             self._terms.append(Term(number=root, weight=weight, sentences=where))
             return
         if often and number is not None:
-            self._terms.append(Term(number=number, weight=count * index.weight(often) / 2, sentences=where))
+            self._terms.append(Term(number=number, weight=count * exact / 2, sentences=where))
         self._terms.append(Term(number=root, weight=count * rough / 2, sentences=where))
+
+    def _relate(self, word: str, count: float) -> None:
+        """Add the stems of words that begin like a word that the index lacks."""
+        for root in self._vocabulary.related(word, self._index.frequency):
+            self._related[root] = max(self._related.get(root, 0.0), RELATED * count * self._index.weight(root) / 2)
 
     def need(self, text: str) -> Need:
         """Return the need of all words, with words that may stand for them."""
         return Need(
             text=text,
-            terms=(*self._terms, *self._synonyms(), *self._names()),
-            stems=tuple(self._stems),
+            terms=(*self._terms, *self._beside(), *self._names()),
+            stems=tuple({**self._stems, **self._related}),
             mass=self._mass,
             known=self._known,
             sentences=tuple(self._masses.get(n, 0.0) for n in range(max(self._masses) + 1))
@@ -202,23 +212,23 @@ class _Reading:
             else (),
         )
 
-    def _synonyms(self) -> list[Term]:
+    def _beside(self) -> list[Term]:
         """Return stems that the need lacks and that may stand for its own; what stands everywhere tells nothing."""
         index, vocabulary = self._index, self._vocabulary
         most = index.size // RARE + 1
-        added: dict[int, float] = {}
+        added = {root: weight for root, weight in self._related.items() if root not in self._stems}
         for root, count in self._stems.items():
             for other in SYNONYMS.get(vocabulary.word(root)[1:], ()):
                 number = vocabulary.known_root(other)
                 often = 0 if number is None else index.frequency(number)
                 if number is not None and number not in self._stems and 0 < often <= most:
-                    weight = SYNONYM * count * min(index.weight(often), index.weight(index.frequency(root))) / 2
+                    weight = SYNONYM * count * min(index.weight(number), index.weight(root)) / 2
                     added[number] = max(added.get(number, 0.0), weight)
         return [Term(number=number, weight=weight) for number, weight in added.items()]
 
     def _names(self) -> list[Term]:
         """Return the word for names, where the need has a name that the index does not know."""
         root = self._vocabulary.known_stem("name") if self._proper else None
-        if root is None or root in self._stems or not (often := self._index.frequency(root)):
+        if root is None or root in self._stems or not self._index.frequency(root):
             return []
-        return [Term(number=root, weight=NAMED * self._index.weight(often))]
+        return [Term(number=root, weight=NAMED * self._index.weight(root))]
