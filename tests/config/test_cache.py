@@ -32,7 +32,12 @@ loadouts:
   mine: {extends: minimal, plugins: [up]}
 agents:
   default:
-    {tools: [talk], allowed_toolkits: [both], loadout: mine, permissions: {up: yes}, budget: {tools: 5}, remember: false}
+    tools: [talk]
+    allowed_toolkits: [both]
+    loadout: mine
+    permissions: {up: yes}
+    budget: {tools: 5}
+    remember: false
 """
 
 
