@@ -103,8 +103,15 @@ def _agents(validated: ValidatedDocument[File], toolkits: tuple[str, ...], *, cl
     parts = validated.section.agents
     if parts is None and "agents" not in validated.raw:
         everything = () if client else ("*",)
-        remember = validated.section.defaults.remember
-        return {"default": Agent(name="default", allowed_toolkits=toolkits, discoverable=everything, remember=remember)}
+        return {
+            "default": Agent(
+                name="default",
+                allowed_toolkits=toolkits,
+                discoverable=everything,
+                search_loads=validated.section.search.load,
+                remember=validated.section.defaults.remember,
+            )
+        }
     return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
 
 
@@ -246,6 +253,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         budget=Budget(tools=budget.tools, tokens=budget.tokens, shrink=budget.shrink) if budget else Budget(),
         hint_tokens=part.hints.tokens if part.hints else 1500,
         unloaded_call=part.unloaded_call,
+        search_loads=validated.section.search.load,
         turn_gap=part.turn_gap,
         remember=defaults.remember if part.remember is None else part.remember,
         display_name=part.display_name,

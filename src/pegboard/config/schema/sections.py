@@ -284,6 +284,12 @@ class AgentSection(Section):
     )
 
 
+class SearchSection(Section):
+    """How tools are found."""
+
+    load: Flag = _optional("Whether a search loads the tool that answers it without doubt.", default=True)
+
+
 class File(Section):
     """A Pegboard configuration."""
 
@@ -296,4 +302,5 @@ class File(Section):
     toolkits: dict[Name, ToolkitSection] = _optional("Tools that are loaded and switched as one.", default_factory=dict)
     loadouts: dict[Name, LoadoutSection] = _optional("What kinds of agents have.", default_factory=dict)
     sub_apps: dict[Name, SubAppSection] = _optional("What sessions of a sub-app have besides.", default_factory=dict)
+    search: SearchSection = _optional("How tools are found.", default_factory=SearchSection)
     agents: dict[Name, AgentSection] | None = _optional("Profiles of agents.")
