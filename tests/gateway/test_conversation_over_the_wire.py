@@ -22,9 +22,9 @@ NOTE_ADD = "notes/note_add"
 
 
 @asynccontextmanager
-async def served(config: Path) -> AsyncIterator[tuple[str, FakeRanker]]:
+async def served(config: Path, *, finds: str = NOTE_ADD) -> AsyncIterator[tuple[str, FakeRanker]]:
     """Serve over HTTP in this process, with a ranker that finds one tool and logs what it is given."""
-    ranker = FakeRanker(NOTE_ADD)
+    ranker = FakeRanker(finds)
     async with Pegboard.open(config, adapters=Adapters(ranker=ranker)) as board, serving(board, port=0) as url:
         yield url, ranker
 
@@ -34,17 +34,41 @@ async def search(pegboard: Any, *queries: str, **meta: str) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_earlier_searches_of_a_session_are_the_context_of_the_next(config: Path, era: str) -> None:
+async def test_earlier_searches_of_a_session_are_the_context_of_one_that_fits_nothing(config: Path, era: str) -> None:
     """P3, G1: over every request of the session, in whatever turn; not of another session."""
-    async with served(config) as (url, ranker), connected(url, era) as pegboard:
+    async with served(config, finds="nothing") as (url, ranker), connected(url, era) as pegboard:
         await search(pegboard, "a flight to Oslo", turn="1")
         await search(pegboard, "a hotel", turn="1")
         await search(pegboard, "a train", turn="2")
         assert ranker.contexts[-1].messages == ("a flight to Oslo", "a hotel")
         await search(pegboard, "a boat", "a bus", session="another")
         assert ranker.contexts[-1].messages == ()
-        await search(pegboard, "a walk")
-        assert ranker.contexts[-1].messages == ("a flight to Oslo", "a hotel", "a train")
+        await search(pegboard, "a hotel")
+        assert ranker.contexts[-1].messages == ("a flight to Oslo", "a train")
+
+
+async def test_a_search_that_fits_something_needs_no_context(config: Path) -> None:
+    """P3: most say all that they need, and what is known of the answers is what they tell alone."""
+    async with served(config) as (url, ranker), connected(url, MODERN) as pegboard:
+        await search(pegboard, "a flight to Oslo")
+        await search(pegboard, "a hotel")
+        assert [context.messages for context in ranker.contexts] == [(), ()]
+
+
+async def test_a_short_question_after_a_search_finds_what_both_say(config: Path) -> None:
+    """P3: ranked by the words of both, for its own say nothing; alone it finds nothing."""
+    async with way_in("http", config) as url, connected(url, MODERN) as pegboard:
+        alone = json.loads(await pegboard.text("search_tools", queries=["and another one?"]))
+        await search(pegboard, "add a note")
+        after = json.loads(await pegboard.text("search_tools", queries=["and another one?"]))
+        elsewhere = {"pegboard/session": "elsewhere"}
+        other = json.loads(await pegboard.text("search_tools", elsewhere, queries=["and another one?"]))
+    assert names(after)[0] == "note_add"
+    assert names(alone) == names(other) != names(after)
+
+
+def names(found: dict[str, Any]) -> list[str]:
+    return [result["name"] for result in found["results"]]
 
 
 @pytest.mark.parametrize("era", ERAS)
