@@ -124,16 +124,13 @@ async def test_the_context_of_a_search_can_be_given(opened: Open) -> None:
         assert ranker.contexts[-1].messages == ()
 
 
-async def test_where_no_message_is_known_earlier_searches_are_the_context(opened: Open) -> None:
-    """P3: those of the model, too; what is searched for now is no context of itself."""
-    async with opened() as (board, ranker):
+async def test_earlier_searches_are_no_context_where_the_host_sees_the_messages(opened: Open) -> None:
+    """P3: in the library; those of the model neither, whatever they find."""
+    async with opened(finds="nothing") as (board, ranker):
         session = await session_of(board)
         await session.search("a flight to Oslo")
         await session.call("search_tools", {"queries": ["a hotel", "a train"]})
-        assert ranker.contexts[-1].messages == ("a flight to Oslo",)
-        await session.end_turn()
-        await session.search("a train", "rain")
-        assert ranker.contexts[-1].messages == ("a flight to Oslo", "a hotel")
+        assert [context.messages for context in ranker.contexts] == [(), ()]
 
 
 async def test_nothing_of_a_conversation_is_stored_with_the_session(opened: Open, tmp_path: Path) -> None:
@@ -403,5 +400,5 @@ def test_a_conversation_stays_small() -> None:
         conversation.searched(queries, found(*["tool"] * 100), 1)
     answered = conversation.called("p/tool", 1)
     assert [need.split()[0] for need in answered] == [f"9/{place}" for place in range(84, 100)]
-    assert {len(text) for text in (*answered, *conversation.before([]))} == {2000}
-    assert len(conversation.before([])) == 3
+    assert {len(text) for text in (*answered, *conversation.searches_before([]))} == {2000}
+    assert len(conversation.searches_before([])) == 3

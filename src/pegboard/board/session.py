@@ -251,8 +251,7 @@ class Session(NamesReplacements):
         Args:
             queries: one short line per thing needed.
             limit: how many results there are at most.
-            context: what the user wrote before, the newest last; None takes the messages that surfaces were made for,
-                else what was searched for before in this session.
+            context: what the user wrote before, the newest last; None takes the messages that surfaces were made for.
 
         Returns:
             Tools, best first, and how to go on.

@@ -72,10 +72,15 @@ class Conversation:
         others = [need for need in self._needs if need.text != text]
         self._needs = (*others, _Need(text, found, self._searched, called))[-MOST_NEEDS:]
 
-    def before(self, queries: Iterable[str]) -> tuple[str, ...]:
-        """Return what the user wrote before these queries, or what was searched for before; the newest last."""
+    def messages_before(self, queries: Iterable[str]) -> tuple[str, ...]:
+        """Return what the user wrote and is not asked for itself now; the newest last."""
         asked = {cut(query) for query in queries}
-        return tuple(text for text in self._messages or self._searches if text not in asked)
+        return tuple(text for text in self._messages if text not in asked)
+
+    def searches_before(self, queries: Iterable[str]) -> tuple[str, ...]:
+        """Return what was searched for and is not searched for now; the newest last."""
+        asked = {cut(query) for query in queries}
+        return tuple(text for text in self._searches if text not in asked)
 
     def called(self, tool: str, turn: int) -> tuple[str, ...]:
         """Take that a tool was called; return the needs that it was called for and was not before.

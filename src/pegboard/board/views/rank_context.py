@@ -1,13 +1,19 @@
-"""What a ranker is given of the conversation, and what is noted of its answer (P3)."""
+"""What a ranker is given of the conversation, and what its answers add to it (P3)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 from pegboard.board.observability.conversations import cut, newest
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
+from pegboard.core.surface.searchable import searchable
 from pegboard.ports import RankContext, Ranking
+
+HARDLY: Final = 0.2
+"""Below which probability that anything fits a search leans on earlier ones."""
 
 
 async def rank_context(
@@ -19,7 +25,7 @@ async def rank_context(
         services: the services of the board.
         snapshot: the session.
         queries: what is ranked now: needs, or the user's message itself.
-        messages: what the host gives of the conversation, the newest last; None takes what the session remembers.
+        messages: what the host gives of the conversation, the newest last; None takes what it gave with surfaces.
 
     Returns:
         The newest messages, and what was used of what is within reach (P9).
@@ -29,7 +35,7 @@ async def rank_context(
     """
     info, access = snapshot.info, snapshot.access
     if messages is None:
-        before = info.conversation.before([services.masker.value(query) for query in queries])
+        before = info.conversation.messages_before([services.masker.value(query) for query in queries])
     else:
         before = newest(*(text for message in messages if (text := cut(message))))
     if not access.agent.remember:
@@ -38,7 +44,26 @@ async def rank_context(
     return RankContext(messages=before, used=used)
 
 
-def note_search(services: Services, snapshot: Snapshot, queries: Sequence[str], ranking: Ranking) -> None:
-    """Note what was searched for and found: the context of later searches, and what is called next is its use."""
+def ranked(
+    services: Services, snapshot: Snapshot, queries: Sequence[str], context: RankContext, *, limit: int
+) -> Ranking:
+    """Return the best answers to what is searched for, and note both: what is called next is their use.
+
+    In a gateway, which sees no message, the session's earlier searches are the context where the queries alone fit
+    hardly anything; what is known of the answers is what the queries alone tell. As context of every search they
+    would cost more than they bring: most searches say all that they need.
+    """
+    conversation, among = snapshot.info.conversation, searchable(snapshot.access, snapshot.state.loadout)
     masked = [services.masker.value(query) for query in queries]
-    snapshot.info.conversation.searched(masked, ranking, snapshot.state.turn)
+    ranking = services.ranker.rank(queries, among, context, limit=limit)
+    if snapshot.info.host.calls_through and not context.messages and _fits_hardly(ranking):
+        earlier = conversation.searches_before(masked)
+        if earlier:
+            helped = services.ranker.rank(queries, among, replace(context, messages=earlier), limit=limit)
+            ranking = replace(helped, needs=ranking.needs)
+    conversation.searched(masked, ranking, snapshot.state.turn)
+    return ranking
+
+
+def _fits_hardly(ranking: Ranking) -> bool:
+    return all(known.fits < HARDLY for known in ranking.needs)

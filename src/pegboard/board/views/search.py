@@ -10,7 +10,7 @@ from pegboard.board.bring_in import bring_in_searchable
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.found import described, names_of, siblings
-from pegboard.board.views.rank_context import note_search, rank_context
+from pegboard.board.views.rank_context import rank_context, ranked
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.narrowing import reachable_in_category
@@ -74,8 +74,7 @@ def _ranked(services: Services, snapshot: Snapshot, needs: Search, context: Rank
             words.append((place, query))
     if words:
         queries, limit = [query for _, query in words], needs.limit + FURTHER
-        ranking = services.ranker.rank(queries, searchable(access, state.loadout), context, limit=limit)
-        note_search(services, snapshot, queries, ranking)
+        ranking = ranked(services, snapshot, queries, context, limit=limit)
         for (place, _), known in zip(words, ranking.needs, strict=False):
             evidence[place] = known
         for hit in ranking.hits:

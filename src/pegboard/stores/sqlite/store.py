@@ -85,9 +85,6 @@ class SqliteStore:
             raise StoreError(f"{self.path} is not open.", hint="Await `open()` before, and nothing after `aclose()`.")
         return self._database
 
-    async def _read(self, work: Work[T]) -> T:
-        return await self._opened().read(work)
-
     async def _write(self, work: Work[T]) -> T:
         """Return what the work returns once it is committed, together with the audit entries and uses that waited."""
         taken = 0, 0
@@ -104,7 +101,7 @@ class SqliteStore:
 
     async def load(self, key: SessionKey) -> StoredState | None:
         """Return the stored state, or None where there is none."""
-        row = await self._read(
+        row = await self._opened().read(
             lambda connection: connection.execute(
                 "SELECT text, version, updated_at FROM sessions WHERE principal = ? AND agent = ? AND session = ?",
                 _columns(key),
@@ -138,7 +135,7 @@ class SqliteStore:
         """Return what is stored, newest change first."""
         clauses = [(name, value) for name, value in (("principal", principal), ("agent", agent)) if value is not None]
         where = " AND ".join(f"{name} = ?" for name, _ in clauses) or "1"
-        rows = await self._read(
+        rows = await self._opened().read(
             lambda connection: connection.execute(
                 f"SELECT principal, agent, session, text, version, updated_at FROM sessions WHERE {where}"  # noqa: S608
                 " ORDER BY version DESC",
@@ -169,7 +166,7 @@ class SqliteStore:
 
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
         """Return the stored booleans of every agent."""
-        rows = await self._read(
+        rows = await self._opened().read(
             lambda connection: connection.execute(
                 "SELECT agent, name, value FROM switches ORDER BY agent, name"
             ).fetchall()
@@ -186,21 +183,21 @@ class SqliteStore:
         after ``since`` (``time.monotonic()``) is not read again.
         """
         database = self._opened()
+
+        def newest(connection: sqlite3.Connection) -> ChangeToken:
+            data_version = database.generation, connection.execute("PRAGMA data_version").fetchone()[0]
+            if self._token is None or data_version != self._data_version:
+                query = "SELECT value FROM counters WHERE name = 'permissions'"
+                number = connection.execute(query).fetchone()[0]
+                self._data_version = data_version
+                self._token = ChangeToken(states=(data_version, self._changes), permissions=(data_version[0], number))
+            return self._token
+
         token = self._token
         if token is None or since is None or self._looked_at < since:
             self._looked_at = time.monotonic()
-            token = await database.read(self._newest)
+            token = await database.read(newest)
         return token
-
-    def _newest(self, connection: sqlite3.Connection) -> ChangeToken:
-        """Return the token of now: the one known where no other connection has committed since."""
-        data_version = self._opened().generation, connection.execute("PRAGMA data_version").fetchone()[0]
-        if self._token is None or data_version != self._data_version:
-            query = "SELECT value FROM counters WHERE name = 'permissions'"
-            number = connection.execute(query).fetchone()[0]
-            self._data_version = data_version
-            self._token = ChangeToken(states=(data_version, self._changes), permissions=(data_version[0], number))
-        return self._token
 
     def _changed(self, *, permissions: bool) -> None:
         """Note a change through this connection, of which the data version does not tell."""
@@ -210,7 +207,7 @@ class SqliteStore:
 
     async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
         """Return the stored manifest of a plugin whose specification has this fingerprint."""
-        row = await self._read(
+        row = await self._opened().read(
             lambda connection: connection.execute(
                 "SELECT text FROM manifests WHERE plugin = ? AND fingerprint = ?",
                 (to_column(plugin), to_column(fingerprint)),
@@ -237,7 +234,9 @@ class SqliteStore:
 
     async def claims(self) -> Mapping[str, frozenset[str]]:
         """Return the tools that count as read-only, of every server that has been seen (G6)."""
-        rows = await self._read(lambda connection: connection.execute("SELECT plugin, tools FROM claims").fetchall())
+        rows = await self._opened().read(
+            lambda connection: connection.execute("SELECT plugin, tools FROM claims").fetchall()
+        )
         return {from_column(plugin): frozenset(json.loads(tools)) for plugin, tools in rows}
 
     async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> None:
@@ -293,7 +292,7 @@ class SqliteStore:
         """Return the newest entries first; those that this store still holds back are written before."""
         await self._flush()
         wanted = {"principal": principal, "agent": agent, "session": session, "kind": kind}
-        return await self._read(lambda connection: select_entries(connection, wanted, limit))
+        return await self._opened().read(lambda connection: select_entries(connection, wanted, limit))
 
     def remember_later(self, *uses: UseRecord) -> None:
         """Store uses within 50 ms, in a batch with the calls; where no loop runs, with the next that is written."""
@@ -304,13 +303,13 @@ class SqliteStore:
     async def uses(self, principal: str, agent: str) -> Sequence[UseRecord]:
         """Return what is remembered, the newest last; one statement where nothing has changed."""
         generation, key = self._opened().generation, (principal, agent)
-        return await self._read(lambda connection: self._uses.read(connection, key, generation=generation))
+        return await self._opened().read(lambda connection: self._uses.read(connection, key, generation=generation))
 
     async def forget_uses(self, *, principal: str | None = None, agent: str | None = None) -> int:
         """Remove what is remembered, and overwrite it in the file and its log; return how many there were."""
         wanted = {"principal": principal, "agent": agent}
         gone = await self._write(lambda connection: self._uses.delete(connection, wanted))
-        await self._read(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+        await self._opened().read(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
         return gone
 
     async def digest_key(self) -> bytes:
