@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.calls import pipeline
-from pegboard.board.calls.anticipation import anticipate, ranked_for
 from pegboard.board.calls.commands import apply_command, carry_out, end_turn
+from pegboard.board.calls.loading_ahead import TurnMessage, anticipate
 from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.services import Services
@@ -47,7 +47,7 @@ class Session(NamesReplacements):
         self._known: Snapshot | None = None
         self._shown = Shown()
         self._planned = False
-        self._ranked: tuple[int, str] | None = None
+        self._ranked: TurnMessage | None = None
 
     @property
     def key(self) -> SessionKey:
@@ -108,7 +108,7 @@ class Session(NamesReplacements):
         if message:
             self._info.conversation.heard(self._services.masker.value(message), snapshot.state.turn)
         if loaded and message is not None:
-            snapshot = await self._anticipated(snapshot, message)
+            snapshot, self._ranked = await anticipate(self._services, snapshot, message, self._ranked)
         shown = await surface(self._services, snapshot, message, loaded=loaded)
         if loaded:
             focus = None if shown.focus is None else frozenset(shown.focus["allowed_tools"])
@@ -352,14 +352,6 @@ class Session(NamesReplacements):
         if seen is not snapshot:
             seen = await self._read(start=start)
         return await self._planned_for(seen, start=start)
-
-    async def _anticipated(self, snapshot: Snapshot, message: str) -> Snapshot:
-        """Return the session with what is loaded ahead; a message is ranked once a turn (S5)."""
-        services, ranked = self._services, (snapshot.state.turn, message)
-        if self._ranked == ranked:
-            return await anticipate(services, snapshot, ())
-        self._ranked = ranked
-        return await anticipate(services, snapshot, await ranked_for(services, snapshot, message))
 
     async def _planned_for(self, snapshot: Snapshot, *, start: bool = False) -> Snapshot:
         """Return the session with everything loaded from the start where that is cheapest; decided once (F4)."""

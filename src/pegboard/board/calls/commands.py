@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from pegboard.board.bring_in import bring_in_loaded, bring_in_named
-from pegboard.board.calls.anticipation import ahead_of, notes_beside
+from pegboard.board.calls.loading_ahead import ahead_of, notes_beside
 from pegboard.board.meta_tools import command_context
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Change, Note, Snapshot, change

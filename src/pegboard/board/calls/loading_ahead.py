@@ -21,6 +21,8 @@ from pegboard.core.surface.cache_cost import carried
 from pegboard.core.surface.searchable import searchable
 from pegboard.ports import SessionKey
 
+TurnMessage = tuple[int, str]
+"""A message of the user, and the turn in which it was given."""
 _IDLE: Final = LeaseTerm("idle", IDLE_TURNS)
 _AHEAD: Final = "It was loaded ahead of being asked for."
 _GAVE_WAY: Final = "It had been loaded ahead of being asked for, and gave way to what needed its room."
@@ -43,7 +45,7 @@ def ahead_of(services: Services, snapshot: Snapshot) -> Ahead | None:
     return Ahead(carried=carried(info.host), until=until, price=services.prices)
 
 
-async def ranked_for(services: Services, snapshot: Snapshot, message: str) -> Sequence[Hit]:
+async def _ranked_for(services: Services, snapshot: Snapshot, message: str) -> Sequence[Hit]:
     """Return the known tools that a message needs most probably, best first; nothing is asked or started for it.
 
     Earlier messages do not count: what they needed is loaded already, and they hide that the subject changes.
@@ -57,18 +59,25 @@ async def ranked_for(services: Services, snapshot: Snapshot, message: str) -> Se
     return [(hit.found, hit.score) for hit in ranking.hits if isinstance(hit.found, Tool)]
 
 
-async def anticipate(services: Services, snapshot: Snapshot, hits: Sequence[Hit]) -> Snapshot:
-    """Return the session with what the message needs most probably, and with the siblings of what was used."""
+async def anticipate(
+    services: Services, snapshot: Snapshot, message: str, ranked: TurnMessage | None
+) -> tuple[Snapshot, TurnMessage]:
+    """Return the session with what the message needs most probably, and with the siblings of what was used.
 
-    def decide(newest: Snapshot) -> Change[tuple[Lease, ...]]:
+    A message is ranked once a turn: ``ranked`` is the one that was ranked last, and the answer the one that is now.
+    """
+    now = (snapshot.state.turn, message)
+    hits = await _ranked_for(services, snapshot, message) if now != ranked else ()
+
+    def decide(newest: Snapshot) -> Change[None]:
         state, brought = _brought(services, newest, hits)
         key, turn = newest.info.key, newest.state.turn
         notes = [_note(services, key, turn, lease.subject, "loaded") for lease in brought]
-        return Change(state=state, result=brought, notes=notes)
+        return Change(state=state, result=None, notes=notes)
 
-    if not _brought(services, snapshot, hits)[1]:
-        return snapshot
-    return (await change(services, snapshot, decide))[0]
+    if _brought(services, snapshot, hits)[1]:
+        snapshot, _ = await change(services, snapshot, decide)
+    return snapshot, now
 
 
 def _brought(services: Services, snapshot: Snapshot, hits: Sequence[Hit]) -> tuple[State, tuple[Lease, ...]]:
