@@ -23,6 +23,7 @@ from pegboard.ports.stores import (
     SessionStore,
     Store,
     StoredState,
+    TrailPage,
 )
 from pegboard.ports.tokens import TokenCounter
 from pegboard.removed import missing
@@ -57,6 +58,7 @@ __all__ = [
     "Store",
     "StoredState",
     "TokenCounter",
+    "TrailPage",
 ]
 
 if not TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError
-from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState
-from pegboard.stores.sqlite.audit import AuditQueue, select_entries
+from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState, TrailPage
+from pegboard.stores.sqlite.audit import AuditQueue, select_entries, select_trail
 from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
 from pegboard.stores.sqlite.schema import MIGRATIONS, Step
 
@@ -291,6 +291,11 @@ class SqliteStore:
         await self._flush()
         wanted = {"principal": principal, "agent": agent, "session": session, "kind": kind}
         return await self._read(lambda connection: select_entries(connection, wanted, limit))
+
+    async def trail(self, *, after: int = 0, agent: str | None = None, limit: int = 5000) -> TrailPage:
+        """Return a part of the trail, oldest first; entries that cannot be read are counted."""
+        await self._flush()
+        return await self._read(lambda connection: select_trail(connection, after, agent, limit))
 
     async def digest_key(self) -> bytes:
         """Return the secret with which arguments are digested; made once, kept in the file."""
