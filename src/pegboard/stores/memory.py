@@ -19,7 +19,8 @@ class MemoryStore:
     """
 
     __slots__ = (
-        "_audit", "_audited", "_changes", "_claims", "_digest_key", "_manifests", "_revision", "_states", "_switches", "_version",
+        "_audit", "_audited", "_changes", "_claims", "_digest_key", "_manifests", "_revision", "_states", "_switches",
+        "_version",
     )  # fmt: skip
 
     def __init__(self, *, audit_keep: int = 100_000) -> None:

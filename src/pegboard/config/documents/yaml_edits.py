@@ -139,7 +139,7 @@ def _end_of_block(text: str, node: yaml.Node) -> int:
     """Return where the line after the last one of a block begins; comments and empty lines behind it stay there."""
     end: int = node.end_mark.index
     last = node
-    while (inner := _children(last)) and not last.flow_style:
+    while isinstance(last, yaml.CollectionNode) and not last.flow_style and (inner := _children(last)):
         last = inner[-1]
     if isinstance(last, yaml.ScalarNode) and last.style in _FOLDED and node.start_mark.index < last.start_mark.index:
         return last.end_mark.index

@@ -123,6 +123,6 @@ def select_trail(connection: sqlite3.Connection, after: int, agent: str | None, 
             entry = entry_from_row(tuple(cells))
         except (ValueError, TypeError):
             continue
-        if all(isinstance(cell, str) for cell in (entry.kind, entry.subject, entry.session)) and type(entry.turn) is int:
+        if type(entry.turn) is int and type(entry.subject) is str:
             entries.append(entry)
     return TrailPage(entries, rows[-1][0] if len(rows) == limit else None, len(rows) - len(entries))
