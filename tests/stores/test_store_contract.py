@@ -326,7 +326,9 @@ async def test_entries_are_filtered_and_limited_newest_first(store: Store) -> No
 
 async def test_the_trail_is_read_in_parts_oldest_first_and_nothing_comes_twice(store: Store) -> None:
     """X4: a trail of any length can be read from its beginning, also while it grows."""
-    numbered = [ENTRY._replace(subject=str(number), agent="coder" if number % 2 else "assistant") for number in range(5)]
+    numbered = [
+        ENTRY._replace(subject=str(number), agent="coder" if number % 2 else "assistant") for number in range(5)
+    ]
     await store.record(*numbered)
     first = await store.trail(limit=2)
     assert (list(first.entries), first.damaged) == (numbered[:2], 0)

@@ -16,7 +16,7 @@ from pegboard.errors import UnknownAgentError, UsageError
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.config.drafts import Draft, Judge
+    from pegboard.config.proposed import Judge, ProposedConfiguration
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.access.permissions import CompiledPermissions
     from pegboard.core.proposals.proposal import Accepted, Findings, Proposal
@@ -70,7 +70,7 @@ class Answer:
 
     record: Record
     found: Sequence[Findings]
-    draft: Draft
+    proposed: ProposedConfiguration
     least: int
     context: int
 
@@ -131,7 +131,7 @@ async def _answer(
     board: Pegboard, printer: Printer, agent: str | None, begin: datetime | None, least: int, context: int
 ) -> Answer:
     from pegboard.assembly import registered
-    from pegboard.config.drafts import draft_of
+    from pegboard.config.proposed import configuration_of
     from pegboard.core.model.delivery import Cache
     from pegboard.core.proposals.choices import choose
     from pegboard.core.proposals.replay import Replay
@@ -142,10 +142,10 @@ async def _answer(
     await services.compiler.refresh()
     known = {one.name: [tool.name for tool in one.tools] for one in board.world.catalog.plugins.values() if one.tools}
     path = board.configuration.path
-    draft = draft_of(path, registered=registered(), tools=known, packaged=board.quickstart)
+    proposed = configuration_of(path, registered=registered(), tools=known, packaged=board.quickstart)
     names = [agent] if agent is not None else list(board.world.agents)
     trails = {name: Trail(unasked=board.world.agents[name].unloaded_call == "run") for name in names}
-    record = Record(trails=trails, own=not draft.there and not board.quickstart)
+    record = Record(trails=trails, own=not proposed.there and not board.quickstart)
     await _read(board, printer, record, agent, begin)
     found: list[Findings] = []
     for name in names:
@@ -153,18 +153,18 @@ async def _answer(
         judge = await _judge(board, access)
 
         def refuse(proposal: Proposal, access: CompiledPermissions = access, judge: Judge = judge) -> str:
-            nonlocal draft
-            changed = draft.with_proposal(proposal, access.agent, judge)
+            nonlocal proposed
+            changed = proposed.with_proposal(proposal, access.agent, judge)
             if isinstance(changed, str):
                 return changed
-            draft = changed
+            proposed = changed
             return ""
 
         replay = Replay(
             access, trails[name].patterns(), lambda tool: services.prices([tool]), cache=Cache(tokens=context)
         )
         found.append(choose(access, replay, least=least, refuse=refuse))
-    return Answer(record=record, found=found, draft=draft, least=least, context=context)
+    return Answer(record=record, found=found, proposed=proposed, least=least, context=context)
 
 
 async def _read(board: Pegboard, printer: Printer, record: Record, agent: str | None, begin: datetime | None) -> None:
@@ -216,9 +216,9 @@ async def _judge(board: Pegboard, access: CompiledPermissions) -> Judge:
 
 
 def _json(answer: Answer, printer: Printer) -> dict[str, Any]:
-    record, draft = answer.record, answer.draft
+    record, proposed = answer.record, answer.proposed
     return {
-        "file": draft.file if draft.there else None,
+        "file": proposed.file if proposed.there else None,
         "trail": {
             "records": record.records,
             "damaged": record.damaged,
@@ -228,8 +228,8 @@ def _json(answer: Answer, printer: Printer) -> dict[str, Any]:
         "min_sessions": answer.least,
         "context": answer.context,
         "agents": [_findings_json(found) for found in answer.found],
-        "diff": draft.diff(printer.masker),
-        "yaml": None if draft.there or not _any(answer) else _new_text(draft),
+        "diff": proposed.diff(printer.masker),
+        "yaml": None if proposed.there or not _any(answer) else proposed.to_write(),
     }
 
 
@@ -275,13 +275,8 @@ def _any(answer: Answer) -> bool:
     return any(found.accepted for found in answer.found)
 
 
-def _new_text(draft: Draft) -> str:
-    """Return what would be written where there is no file of our own to change."""
-    return draft.sections()
-
-
 def _show(answer: Answer, printer: Printer) -> None:
-    record, draft = answer.record, answer.draft
+    record, proposed = answer.record, answer.proposed
     damaged = f"; {plural(record.damaged, 'record')} could not be read" if record.damaged else ""
     printer.say(f"{plural(record.records, 'record')} on the audit trail{damaged}.")
     for found in answer.found:
@@ -290,16 +285,14 @@ def _show(answer: Answer, printer: Printer) -> None:
     if not _any(answer):
         return
     printer.say()
-    if draft.there:
-        diff = draft.diff(printer.masker)
+    if proposed.there:
+        diff = proposed.diff(printer.masker)
         if printer.masker.text(diff) != diff:
             printer.note("pegboard: a changed line has a secret, which is not shown: make this change by hand.")
         printer.patch(diff)
         return
-    printer.say(
-        f"There is no pegboard.yaml to change. `pegboard init` writes one; it should have these sections:\n\n"
-        f"{_new_text(draft).rstrip()}"
-    )
+    how = "Write this one:" if proposed.packaged else "`pegboard init` writes one; in it write these sections:"
+    printer.say(f"There is no pegboard.yaml to change. {how}\n\n{proposed.to_write().rstrip()}")
 
 
 def _show_agent(found: Findings, answer: Answer, printer: Printer) -> None:

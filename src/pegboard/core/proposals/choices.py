@@ -10,9 +10,9 @@ from typing import Final
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.tools import Tool
-from pegboard.core.proposals.naming import named
 from pegboard.core.proposals.proposal import Accepted, Declined, Findings, Proposal
 from pegboard.core.proposals.replay import Group, Replay
+from pegboard.core.proposals.toolkit_names import named
 
 Refuse = Callable[[Proposal], str]
 """Why a proposal cannot be written, or nothing; what is not refused counts as written for those after it."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 import yaml
 
 from pegboard.config.clients.generated import client_text, read_client
+from pegboard.config.compile import DEFAULT_STORE
 from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import display_path, is_list, is_mapping, read_text
 from pegboard.config.documents.yaml_edits import not_rewritable, with_items, with_member
@@ -30,17 +31,18 @@ Judge = Callable[[Configuration], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class ProposedConfiguration:
     """The text of a configuration as it is (``before``) and with what was accepted (``text``).
 
     ``there`` is whether that file is there to be changed: an MCP client's file is not ours to change,
-    and the packaged one is nobody's. ``problems`` are those that it had before.
+    and the packaged one (``packaged``) is nobody's. ``problems`` are those that it had before.
     """
 
     path: Path
     before: str = field(repr=False)
     text: str = field(repr=False)
     there: bool
+    packaged: bool
     registered: Mapping[str, RegisteredSpec] = field(repr=False)
     tools: Mapping[str, Collection[str]] = field(repr=False)
     problems: frozenset[tuple[str, str]] = frozenset()
@@ -50,8 +52,8 @@ class Draft:
         """Return the file as people know it."""
         return display_path(self.path)
 
-    def with_proposal(self, proposal: Proposal, agent: Agent, judge: Judge) -> Draft | str:
-        """Return the draft with a proposal in it, or why that cannot be (T1 to T3, P5)."""
+    def with_proposal(self, proposal: Proposal, agent: Agent, judge: Judge) -> ProposedConfiguration | str:
+        """Return it with a proposal in it, or why that cannot be (T1 to T3, P5)."""
         try:
             text = _written(self.text, self.file, proposal, agent)
         except ConfigError as error:
@@ -77,38 +79,41 @@ class Draft:
                 break
         return shown
 
-    def sections(self) -> str:
-        """Return the sections that a file of our own would have beside its servers or plugins, as YAML."""
+    def to_write(self) -> str:
+        """Return what a new file would say, as YAML: the packaged one whole, else its sections beside the servers."""
+        if self.packaged:
+            return self.text
         value = yaml_text.compose(self.text, self.file).value
         kept = {name: _plain(value[name]) for name in ("toolkits", "agents") if value.get(name)}
         return yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
 
 
-def draft_of(
+def configuration_of(
     path: Path,
     *,
     registered: Mapping[str, RegisteredSpec],
     tools: Mapping[str, Collection[str]],
     packaged: bool,
-) -> Draft:
-    """Return the draft of a configuration; for one that is not ours to change, of the one that `init` would write.
+) -> ProposedConfiguration:
+    """Return a configuration as it is; for one that is not ours to change, the one that `init` would write.
 
     Raises:
         ConfigError: the file cannot be read any more.
     """
     there = False
     if packaged:
-        here, text = Path(NEW), path.read_text("utf-8")
+        here, text = Path(NEW), path.read_text("utf-8").replace('"memory:"', DEFAULT_STORE)
     elif is_client_file(path):
         here, text = path.with_name(NEW), client_text(read_client(path), path.name)
     else:
         here, text, there = path, _read(path), True
     problems = inspect(here, registered=registered, tools=tools, text=text)[1]
-    return Draft(
+    return ProposedConfiguration(
         path=here,
         before=text,
         text=text,
         there=there,
+        packaged=packaged,
         registered=registered,
         tools=tools,
         problems=frozenset((problem.code, problem.message) for problem in problems),
