@@ -99,9 +99,7 @@ def test_the_saving_is_that_of_the_cost_model() -> None:
     """F4: before, each session pays a load; after, the schema stands in each request."""
     sessions = 5
     findings = found([["+plugin:calc", "/", "add"]] * sessions)
-    load = load_cost(
-        EACH, way="result", behind=CACHE.tokens + USAGE.message, requests_left=3, hints=0, cache=CACHE, usage=USAGE
-    )
+    load = load_cost(EACH, behind=CACHE.tokens + USAGE.message, requests_left=3, cache=CACHE, usage=USAGE)
     assert findings.before.tokens == pytest.approx(sessions * load)
     assert findings.after.tokens == pytest.approx(sessions * standing_cost(EACH, 3, CACHE))
     assert findings.accepted[0].saved.tokens == pytest.approx(findings.before.tokens - findings.after.tokens)

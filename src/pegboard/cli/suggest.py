@@ -50,14 +50,14 @@ class Record:
     """Whether every server is a toolkit of its own, as in a client's file: it counts as the plugin then."""
 
     def take(self, entry: AuditRecord) -> None:
-        """Count a record; loads that were granted and calls that ran are followed."""
+        """Count a record; loads that a model asked for and got, and calls that ran, are followed."""
         self.records += 1
         self.first, self.last = self.first or entry.at, entry.at
         trail = self.trails.get(entry.agent)
         if trail is None or entry.decision != "allowed":
             return
         session, at = (entry.principal, entry.session), entry.at.timestamp()
-        if entry.kind == "load":
+        if entry.kind == "load" and entry.outcome != "anticipated":
             subject = entry.subject.replace("toolkit:", "plugin:", 1) if self.own else entry.subject
             trail.load(session, entry.turn, subject, at)
         elif entry.kind == "call":

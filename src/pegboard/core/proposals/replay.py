@@ -170,10 +170,8 @@ class Replay:
         schema = self.tokens(tool for key, tool in tools.items() if key not in standing)
         one = load_cost(
             schema,
-            way="result",
             behind=self._cache.tokens + loads.behind / loads.calls,
             requests_left=loads.left / loads.calls,
-            hints=0,
             cache=self._cache,
             usage=self._usage,
         )

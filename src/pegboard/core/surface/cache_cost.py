@@ -69,27 +69,14 @@ def plan(sizes: Sizes, host: Host, usage: Usage = USAGE) -> Plan:
     if host.cache is None:
         return Plan(everything=False, cost_everything=0.0, cost_on_demand=0.0)
     cache = host.cache
-    at_once = standing_cost(sizes.everything, usage.turns * (usage.calls + 1), cache)
+    at_once = _standing(sizes.everything, usage.turns * (usage.calls + 1), cache)
     on_demand = min(_on_demand(sizes, way, cache, usage) for way in host.delivery)
     return Plan(everything=at_once <= on_demand, cost_everything=at_once, cost_on_demand=on_demand)
 
 
-def standing_cost(tokens: float, requests: float, cache: Cache) -> float:
+def _standing(tokens: float, requests: float, cache: Cache) -> float:
     """Return what tokens cost that are written once and read by every later request."""
     return tokens * (cache.write + cache.read * max(requests - 1, 0))
-
-
-def load_cost(
-    schema: float, *, way: Delivery, behind: float, requests_left: float, hints: float, cache: Cache, usage: Usage
-) -> float:
-    """Return what one load costs, the request included that it takes: linear in what is behind and what is left.
-
-    ``behind`` are the tokens behind the tool list by then. Array has the schema in the list and in the
-    answer, and writes anew what is behind the list.
-    """
-    added = usage.answer + schema * (2 if way == "array" else 1)
-    broken = (cache.write - cache.read) * (hints + behind) if way == "array" else 0.0
-    return cache.read * behind + standing_cost(added, requests_left, cache) + broken
 
 
 def _on_demand(sizes: Sizes, way: Delivery, cache: Cache, usage: Usage) -> float:
@@ -102,17 +89,25 @@ def _on_demand(sizes: Sizes, way: Delivery, cache: Cache, usage: Usage) -> float
     loads = usage.turns * (usage.tools if sizes.by == "tool" else usage.plugins) / usage.found
     requests = usage.turns * (usage.calls + 1) + loads
     schema = sizes.everything / max(sizes.units, 1)
+    added = usage.answer + schema * (2 if way == "array" else 1)
     grown = usage.turns * (usage.message + usage.calls * usage.result) + loads * (usage.answer + schema)
-    one = load_cost(
-        schema,
-        way=way,
-        behind=cache.tokens + grown / 2,
-        requests_left=requests / 2,
-        hints=sizes.hints,
-        cache=cache,
-        usage=usage,
-    )
-    return standing_cost(sizes.meta + sizes.hints, requests, cache) + loads * one
+    behind = cache.tokens + grown / 2
+    broken = (cache.write - cache.read) * (sizes.hints + behind) if way == "array" else 0.0
+    one = cache.read * behind + _standing(added, requests / 2, cache) + broken
+    return _standing(sizes.meta + sizes.hints, requests, cache) + loads * one
+
+
+def standing_cost(tokens: float, requests: float, cache: Cache) -> float:
+    """Return what definitions cost that stand in every request of a conversation (F4)."""
+    return _standing(tokens, requests, cache)
+
+
+def load_cost(schema: float, *, behind: float, requests_left: float, cache: Cache, usage: Usage = USAGE) -> float:
+    """Return what one load costs where its answer has the schema: the request that it takes, and those that carry it.
+
+    ``behind`` are the tokens behind the tool list by then. It is linear in these and in the requests left.
+    """
+    return cache.read * behind + _standing(usage.answer + schema, requests_left, cache)
 
 
 def wire_list(
