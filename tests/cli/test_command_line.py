@@ -14,7 +14,7 @@ from command_support import ERROR, Run, misfits
 COMMANDS = [
     "init", "check", "serve", "tools", "search", "surface", "explain", "loadouts", "call", "audit", "schema",
     "session load", "session unload", "session fallback", "session end-turn", "session show", "session list",
-    "session delete", "permissions show", "permissions set",
+    "session forget", "session delete", "permissions show", "permissions set",
 ]  # fmt: skip
 PEGBOARD = [sys.executable, "-m", "pegboard"]
 

@@ -1,10 +1,13 @@
 """What scripts read: one JSON document of a documented shape."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 from command_support import OUTCOME, Run, misfits
+
+from pegboard import Pegboard
 
 AGENT = ("--agent", "assistant")
 OPTIONAL_TEXT = (str, type(None))
@@ -153,6 +156,42 @@ def test_s1_session_list_has_each_principals_own_and_delete_forgets_one(run: Run
     assert [record["principal"] for record in run("session", "list", "--json").json] == ["bob"]
     again = run("session", "delete", "--session", "t1", "--principal", "ada", *AGENT, "--json")
     assert (again.code, again.json["status"], again.json["items"][0]["status"]) == (1, "refused", "not_found")
+
+
+async def remember(*principals: str) -> None:
+    """Let each of these use a tool after a search, as an agent that opens this folder does."""
+    async with Pegboard.open() as board:
+        for principal in principals:
+            for agent in ("assistant", "opener"):
+                session = await board.session(agent=agent, session_id="s", principal=principal)
+                await session.load("pads")
+                await session.search("pad a text")
+                assert (await session.call("pad", {"text": "x"})).status == "ok"
+
+
+def test_s1_session_forget_counts_what_it_forgets_of_one_principal_or_agent_or_of_everyone(
+    run: Run, project: Path
+) -> None:
+    asyncio.run(remember("local", "ada", "bob"))
+    shape = {"status": str, "forgotten": int, "principal": (str, type(None)), "agent": (str, type(None))}
+    gone = run("session", "forget", "--principal", "ada", "--agent", "opener", "--json")
+    assert misfits(gone.json, shape) == []
+    assert (gone.code, gone.json["forgotten"]) == (0, 1)
+    assert run("session", "forget", "--principal", "ada").out == "1 remembered use for 'ada' forgotten.\n"
+    assert run("session", "forget").out == "2 remembered uses for 'local' forgotten.\n"
+    assert run("session", "forget", "--json").json["forgotten"] == 0
+    everyone = run("session", "forget", "--everyone", "--agent", "assistant", "--json")
+    assert everyone.json == {"status": "ok", "forgotten": 1, "principal": None, "agent": "assistant"}
+    assert run("session", "forget", "--everyone").out == "1 remembered use for everyone forgotten.\n"
+    assert ("forget", "ada") in [(record["kind"], record["principal"]) for record in run("audit", "--json").json]
+
+
+def test_session_forget_of_an_agent_that_is_not_configured_and_used_nothing_names_the_nearest(
+    run: Run, project: Path
+) -> None:
+    ran = run("session", "forget", "--agent", "asistant", "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "unknown_agent")
+    assert "assistant" in ran.json["error"]["hint"]
 
 
 def test_p2_a_switch_set_by_one_command_binds_the_next_until_it_is_unset(run: Run, project: Path) -> None:

@@ -31,7 +31,13 @@ toolkits:
 loadouts:
   mine: {extends: minimal, plugins: [up]}
 agents:
-  default: {tools: [talk], allowed_toolkits: [both], loadout: mine, permissions: {up: yes}, budget: {tools: 5}}
+  default:
+    tools: [talk]
+    allowed_toolkits: [both]
+    loadout: mine
+    permissions: {up: yes}
+    budget: {tools: 5}
+    remember: false
 """
 
 

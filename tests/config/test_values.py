@@ -198,6 +198,22 @@ def test_anchors_and_merges_are_written_out(writer: Writer) -> None:
     assert c.agents["b"].rooms == ("attic",)
 
 
+@pytest.mark.parametrize(
+    ("text", "remembers"),
+    [
+        ("agents: {default: {}}", True),
+        ("defaults: {remember: false}\nagents: {default: {}}", False),
+        ("defaults: {remember: false}\nagents: {default: {remember: true}}", True),
+        ("agents: {default: {remember: false}}", False),
+        ("defaults: {remember: false}", False),
+        ("defaults: {remember: false}\nagents: {default: {remember: }}", False),
+    ],
+)
+def test_an_agent_remembers_unless_it_or_the_defaults_say_otherwise(writer: Writer, text: str, remembers: bool) -> None:
+    """§5: also the agent of a file that names none."""
+    assert writer.loaded(text).agents["default"].remember is remembers
+
+
 def test_references_are_filled_in(writer: Writer) -> None:
     """§5, X5: what came from the environment is a secret, a default is not."""
     c = writer.loaded(

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from states import Desk, access_of, plugin, tool, toolkit, words
 
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.naming import first_sentence
 from pegboard.core.model.tools import Plugin
-from pegboard.core.surface.hints import first_sentence, hints, plugin_lines
+from pegboard.core.surface.hints import hints, plugin_lines
 
 LONG = "Show the log. It takes a branch and a number of commits, newest first."
 

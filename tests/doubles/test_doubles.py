@@ -43,6 +43,7 @@ TWINS: dict[str, object] = {
     "ManifestStore": MemoryStore(),
     "ReadOnlyTrustStore": MemoryStore(),
     "AuditLog": MemoryStore(),
+    "UseStore": MemoryStore(),
     "Source": FakeSource({}),
     "HasResources": FakeSource({}),
     "ResourceSource": FakeResources(),

@@ -70,6 +70,7 @@ async def board_of_a_program(board: Pegboard) -> None:
     await board.session(worker_scope="everyone")  # pyright: ignore[reportArgumentType]
     assert_type(board.agent("assistant"), Agent)
     assert_type(await board.ready("clock"), None)
+    assert_type(await board.forget(principal="ada", agent="assistant"), int)
     assert_type(await board.reload(), list[Problem])
     assert_type(board.on("loaded", print), Callable[[], None])
     assert_type(board.metrics(), list[dict[str, Any]])
@@ -110,6 +111,7 @@ async def session_of_a_program(session: Session) -> None:
     assert_type(await session.end_turn(), Outcome)
     assert_type(await session.mark_turn("7"), Outcome)
     assert_type(await session.search("a mean", limit=3), Found)
+    assert_type(await session.search("a mean", context=["Here are numbers."]), Found)
     assert_type(await session.explain("git"), Explanation)
     assert_type(await session.call("git_log", {"count": 3}), CallAnswer)
     session.stored  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
@@ -127,6 +129,7 @@ def blocking(board: SyncPegboard, session: SyncSession) -> None:
     assert_type(board.session(agent="assistant", session_id="s"), SyncSession)
     assert_type(board.agent(None), Agent)
     assert_type(board.ready(), None)
+    assert_type(board.forget(principal="ada"), int)
     assert_type(board.reload(), list[Problem])
     assert_type(board.on("loaded", print), Callable[[], None])
     assert_type(board.metrics(), list[dict[str, Any]])
@@ -147,7 +150,7 @@ def blocking(board: SyncPegboard, session: SyncSession) -> None:
     assert_type(session.child("explore"), SyncSession)
     assert_type(session.end_turn(), Outcome)
     assert_type(session.mark_turn("7"), Outcome)
-    assert_type(session.search("a mean"), Found)
+    assert_type(session.search("a mean", context=()), Found)
     assert_type(session.explain("git"), Explanation)
     assert_type(session.call("git_log"), CallAnswer)
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pegboard.core.model.tools import Manifest, Tool
-from pegboard.ports import AuditRecord, SessionKey, Store
+from pegboard.ports import USE_LIFETIME, USES_KEPT, AuditRecord, SessionKey, Store, UseRecord
 from pegboard.stores.memory import MemoryStore
 from pegboard.stores.sqlite import SqliteStore
 
@@ -40,6 +40,7 @@ ENTRY = AuditRecord(
     subject="toolkit:research",
     decision="loaded",
 )
+USE = UseRecord(at=1_000_000.0, principal="ada", agent="assistant", need="what changed last", tool="git/log")
 FULL_TOOL = Tool(
     plugin="git",
     name="log",
@@ -459,3 +460,118 @@ async def test_no_version_is_used_twice(store: Store) -> None:
         versions += [version, again]
         assert await store.save(KEY, None, expected=again) == 0
     assert len(set(versions)) == len(versions)
+
+
+async def test_a_use_comes_back_with_every_field_the_newest_last(store: Store) -> None:
+    """P3: what was called after which need, as it was stored."""
+    assert list(await store.uses("ada", "assistant")) == []
+    later = USE._replace(at=USE.at + 0.25, need="who wrote this", tool="git/blame")
+    store.remember_later(USE)
+    store.remember_later(later)
+    assert list(await store.uses("ada", "assistant")) == [USE, later]
+    await store.record(ENTRY)
+    assert list(await store.uses("ada", "assistant")) == [USE, later]
+
+
+@pytest.mark.parametrize("part", ["principal", "agent"])
+async def test_neither_two_principals_nor_two_agents_share_their_uses(store: Store, part: str) -> None:
+    """S1: each has its own, also where need and tool are the same."""
+    other = USE._replace(**{part: "someone else"})
+    store.remember_later(USE, other)
+    assert list(await store.uses(USE.principal, USE.agent)) == [USE]
+    assert list(await store.uses(other.principal, other.agent)) == [other]
+    assert list(await store.uses("nobody", "none")) == []
+
+
+async def test_equal_uses_are_there_once_as_new_as_the_newest(store: Store) -> None:
+    """P3: one need can have several tools, one tool several needs."""
+    other = USE._replace(at=USE.at + 1, tool="git/diff")
+    again = USE._replace(at=USE.at + 2)
+    store.remember_later(USE)
+    await store.record(ENTRY)
+    store.remember_later(other, again)
+    assert list(await store.uses("ada", "assistant")) == [other, again]
+    await store.record(ENTRY)
+    assert list(await store.uses("ada", "assistant")) == [other, again]
+
+
+async def test_of_more_uses_than_are_kept_the_oldest_go(store: Store) -> None:
+    """S1: 500 of each principal and agent; what others store takes nothing away."""
+    uses = [USE._replace(at=USE.at + number, need=f"need {number}") for number in range(USES_KEPT + 20)]
+    bob = USE._replace(principal="bob")
+    store.remember_later(bob)
+    store.remember_later(*uses[:100])
+    assert list(await store.uses("ada", "assistant")) == uses[:100]
+    await store.record(ENTRY)
+    store.remember_later(*uses[100:])
+    assert list(await store.uses("ada", "assistant")) == uses[-USES_KEPT:]
+    await store.record(ENTRY)
+    assert list(await store.uses("ada", "assistant")) == uses[-USES_KEPT:]
+    assert list(await store.uses("bob", "assistant")) == [bob]
+    assert USES_KEPT == 500
+
+
+async def test_uses_that_are_too_old_go_when_another_is_stored_whoever_they_are_of(store: Store) -> None:
+    """S1: after 30 days."""
+    young = USE._replace(at=USE.at + 1, principal="bob")
+    new = USE._replace(at=USE.at + USE_LIFETIME + 0.5, principal="carol")
+    store.remember_later(USE, young)
+    await store.record(ENTRY)
+    store.remember_later(new)
+    await store.record(ENTRY)
+    assert list(await store.uses("ada", "assistant")) == []
+    assert list(await store.uses("bob", "assistant")) == [young]
+    assert list(await store.uses("carol", "assistant")) == [new]
+    assert USE_LIFETIME == 30 * 86_400
+
+
+async def test_forgetting_counts_and_takes_what_was_asked_for_alone(store: Store) -> None:
+    """S1: by principal, by agent, by both, or everything; what still waits to be stored goes, too."""
+    who = [("ada", "assistant"), ("ada", "coder"), ("bob", "assistant"), ("bob", "coder"), ("carol", "assistant")]
+    uses = {key: USE._replace(principal=key[0], agent=key[1]) for key in who}
+    store.remember_later(*uses.values())
+    assert await store.forget_uses(principal="ada", agent="coder") == 1
+    assert await store.forget_uses(principal="ada", agent="coder") == 0
+    assert await store.forget_uses(principal="bob") == 2
+    left = [key for key in who if await store.uses(*key)]
+    assert left == [("ada", "assistant"), ("carol", "assistant")]
+    store.remember_later(uses["bob", "coder"])
+    assert await store.forget_uses(agent="assistant") == 2
+    assert await store.forget_uses() == 1
+    assert [key for key in who if await store.uses(*key)] == []
+    store.remember_later(USE)
+    assert list(await store.uses("ada", "assistant")) == [USE]
+
+
+async def test_uses_are_the_same_object_until_something_changes(store: Store) -> None:
+    """P3: whoever ranks by them need not read them again."""
+    store.remember_later(USE, USE._replace(need="another"))
+    await store.record(ENTRY)
+    first = await store.uses("ada", "assistant")
+    await saved(store, KEY, "text")
+    store.remember_later(USE._replace(principal="bob"))
+    await store.record(ENTRY)
+    assert await store.uses("ada", "assistant") is first
+    store.remember_later(USE)
+    assert [use.need for use in await store.uses("ada", "assistant")] == ["another", "what changed last"]
+
+
+async def test_uses_change_neither_states_nor_permissions(store: Store) -> None:
+    """P4: no session is read anew for them."""
+    before = await store.change_token()
+    store.remember_later(USE)
+    await store.uses("ada", "assistant")
+    await store.forget_uses()
+    assert await store.change_token() == before
+
+
+@pytest.mark.parametrize("text", STRANGE, ids=range(len(STRANGE)))
+async def test_any_text_can_be_a_need_and_its_tool(store: Store, text: str) -> None:
+    """S1: and the name of a principal and an agent."""
+    use = UseRecord(1.5, text, text, text, text)
+    store.remember_later(USE, use)
+    assert list(await store.uses(text, text)) == [use]
+    await store.record(ENTRY)
+    assert list(await store.uses(text, text)) == [use]
+    assert await store.forget_uses(principal=text) == 1
+    assert list(await store.uses(text, text)) == []

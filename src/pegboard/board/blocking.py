@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from asyncio import AbstractEventLoop, Task, current_task, gather, get_running_loop, run_coroutine_threadsafe
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any, TypeVar, cast
@@ -156,9 +156,9 @@ class SyncSession(NamesReplacements):
         """End the turn where the label is another one than before; see ``Session.mark_turn``."""
         return self._loop.wait(lambda: self._session.mark_turn(label))
 
-    def search(self, *queries: str, limit: int = 5) -> Found:
+    def search(self, *queries: str, limit: int = 5, context: Sequence[str] | None = None) -> Found:
         """Return the permitted tools that answer these needs best; see ``Session.search``."""
-        return self._loop.wait(lambda: self._session.search(*queries, limit=limit))
+        return self._loop.wait(lambda: self._session.search(*queries, limit=limit, context=context))
 
     def explain(self, name: str) -> Explanation:
         """Return the four predicates for a tool or plugin; see ``Session.explain``."""
@@ -253,6 +253,10 @@ class SyncPegboard(NamesReplacements):
     def ready(self, *plugins: str) -> None:
         """Start or construct plugins; see ``Pegboard.ready``."""
         self._loop.wait(lambda: self._board.ready(*plugins))
+
+    def forget(self, *, principal: str | None = None, agent: str | None = None) -> int:
+        """Forget what was called after which need; see ``Pegboard.forget``."""
+        return self._loop.wait(lambda: self._board.forget(principal=principal, agent=agent))
 
     def reload(self) -> list[Problem]:
         """Take an edit up; see ``Pegboard.reload``."""

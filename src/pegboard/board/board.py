@@ -11,8 +11,10 @@ from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.prices import Prices
 from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.observability.audit import Recorder
+from pegboard.board.observability.conversations import Conversation, Conversations
 from pegboard.board.observability.events import Events
 from pegboard.board.observability.metrics import SessionMetrics
+from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.board.permissions import Permissions
 from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
@@ -68,6 +70,8 @@ class Board(NamesReplacements):
             events=events,
             recorder=Recorder(parts.store, events, masker),
             metrics=SessionMetrics(events),
+            conversations=Conversations(),
+            uses=RememberedUse(parts.store),
             prices=Prices(parts.counter.count),
         )
         self.permissions = Permissions(self.services)
@@ -169,11 +173,13 @@ class Board(NamesReplacements):
         if sub_app is not None and sub_app not in self.world.sub_apps:
             hint = did_you_mean(sub_app, self.world.sub_apps)
             raise UsageError(f"There is no sub-app '{sub_app}'.", code="unknown_sub_app", hint=hint)
+        key = SessionKey(principal=principal, agent=profile.name, session=session_id or "")
         info = SessionInfo(
-            key=SessionKey(principal=principal, agent=profile.name, session=session_id or ""),
+            key=key,
             stable=session_id is not None,
             host=host,
             constraints=SessionConstraints(sub_app=sub_app, worker_scope=worker_scope),
+            conversation=self.services.conversations.of(key) if session_id is not None else Conversation(),
         )
         return Session(self.services, info)
 
@@ -186,6 +192,26 @@ class Board(NamesReplacements):
         requests = [PluginRequest(plugin=name) for name in plugins or tuple(self.world.catalog.plugins)]
         await self.services.loader.ready(requests, retry=True)
         await self.services.loader.ready(requests)
+
+    async def forget(self, *, principal: str | None = None, agent: str | None = None) -> int:
+        """Forget what was called after which need, and what is known of the conversations of this process.
+
+        Args:
+            principal: whose; None is everybody's.
+            agent: which agent's, also one that is not configured any more; None is every agent's.
+
+        Returns:
+            How many uses were remembered.
+
+        Raises:
+            StoreError: they cannot be removed.
+        """
+        services = self.services
+        services.conversations.forget(principal, agent)
+        gone = await services.uses.forget(principal, agent)
+        key = SessionKey(principal=principal or "", agent=agent or "", session="")
+        await services.recorder.note(services.recorder.entry(key, 0, "forget", "uses", "allowed", outcome=str(gone)))
+        return gone
 
     async def aclose(self) -> None:
         """Stop what was started; write what is still to be written."""

@@ -9,16 +9,17 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.delivery import Cache, Host, choose, takes_effect
+from pegboard.core.model.delivery import Cache, Host, choose, list_is_cached, takes_effect
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.surface.hints import Count, hints, plugin_lines
 from pegboard.dialects.call_tool import call_through_tools
-from pegboard.dialects.names import Dialect, View
+from pegboard.dialects.names import Dialect, SearchLoads, View
 
-GATEWAY_HINT_TOKENS: Final = 100
+LEAST_HINT_TOKENS, MOST_HINT_TOKENS, TOKENS_PER_PLUGIN = 126, 600, 10
+"""What the lines on plugins may take in a description: for a dozen a few words each, for hundreds the names."""
 _SOME_CACHE: Final = Cache()
 
 
@@ -37,7 +38,20 @@ def _view(services: Services, access: CompiledPermissions, host: Host, stable: b
     if host.calls_through:
         whole = dialect_of(services, access).hints == "tools" or host.cache is not None
         lines = _description_hints(access, services.counter.count, whole)
-    return View(access=access, state=state, stable=stable, hints=lines)
+    loads = _search_loads(services, access, host) if stable else "nothing"
+    return View(access=access, state=state, stable=stable, hints=lines, search_loads=loads)
+
+
+def _search_loads(services: Services, access: CompiledPermissions, host: Host) -> SearchLoads:
+    """Return what a search loads: nothing into a cached list, into another one what is clear, else what is likely (D1).
+
+    What cannot be called in the next step is not loaded either.
+    """
+    agent, way = access.agent, choose(host)
+    when = takes_effect(way, activation=agent.activation, dialect=dialect_of(services, access).activation)
+    if not agent.search_loads or when == "next_request" or list_is_cached(host):
+        return "nothing"
+    return "clear" if way == "array" else "likely"
 
 
 @once_per_permissions
@@ -45,7 +59,9 @@ def _description_hints(access: CompiledPermissions, count: Count, whole: bool) -
     budget = access.agent.hint_tokens
     if whole:
         return hints(access, count, budget=budget)
-    return plugin_lines(access, count, budget=min(GATEWAY_HINT_TOKENS, budget))
+    plugins = TOKENS_PER_PLUGIN * len(access.world.catalog.plugins)
+    fitting = min(max(plugins, LEAST_HINT_TOKENS), MOST_HINT_TOKENS)
+    return plugin_lines(access, count, budget=min(fitting, budget))
 
 
 def meta_tools(services: Services, info: SessionInfo, shown: View) -> tuple[Tool, ...]:

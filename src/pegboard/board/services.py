@@ -10,8 +10,10 @@ from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.prices import Prices
 from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.observability.audit import Recorder
+from pegboard.board.observability.conversations import Conversations
 from pegboard.board.observability.events import Events
 from pegboard.board.observability.metrics import SessionMetrics
+from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
 from pegboard.dialects.names import Dialect
@@ -34,6 +36,8 @@ class Services:
     events: Events
     recorder: Recorder
     metrics: SessionMetrics
+    conversations: Conversations
+    uses: RememberedUse
     prices: Prices
 
     @property

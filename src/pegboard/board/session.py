@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pegboard.board.bring_in import bring_in_loaded
@@ -89,7 +90,8 @@ class Session(NamesReplacements):
         """Return what goes to the model at this step (F1).
 
         Args:
-            message: the newest user message, for focus rules; a focus binds calls until the next surface (F3).
+            message: the newest user message: the context of searches until the next one, and what focus rules go by;
+                a focus binds calls until the next surface (F3).
             loaded: False returns the part that no load changes, fixed for an agent and principal (G4).
 
         Returns:
@@ -100,6 +102,8 @@ class Session(NamesReplacements):
             UnknownAgentError: the agent is not configured any more.
         """
         snapshot = await self._prepared(start=not loaded)
+        if message:
+            self._info.conversation.heard(self._services.masker.value(message), snapshot.state.turn)
         shown = await surface(self._services, snapshot, message, loaded=loaded)
         if loaded:
             focus = None if shown.focus is None else frozenset(shown.focus["allowed_tools"])
@@ -241,12 +245,14 @@ class Session(NamesReplacements):
         """
         return await end_turn(self._services, await self._read(), MarkTurn(label=label))
 
-    async def search(self, *queries: str, limit: int = 5) -> Found:
+    async def search(self, *queries: str, limit: int = 5, context: Sequence[str] | None = None) -> Found:
         """Return the permitted tools that answer these needs best (P3).
 
         Args:
             queries: one short line per thing needed.
             limit: how many results there are at most.
+            context: what the user wrote before, the newest last; None takes the messages that surfaces were made for,
+                else what was searched for before in this session.
 
         Returns:
             Tools, best first, and how to go on.
@@ -255,7 +261,7 @@ class Session(NamesReplacements):
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        needs = Search(queries=queries, limit=limit)
+        needs = Search(queries=queries, limit=limit, context=None if context is None else tuple(context))
         return (await search(self._services, await self._read(), needs))[1]
 
     async def explain(self, name: str) -> Explanation:

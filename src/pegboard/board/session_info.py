@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from pegboard.board.observability.conversations import Conversation
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import Host
@@ -29,7 +30,8 @@ class SessionInfo:
     """Which session it is, who holds it, and what it adds to its agent's profile.
 
     ``stable`` is whether it has an id; without one nothing is stored (S4). ``start`` is the state of which nothing
-    is stored, ``parent`` the session that it is a child of (P8).
+    is stored, ``parent`` the session that it is a child of (P8). ``conversation`` is what is asked for in it, as long
+    as the process lasts.
     """
 
     key: SessionKey
@@ -38,6 +40,7 @@ class SessionInfo:
     constraints: SessionConstraints
     start: State = DEFAULT
     parent: SessionInfo | None = None
+    conversation: Conversation = field(default_factory=Conversation, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

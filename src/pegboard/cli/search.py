@@ -19,9 +19,11 @@ EXAMPLE = "pegboard search 'read a file' 'commit changes' --limit 3"
 
 COLUMNS = (
     Column("name"),
+    Column("kind"),
     Column("plugin"),
     Column("score", "right"),
     Column("loaded"),
+    Column("required"),
     Column("description", flexible=True),
 )
 
@@ -48,6 +50,8 @@ def search(
             printer.table(COLUMNS, [_row(one) for one in found.results])
         else:
             printer.say("Nothing fits.")
+        if more := (*found.further, *found.siblings):
+            printer.say(f"\nFurther: {', '.join(more)}")
         if found.hint:
             printer.say(f"\n{found.hint}")
         return DONE
@@ -67,6 +71,7 @@ def queries_of(words: Sequence[str]) -> tuple[str, ...]:
 def _result_json(one: FoundTool) -> dict[str, object]:
     return {
         "name": one.name,
+        "kind": one.kind,
         "plugin": one.plugin,
         "description": one.description,
         "score": one.score,
@@ -75,4 +80,6 @@ def _result_json(one: FoundTool) -> dict[str, object]:
 
 
 def _row(one: FoundTool) -> tuple[str, ...]:
-    return one.name, one.plugin, f"{one.score:.2f}", "yes" if one.loaded else "", one.description
+    stands = {"callable": "yes", "next_request": "next request", "loadable": "", "unavailable": "unavailable"}
+    required, text = ", ".join(one.required), one.reason or one.sentence
+    return one.name, one.kind, one.plugin, f"{one.score:.2f}", stands[one.status], required, text

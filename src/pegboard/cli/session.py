@@ -156,7 +156,7 @@ def delete(
 
     async def deleted(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
-        gone = await _forget(board, on)
+        gone = await _remove_state(board, on)
         message = f"{_name(on)} {'is deleted.' if gone else 'has no stored state.'}"
         if printer.as_json:
             item = {"name": session, "status": "unloaded" if gone else "not_found", "message": message}
@@ -169,7 +169,7 @@ def delete(
     return run(options, deleted)
 
 
-async def _forget(board: Pegboard, on: Session) -> bool:
+async def _remove_state(board: Pegboard, on: Session) -> bool:
     """Remove a session's state; another writer's change in between is removed as well."""
     while (stored := await board.services.store.load(on.key)) is not None:
         if await board.services.store.save(on.key, None, expected=stored.version) is not None:
@@ -178,6 +178,32 @@ async def _forget(board: Pegboard, on: Session) -> bool:
             await recorder.note(entry, "unloaded")
             return True
     return False
+
+
+def forget(
+    config: ConfigOption = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent's.")] = None,
+    principal: Annotated[str, typer.Option("--principal", metavar="NAME", help="Whose uses are forgotten.")] = "local",
+    everyone: Annotated[bool, typer.Option("--everyone", help="Those of every principal instead.")] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Forget which tools were called after which need; searches are as if they had not been."""
+    options = Options(config=config, agent=agent, principal=principal, as_json=as_json)
+
+    async def forgotten(board: Pegboard, printer: Printer) -> int:
+        whose = None if everyone else principal
+        gone = await board.forget(principal=whose, agent=agent)
+        if not gone and agent is not None:
+            board.agent(agent)  # a name with nothing remembered may be misspelt
+        if printer.as_json:
+            printer.document({"status": "ok", "forgotten": gone, "principal": whose, "agent": agent})
+        else:
+            of = f" by agent '{agent}'" if agent is not None else ""
+            name = "everyone" if whose is None else f"'{whose}'"
+            printer.say(f"{plural(gone, 'remembered use')}{of} for {name} forgotten.")
+        return DONE
+
+    return run(options, forgotten)
 
 
 def _change(options: Options, change: Callable[[Session], Awaitable[Outcome]], doing: str = "") -> int:
@@ -251,5 +277,6 @@ COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
     "end-turn": (end_turn, "pegboard session end-turn --session thread-42"),
     "show": (show, "pegboard session show --session thread-42 --principal ada"),
     "list": (list_, "pegboard session list --json"),
+    "forget": (forget, "pegboard session forget --principal ada --agent assistant"),
     "delete": (delete, "pegboard session delete --session thread-42 --principal ada"),
 }

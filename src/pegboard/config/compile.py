@@ -103,7 +103,15 @@ def _agents(validated: ValidatedDocument[File], toolkits: tuple[str, ...], *, cl
     parts = validated.section.agents
     if parts is None and "agents" not in validated.raw:
         everything = () if client else ("*",)
-        return {"default": Agent(name="default", allowed_toolkits=toolkits, discoverable=everything)}
+        return {
+            "default": Agent(
+                name="default",
+                allowed_toolkits=toolkits,
+                discoverable=everything,
+                search_loads=validated.section.search.load,
+                remember=validated.section.defaults.remember,
+            )
+        }
     return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
 
 
@@ -220,13 +228,13 @@ def loadout_of(name: str, part: LoadoutSection, validated: ValidatedDocument[Any
 
 
 def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) -> Agent:
+    budget, defaults = part.budget, validated.section.defaults
     own = [m for m in _members(part.tools, validated, "agents", name, "tools") if m.name not in COMES_BY_ITSELF]
     essential = tuple(_members(part.essential, validated, "agents", name, "essential"))
     taken = {split_kind(item.name)[1] for item in (*own, *essential)}
-    shared = _members(validated.section.defaults.tools, validated, "defaults", "tools")
+    shared = _members(defaults.tools, validated, "defaults", "tools")
     switches = {key: truth for key, value in part.permissions.items() if (truth := boolean(value)) is not None}
     places = {key: validated.place("agents", name, "permissions", key, key=True) for key in switches}
-    budget = part.budget
     return Agent(
         name=name,
         static=(*own, *(m for m in shared if split_kind(m.name)[1] not in taken and m.name not in COMES_BY_ITSELF)),
@@ -245,7 +253,9 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         budget=Budget(tools=budget.tools, tokens=budget.tokens, shrink=budget.shrink) if budget else Budget(),
         hint_tokens=part.hints.tokens if part.hints else 1500,
         unloaded_call=part.unloaded_call,
+        search_loads=validated.section.search.load,
         turn_gap=part.turn_gap,
+        remember=defaults.remember if part.remember is None else part.remember,
         display_name=part.display_name,
         role=part.role,
         model=part.model or "",

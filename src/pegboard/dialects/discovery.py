@@ -10,13 +10,12 @@ from pegboard.core.model.agents import Activation
 from pegboard.core.model.leases import UNLOAD
 from pegboard.core.model.loadout_registry import Names, active_of, discoverable_of
 from pegboard.core.model.loadouts import CATEGORIES, merge
-from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.core.model.naming import did_you_mean, first_sentence, one_line
 from pegboard.core.model.tools import JsonObject, Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import Item, Load
 from pegboard.core.state.narrowing import excluded_by_loadout, may_bring
 from pegboard.core.state.subjects import heal
-from pegboard.core.surface.hints import first_sentence
 from pegboard.dialects.names import READ_ONLY, Conversation, Payload, View, meta_tool, with_hints
 
 PAGE = 10

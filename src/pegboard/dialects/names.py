@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -25,37 +25,52 @@ CHANGES_LIST: JsonObject = {
 }
 
 
+SearchLoads = Literal["nothing", "clear", "likely"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """What a dialect sees of the session: what it may, what is loaded, what is hinted.
 
-    ``hints`` are there only where the host has them in the meta-tools' descriptions.
+    ``hints`` are there only where the host has them in the meta-tools' descriptions; ``search_loads`` is what a search
+    may load of what it finds, by how a load reaches the model (D1).
     """
 
     access: CompiledPermissions
     state: State
     stable: bool = True
     hints: tuple[str, ...] = ()
+    search_loads: SearchLoads = "nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """A step: find the tools that answer these needs best."""
+    """A step: find the tools that answer these needs best; ``context`` is what was said before, None what is known."""
 
     queries: tuple[str, ...]
     limit: int = 5
+    context: tuple[str, ...] | None = None
+
+
+Standing = Literal["callable", "next_request", "loadable", "unavailable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTool:
-    """One answer of a search.
+    """One answer of a search: a tool, a toolkit, or a plugin whose tools are not known yet.
 
     Attributes:
-        name: the wire name.
-        plugin: the plugin that it belongs to.
+        name: the name under which it is loaded; a tool's is its wire name.
+        plugin: the plugin that a tool belongs to, or that it is; a toolkit has none.
         description: what the model reads of it.
         score: how well it answers; only their order means something.
         loaded: whether it is loaded now.
+        kind: what it is.
+        sentence: the sentence of the description that tells it from the other results.
+        required: the arguments that a tool requires, each with its type or values where they are short.
+        status: whether a call of it runs now, from the next request on, after a load, or not at all for now.
+        reason: why it is unavailable, and what to do; else empty.
+        need: which of the queries it answers, from 0.
     """
 
     name: str
@@ -63,6 +78,12 @@ class FoundTool:
     description: str
     score: float
     loaded: bool
+    kind: Literal["tool", "plugin", "toolkit"] = "tool"
+    sentence: str = ""
+    required: tuple[str, ...] = ()
+    status: Standing = "loadable"
+    reason: str = ""
+    need: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,22 +92,34 @@ class Found:
 
     Attributes:
         query: the needs that were asked for.
-        results: the tools, best first.
+        results: what answers them, best first.
         hint: how to go on.
+        further: the names of what comes next, best first.
+        siblings: the names of other tools of the best results' plugins.
+        clear: the names of the results that are so far ahead that they can be taken without asking.
+        likely: the names of those that may well be it, the clear ones among them.
     """
 
     query: tuple[str, ...]
     results: tuple[FoundTool, ...]
     hint: str = ""
+    further: tuple[str, ...] = ()
+    siblings: tuple[str, ...] = ()
+    clear: tuple[str, ...] = ()
+    likely: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """The answer to a step: what a command did and how the session looks after it, or what was found."""
+    """The answer to a step: what a command did and how the session looks after it, or what was found.
+
+    ``count`` counts the tokens of a text.
+    """
 
     view: View
     outcome: Outcome | None = None
     found: Found | None = None
+    count: Callable[[str], int] = len
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +127,7 @@ class Payload:
     """The answer of a meta-tool.
 
     ``schemas`` are the tools whose schemas the model needs now; ``inline`` says that ``value``
-    has them already.
+    has them already; ``compact`` that its JSON has no spaces.
     """
 
     value: JsonObject | str
@@ -102,12 +135,14 @@ class Payload:
     schemas: tuple[Tool, ...] = ()
     inline: bool = False
     sort_keys: bool = False
+    compact: bool = False
 
     def text(self) -> str:
         """Return the payload as the text of its block."""
         if isinstance(self.value, str):
             return self.value
-        return json.dumps(self.value, ensure_ascii=False, sort_keys=self.sort_keys)
+        separators = (",", ":") if self.compact else None
+        return json.dumps(self.value, ensure_ascii=False, sort_keys=self.sort_keys, separators=separators)
 
 
 Step = Command | Search

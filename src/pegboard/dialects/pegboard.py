@@ -10,7 +10,6 @@ from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import SUCCEEDED, Item, Load, Outcome, Unload
 from pegboard.core.state.subjects import leased_tools
-from pegboard.core.surface.hints import first_sentence
 from pegboard.dialects.names import (
     READ_ONLY,
     Conversation,
@@ -23,9 +22,12 @@ from pegboard.dialects.names import (
     schema_of,
     with_hints,
 )
+from pegboard.dialects.search_answer import search_payload
 
 KEEP = {"turn": TURN, "idle": LeaseTerm("idle", IDLE_TURNS), "session": UNLOAD}
 _STRINGS = {"type": "array", "items": {"type": "string"}}
+RESULTS = 5
+RESULTS_PER_NEED = 2
 MOST_RESULTS = 20
 
 
@@ -44,18 +46,14 @@ class PegboardDialect:
                 "search_tools",
                 "Find tools that are not listed. Search before saying that something cannot be done. "
                 "One short query per thing needed.",
-                {
-                    "queries": _STRINGS,
-                    "limit": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS},
-                },
+                {"queries": _STRINGS, "limit": {"type": "integer"}},
                 required=("queries",),
                 annotations=READ_ONLY,
             ),
             meta_tool(
                 "load_tools",
                 with_hints(
-                    "Load tools, plugins or toolkits by name; answers with their schemas."
-                    + (" Available:" if view.hints else ""),
+                    "Load tools, plugins or toolkits by name." + (" Available:" if view.hints else ""),
                     view.hints,
                 ),
                 {"names": _STRINGS, "keep": {"enum": list(KEEP)}},
@@ -63,7 +61,7 @@ class PegboardDialect:
             ),
             meta_tool(
                 "unload_tools",
-                "Unload loaded tools that are no longer needed.",
+                "Unload tools that are no longer needed.",
                 {"names": _STRINGS},
                 required=("names",),
             ),
@@ -73,8 +71,7 @@ class PegboardDialect:
         """Carry a call through."""
         match name:
             case "search_tools":
-                done = yield Search(queries=_strings(arguments["queries"]), limit=arguments.get("limit", 5))
-                return _found_payload(done.found)
+                return (yield from self._search(_strings(arguments["queries"]), arguments.get("limit")))
             case "load_tools":
                 names = _strings(arguments["names"])
                 until = KEEP[arguments["keep"]] if "keep" in arguments else None
@@ -84,10 +81,38 @@ class PegboardDialect:
                 done = yield Unload(names=_strings(arguments["names"]))
                 return _payload(done.outcome, [_item(i) for i in _items(done.outcome)])
 
+    def _search(self, queries: tuple[str, ...], limit: int | None) -> Conversation:
+        """Search; load what answers a need without doubt, where that changes nothing that is cached (D1)."""
+        share = max(RESULTS, RESULTS_PER_NEED * len(queries)) if limit is None else limit
+        done = yield Search(queries=queries, limit=min(max(share, 1), MOST_RESULTS))
+        found, count = done.found or Found(query=queries, results=()), done.count
+        to_load = _worth_loading(done.view, found)
+        if not to_load:
+            return search_payload(found, (), EMPTY, count)
+        done = yield Load(names=to_load, until=min(done.view.access.agent.lease or self.lease, KEEP["idle"]))
+        loaded = tuple(tool for item in _items(done.outcome) for tool in _tools_of(done.view, item))
+        when = done.outcome.takes_effect if done.outcome is not None else None
+        return search_payload(found, loaded, {"takes_effect": when} if loaded and when else EMPTY, count)
+
 
 def _strings(value: Any) -> tuple[str, ...]:
     """Return the names of a list; a plain string is taken too."""
     return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _worth_loading(view: View, found: Found) -> tuple[str, ...]:
+    """Return the names of what a search loads, of what is neither loaded nor unavailable."""
+    wanted = {"nothing": (), "clear": found.clear, "likely": found.likely}[view.search_loads]
+    names = {result.name for result in found.results if result.status == "loadable"}
+    return tuple(f"tool:{name}" for name in wanted if name in names)
+
+
+def _tools_of(view: View, item: Item) -> tuple[Tool, ...]:
+    """Return the tools that an item of a load stands for and that are loaded now."""
+    if item.status not in SUCCEEDED or item.subject is None:
+        return ()
+    active = active_tools(view.access, view.state)
+    return tuple(tool for tool, _ in leased_tools(view.access, lease_on(item.subject)) if tool.id in active)
 
 
 def _items(outcome: Outcome | None) -> tuple[Item, ...]:
@@ -95,12 +120,9 @@ def _items(outcome: Outcome | None) -> tuple[Item, ...]:
 
 
 def _item(item: Item) -> dict[str, Any]:
-    return {
-        "name": item.name,
-        "status": item.status,
-        "message": item.message,
-        **item.details,
-    }
+    """Return an entry; of what is loaded the status says all."""
+    message = {} if item.status in ("loaded", "already_loaded") else {"message": item.message}
+    return {"name": item.name, "status": item.status, **message, **item.details}
 
 
 def _payload(
@@ -111,39 +133,20 @@ def _payload(
     value: dict[str, Any] = {"status": status, "items": items}
     if outcome is not None and outcome.takes_effect is not None:
         value["takes_effect"] = outcome.takes_effect
-    return Payload(value={**value, **more}, is_error=status == "refused", schemas=schemas, inline=True)
+    return Payload(value={**value, **more}, is_error=status == "refused", schemas=schemas, inline=True, compact=True)
 
 
 def _load_payload(view: View, outcome: Outcome | None) -> Payload:
     """Return the items, each with the schemas that no item before it has, then those that came as required."""
     items: list[dict[str, Any]] = []
-    active = active_tools(view.access, view.state)
     schemas: dict[str, Tool] = {}
     for item in _items(outcome):
         entry = _item(item)
         if item.status in SUCCEEDED and item.subject is not None:
-            fresh = [t for t, _ in leased_tools(view.access, lease_on(item.subject)) if t.id in active]
+            fresh = _tools_of(view, item)
             entry["tools"] = [schema_of(t) for t in fresh if t.id not in schemas]
             schemas.update((tool.id, tool) for tool in fresh)
         items.append(entry)
     required = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
     more = {"required_tools": [schema_of(tool) for tool in required]} if required else EMPTY
     return _payload(outcome, items, schemas=tuple(schemas.values()), more=more)
-
-
-def _found_payload(found: Found | None) -> Payload:
-    results = found.results if found is not None else ()
-    value: dict[str, Any] = {
-        "status": "ok",
-        "results": [
-            {
-                "name": result.name,
-                "description": first_sentence(result.description)[:200],
-                **({"loaded": True} if result.loaded else {}),
-            }
-            for result in results
-        ],
-    }
-    if found is not None and found.hint:
-        value["hint"] = found.hint
-    return Payload(value=value)

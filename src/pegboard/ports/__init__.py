@@ -13,6 +13,8 @@ from pegboard.ports.ranking import Evidence, PastUse, RankContext, Ranked, Ranke
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import Source
 from pegboard.ports.stores import (
+    USE_LIFETIME,
+    USES_KEPT,
     AuditLog,
     AuditRecord,
     ChangeToken,
@@ -24,12 +26,16 @@ from pegboard.ports.stores import (
     Store,
     StoredState,
     TrailPage,
+    UseRecord,
+    UseStore,
 )
 from pegboard.ports.tokens import TokenCounter
 from pegboard.removed import missing
 
 __all__ = [
     "LOG_LEVELS",
+    "USES_KEPT",
+    "USE_LIFETIME",
     "Adapters",
     "ArgumentValidator",
     "AskRefusedError",
@@ -59,6 +65,8 @@ __all__ = [
     "StoredState",
     "TokenCounter",
     "TrailPage",
+    "UseRecord",
+    "UseStore",
 ]
 
 if not TYPE_CHECKING:

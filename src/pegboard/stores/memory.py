@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from pegboard.core.model.tools import Manifest
-from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState, TrailPage
+from pegboard.ports import (
+    USE_LIFETIME,
+    USES_KEPT,
+    AuditRecord,
+    ChangeToken,
+    SessionKey,
+    StoredState,
+    TrailPage,
+    UseRecord,
+)
 
 
 class MemoryStore:
@@ -20,7 +29,7 @@ class MemoryStore:
 
     __slots__ = (
         "_audit", "_audited", "_changes", "_claims", "_digest_key", "_manifests", "_revision", "_states", "_switches",
-        "_version",
+        "_uses", "_version",
     )  # fmt: skip
 
     def __init__(self, *, audit_keep: int = 100_000) -> None:
@@ -30,6 +39,7 @@ class MemoryStore:
         self._claims: dict[str, frozenset[str]] = {}
         self._audit: deque[AuditRecord] = deque(maxlen=audit_keep)
         self._audited = 0
+        self._uses: dict[tuple[str, str], tuple[UseRecord, ...]] = {}
         self._digest_key = secrets.token_bytes(32)
         self._version = 0
         self._revision = 0
@@ -161,3 +171,23 @@ class MemoryStore:
     async def digest_key(self) -> bytes:
         """Return the secret with which arguments are digested; it ends with the process."""
         return self._digest_key
+
+    def remember_later(self, *uses: UseRecord) -> None:
+        """Store uses; in memory, later is now."""
+        for use in uses:
+            key = use.principal, use.agent
+            others = (old for old in self._uses.get(key, ()) if (old.need, old.tool) != (use.need, use.tool))
+            self._uses[key] = (*others, use)[-USES_KEPT:]
+        oldest = max((use.at for use in uses), default=0.0) - USE_LIFETIME
+        for key, kept in tuple(self._uses.items()):
+            if any(use.at < oldest for use in kept):
+                self._uses[key] = tuple(use for use in kept if use.at >= oldest)
+
+    async def uses(self, principal: str, agent: str) -> Sequence[UseRecord]:
+        """Return what is remembered, the newest last."""
+        return self._uses.get((principal, agent), ())
+
+    async def forget_uses(self, *, principal: str | None = None, agent: str | None = None) -> int:
+        """Remove what is remembered; return how many there were."""
+        gone = [key for key in self._uses if principal in (None, key[0]) and agent in (None, key[1])]
+        return sum(len(self._uses.pop(key)) for key in gone)

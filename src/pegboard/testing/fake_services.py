@@ -15,7 +15,7 @@ from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 class FakeRanker:
     """A ranker with a given order: of the permitted tools those that it names, in that order.
 
-    ``queries`` is the log of what was searched for.
+    ``queries`` is the log of what was searched for, ``contexts`` that of what was known of the conversation.
     """
 
     def __init__(self, *names: str) -> None:
@@ -25,6 +25,7 @@ class FakeRanker:
             names: Ids (``plugin/tool``), wire names or own names of tools, the best one first.
         """
         self.queries: list[tuple[str, ...]] = []
+        self.contexts: list[RankContext] = []
         self._names = names
 
     async def prepare(self, among: Searchable) -> None:
@@ -38,11 +39,11 @@ class FakeRanker:
         self,
         queries: Sequence[str],
         among: Searchable,
-        context: RankContext,  # noqa: ARG002
+        context: RankContext,
         *,
         limit: int,
     ) -> Ranking:
-        """Record the queries, and return the named tools.
+        """Record the queries and the context, and return the named tools.
 
         Args:
             queries: What is needed.
@@ -54,6 +55,7 @@ class FakeRanker:
             The tools with falling scores.
         """
         self.queries.append(tuple(queries))
+        self.contexts.append(context)
         found = [
             tool for name in self._names for tool in among.tools if name in (tool.id, tool.wire, tool.name)
         ]  # fmt: skip

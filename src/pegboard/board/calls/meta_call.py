@@ -104,7 +104,7 @@ async def _converse(
 async def _step(services: Services, snapshot: Snapshot, step: Step) -> tuple[Snapshot, Done]:
     if isinstance(step, Search):
         snapshot, found = await search(services, snapshot, step)
-        return snapshot, Done(view=view_of(services, snapshot), found=found)
+        return snapshot, Done(view=view_of(services, snapshot), found=found, count=services.counter.count)
     snapshot, outcome = await carry_out(services, snapshot, step)
     return snapshot, Done(view=view_of(services, snapshot), outcome=outcome)
 

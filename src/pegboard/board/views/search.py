@@ -2,69 +2,117 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
 from pegboard.board.bring_in import bring_in_searchable
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
+from pegboard.board.views.found import described, names_of, siblings
+from pegboard.board.views.rank_context import note_search, rank_context
+from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.narrowing import reachable_in_category
 from pegboard.core.surface.hints import plugin_lines
 from pegboard.core.surface.searchable import searchable
 from pegboard.dialects.names import Found, FoundTool, Search
-from pegboard.ports import RankContext
+from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
-HINT_TOKENS = 150
+UNLIKELY: Final = 0.05
+"""Below which probability that anything fits an answer says so, and loads nothing."""
+NEEDS: Final = 50
+"""How many needs one search answers."""
+FURTHER: Final = 10
+"""How many names follow the results."""
+SIBLINGS: Final = 4
+SERVERS: Final = 2
+"""How many names of other tools follow, of how many of the best plugins."""
+HINT_TOKENS: Final = 150
+NEAREST_HINT_TOKENS: Final = 40
+"""What the names of plugins may take where nothing is found, and where something is that hardly fits."""
+QUOTED_CHARACTERS: Final = 60
+
+_GO_ON: Final = "Try other words, one need per query."
 
 
 async def search(services: Services, snapshot: Snapshot, needs: Search) -> tuple[Snapshot, Found]:
     """Return what answers the needs best, once the plugins that could be searched have been seen."""
     snapshot = await bring_in_searchable(services, snapshot)
     await services.ranker.prepare(searchable(snapshot.access, snapshot.state.loadout))
-    return snapshot, _ranked(services, snapshot, needs)
+    context = await rank_context(services, snapshot, needs.queries, messages=needs.context)
+    return snapshot, _found(services, snapshot, needs, context)
 
 
-def _ranked(services: Services, snapshot: Snapshot, needs: Search) -> Found:
-    """Rank what is permitted; report what is loaded already, and how to go on when nothing fits."""
-    access, state = snapshot.access, snapshot.state
-    loaded = active_tools(access, state)
-    results = tuple(
-        FoundTool(
-            name=tool.wire,
-            plugin=tool.plugin,
-            description=tool.description,
-            score=score,
-            loaded=tool.id in loaded,
-        )
-        for tool, score in _best(services, snapshot, needs)
+def _found(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> Found:
+    """Return what is found of what is permitted, what follows it, and how to go on when nothing fits."""
+    ranking = _ranked(services, snapshot, needs, context)
+    best, names = ranking.hits[: needs.limit], names_of(ranking.hits)
+    results = described(services, snapshot, best)
+    firsts = _firsts(results)
+    return Found(
+        query=needs.queries,
+        results=results,
+        hint=_hint(services, snapshot, needs, ranking, results),
+        further=names[needs.limit :],
+        siblings=tuple(siblings(snapshot, best, frozenset(names), servers=SERVERS, limit=SIBLINGS)),
+        clear=tuple(result.name for result in firsts if ranking.needs[result.need].clear),
+        likely=tuple(result.name for result in firsts if ranking.needs[result.need].fits >= UNLIKELY),
     )
-    return Found(query=needs.queries, results=results, hint=_hint(services, snapshot, results))
 
 
-def _best(services: Services, snapshot: Snapshot, needs: Search) -> list[tuple[Tool, float]]:
-    """Return the best tools; a query that names a category (``category:Git``) stands for its tools."""
+def _ranked(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> Ranking:
+    """Return the best hits; a query that names a category (``category:Git``) stands for its tools."""
     access, state = snapshot.access, snapshot.state
-    best: dict[str, tuple[Tool, float]] = {}
-    words: list[str] = []
-    for query in needs.queries:
+    best: dict[str, Ranked] = {}
+    evidence = [Evidence() for _ in needs.queries]
+    words: list[tuple[int, str]] = []
+    for place, query in enumerate(needs.queries[:NEEDS]):
         tools = reachable_in_category(access, state, query)
-        best.update((tool.id, (tool, 1.0)) for tool in tools)
+        best.update((tool.id, Ranked(found=tool, score=1.0, need=place)) for tool in tools)
         if not tools:
-            words.append(query)
+            words.append((place, query))
     if words:
-        among = searchable(access, state.loadout)
-        for hit in services.ranker.rank(words, among, RankContext(), limit=needs.limit).hits:
-            if isinstance(hit.found, Tool):
-                best.setdefault(hit.found.id, (hit.found, hit.score))
-    return list(best.values())[: needs.limit]
+        queries, limit = [query for _, query in words], needs.limit + FURTHER
+        ranking = services.ranker.rank(queries, searchable(access, state.loadout), context, limit=limit)
+        note_search(services, snapshot, queries, ranking)
+        for (place, _), known in zip(words, ranking.needs, strict=False):
+            evidence[place] = known
+        for hit in ranking.hits:
+            key = hit.found.id if isinstance(hit.found, Tool) else f"{hit.found.kind}:{hit.found.name}"
+            best.setdefault(key, replace(hit, need=words[hit.need][0]))
+    return Ranking(hits=tuple(best.values())[: needs.limit + FURTHER], needs=tuple(evidence))
 
 
-def _hint(services: Services, snapshot: Snapshot, results: tuple[FoundTool, ...]) -> str:
-    loaded = [result.name for result in results if result.loaded]
-    if loaded:
-        verb = "is" if len(loaded) == 1 else "are"
-        return f"{', '.join(loaded)} {verb} loaded already: call by name."
-    if results:
-        return ""
-    lines = plugin_lines(snapshot.access, services.counter.count, budget=HINT_TOKENS, state=snapshot.state)
-    known = f" There are: {'; '.join(lines)}." if lines else ""
-    return f"Nothing fits these words. Try other words, one need per query.{known}"
+def _firsts(results: Sequence[FoundTool]) -> tuple[FoundTool, ...]:
+    """Return the first result of each need, where it is a tool."""
+    firsts: dict[int, FoundTool] = {}
+    for result in results:
+        firsts.setdefault(result.need, result)
+    return tuple(result for result in firsts.values() if result.kind == "tool")
+
+
+# -- how to go on ----------------------------------------------------------------------------------
+
+
+def _hint(services: Services, snapshot: Snapshot, needs: Search, ranking: Ranking, results: Sequence[FoundTool]) -> str:
+    """Return how to go on: softly, for what seems not to fit may be what is needed all the same."""
+    if not results:
+        return f"Nothing fits these words. {_GO_ON}{_there_are(services, snapshot, HINT_TOKENS)}"
+    if len(needs.queries) > NEEDS:
+        return f"Only the first {NEEDS} needs were searched for. Ask for the others in another search."
+    unlikely = [query for query, known in zip(needs.queries, ranking.needs, strict=True) if known.fits < UNLIKELY]
+    if len(unlikely) == len(needs.queries):
+        there_are = _there_are(services, snapshot, NEAREST_HINT_TOKENS)
+        return f"Nothing seems to fit; these are the nearest. {_GO_ON}{there_are}"
+    if unlikely:
+        which = ", ".join(f"'{one_line(query, limit=QUOTED_CHARACTERS)}'" for query in unlikely)
+        return f"Nothing seems to fit {which}. Try other words for it."
+    loaded = [result.name for result in results if result.status == "callable"]
+    verb = "is" if len(loaded) == 1 else "are"
+    return f"{', '.join(loaded)} {verb} loaded already: call by name." if loaded else ""
+
+
+def _there_are(services: Services, snapshot: Snapshot, budget: int) -> str:
+    lines = plugin_lines(snapshot.access, services.counter.count, budget=budget, state=snapshot.state)
+    return f" There are: {'; '.join(lines)}." if lines else ""

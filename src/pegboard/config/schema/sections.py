@@ -208,6 +208,9 @@ class DefaultsSection(Section):
     tools: Entries = _optional(
         "Static tools of every agent; its own entry of the same name wins.", default_factory=list
     )
+    remember: Flag = _optional(
+        "Whether what is called after which need is remembered for searches, where an agent does not say.", default=True
+    )
 
 
 class LeaseSection(Section):
@@ -276,6 +279,15 @@ class AgentSection(Section):
         "What the call of a tool that is not loaded does.", default="schema"
     )
     turn_gap: Seconds = _optional("How long without a call ends a turn in the gateway.", default=120.0)
+    remember: Flag | None = _optional(
+        "Whether what is called after which need is remembered for its searches. [default: as `defaults` says]"
+    )
+
+
+class SearchSection(Section):
+    """How tools are found."""
+
+    load: Flag = _optional("Whether a search loads the tool that answers it without doubt.", default=True)
 
 
 class File(Section):
@@ -290,4 +302,5 @@ class File(Section):
     toolkits: dict[Name, ToolkitSection] = _optional("Tools that are loaded and switched as one.", default_factory=dict)
     loadouts: dict[Name, LoadoutSection] = _optional("What kinds of agents have.", default_factory=dict)
     sub_apps: dict[Name, SubAppSection] = _optional("What sessions of a sub-app have besides.", default_factory=dict)
+    search: SearchSection = _optional("How tools are found.", default_factory=SearchSection)
     agents: dict[Name, AgentSection] | None = _optional("Profiles of agents.")

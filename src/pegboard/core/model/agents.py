@@ -38,7 +38,9 @@ class Agent:
     """The profile of an agent; names are as written, looked up against the catalog later.
 
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
-    ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens.
+    ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens; ``remember`` is
+    whether what is called after which need is remembered for its searches, ``search_loads`` whether a search loads
+    what it finds.
     """
 
     name: str
@@ -58,7 +60,9 @@ class Agent:
     budget: Budget = Budget()
     hint_tokens: int = 1500
     unloaded_call: UnloadedCall = "schema"
+    search_loads: bool = True
     turn_gap: float = 120.0
+    remember: bool = True
     display_name: str = ""
     role: str = ""
     model: str = ""

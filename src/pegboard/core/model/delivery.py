@@ -74,6 +74,11 @@ def choose(host: Host, schema_tokens: int = 0) -> Delivery:
     return min(host.delivery, key=lambda way: prices[way])
 
 
+def list_is_cached(host: Host) -> bool:
+    """Return whether a load changes a tool list that may be cached (D1); that of whoever calls through may be."""
+    return choose(host) == "array" and (host.calls_through or (host.cache is not None and host.cache.tokens > 0))
+
+
 def takes_effect(
     delivery: Delivery, *, activation: Activation | None, dialect: Activation | None = None
 ) -> TakesEffect:

@@ -12,6 +12,9 @@ _AS_GOOD = 0.1
 """How much worse than the best a suggestion may be."""
 _VALID = re.compile(rf"[A-Za-z0-9_-]{{1,{LIMIT}}}")
 _INVALID = re.compile(r"[^A-Za-z0-9_-]+")
+_SENTENCE = re.compile(r"(?<=[.!?。])\s")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
+_SAYS_NOTHING = frozenset({"a", "an", "and", "for", "mcp", "of", "official", "server", "the", "tool", "tools"})
 
 
 def wire_name(plugin: str, tool: str, *, prefix: str | None = None) -> str:
@@ -78,3 +81,32 @@ def one_line(text: str, *, limit: int | None = None) -> str:
     if limit is not None and len(flat) > limit:
         return flat[: limit - 1].rstrip() + "…"
     return flat
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a description, on one line.
+
+    >>> first_sentence("List files. Use it with care.")
+    'List files.'
+    """
+    flat = one_line(text)
+    return _SENTENCE.split(flat, maxsplit=1)[0]
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """Return the words of a name, snake and camel case taken apart, in lower case.
+
+    >>> words_of("readFile_HTTP")
+    ('read', 'file', 'http')
+    """
+    return tuple(word.casefold() for word in _WORD.findall(name))
+
+
+def says_more(text: str, name: str) -> bool:
+    """Return whether a text has a word that the name does not have, and that says something.
+
+    >>> says_more("GitHub MCP Server", "github"), says_more("Issues and pull requests", "github")
+    (False, True)
+    """
+    known = {*words_of(name), name.casefold()}
+    return any(w not in known and w not in _SAYS_NOTHING and w not in name.casefold() for w in words_of(text))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
 
+from pegboard.core.model.naming import first_sentence, says_more
 from pegboard.problems import Place
 from pegboard.removed import NamesReplacements
 
@@ -108,6 +109,12 @@ class Manifest:
     instructions: str = ""
     offers: frozenset[str] | None = None
 
+    def purpose(self, plugin: str) -> str:
+        """Return what a plugin of this name is for: what its source says of it, else how its instructions begin."""
+        if says_more(self.description, plugin):
+            return self.description
+        return first_sentence(self.instructions) or self.description
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin(NamesReplacements):
@@ -177,7 +184,7 @@ class Plugin(NamesReplacements):
             variants=Frozen({**self.variants, key: variant}),
             parameters=manifest.parameters or self.parameters,
             secrets=self.secrets | manifest.secrets,
-            description=self.description or manifest.description,
+            description=self.description or manifest.purpose(self.name),
             offers=manifest.offers,
         )
 

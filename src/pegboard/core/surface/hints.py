@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.naming import one_line
+from pegboard.core.model.naming import first_sentence, one_line
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.narrowing import may_bring, reachable
 from pegboard.core.state.sessions import DEFAULT, State
+from pegboard.core.surface.purposes import purposes
 
 Count = Callable[[str], int]
-_SENTENCE = re.compile(r"(?<=[.!?。])\s")
+_PURPOSE_CHARACTERS = (160, 80, 60, 45, 36, 30, 24, 18)
+"""How long the texts of plugins are at most: the longest at which all of them fit."""
 
 
 def hints(access: CompiledPermissions, count: Count, *, budget: int, state: State = DEFAULT) -> tuple[str, ...]:
@@ -67,7 +68,10 @@ _LEAST = {_full: 4, _brief: 4, _names: 2}
 
 
 def plugin_lines(access: CompiledPermissions, count: Count, *, budget: int, state: State = DEFAULT) -> tuple[str, ...]:
-    """Return the plugins with what they are for, else as many names as fit and how many more there are."""
+    """Return the plugins with what they are for, in fewer words where they are many.
+
+    Where that does not fit, it is as many names as fit, and how many more there are.
+    """
     plugins = [
         plugin
         for plugin in access.world.catalog.plugins.values()
@@ -75,9 +79,13 @@ def plugin_lines(access: CompiledPermissions, count: Count, *, budget: int, stat
         and may_bring(access, state, plugin)
         and not _from_start(access, plugin.tools)
     ]
-    lines = (_line(plugin.name, first_sentence(plugin.description)) for plugin in plugins)
-    fitting = _fitting(lines, count, budget) if len(plugins) * _LEAST_LINE <= budget else None
-    return fitting if fitting is not None else _as_many(tuple(one_line(p.name) for p in plugins), count, budget)
+    names, known = tuple(plugin.name for plugin in plugins), purposes(access, state.loadout)
+    if len(names) * _LEAST_LINE <= budget:
+        for limit in _PURPOSE_CHARACTERS:
+            lines = (_line(name, _clipped(known[name], limit)) for name in names)
+            if (fitting := _fitting(lines, count, budget)) is not None:
+                return fitting
+    return _as_many(tuple(one_line(name) for name in names), count, budget)
 
 
 def _as_many(names: tuple[str, ...], count: Count, budget: int) -> tuple[str, ...]:
@@ -127,16 +135,14 @@ def _fitting(lines: Iterable[str], count: Count, budget: int) -> tuple[str, ...]
     return tuple(kept)
 
 
+def _clipped(text: str, limit: int) -> str:
+    """Return a text of at most so many characters, cut between words where there are any."""
+    if len(text) <= limit:
+        return text
+    whole = text[:limit].rpartition(" ")[0]
+    return f"{(whole or text[: limit - 1]).rstrip(' ,;:…')}…"
+
+
 def _line(name: str, text: str) -> str:
     flat = one_line(text)
     return f"{name}: {flat}" if flat else name
-
-
-def first_sentence(text: str) -> str:
-    """Return the first sentence of a description, on one line.
-
-    >>> first_sentence("List files. Use it with care.")
-    'List files.'
-    """
-    flat = one_line(text)
-    return _SENTENCE.split(flat, maxsplit=1)[0]

@@ -47,6 +47,10 @@ class AuditQueue:
     def add_later(self, entry: AuditRecord) -> None:
         """Take an entry and see to it that a running loop flushes it soon."""
         self.add(entry)
+        self.schedule()
+
+    def schedule(self) -> None:
+        """See to it that a running loop flushes soon."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -86,7 +90,7 @@ class AuditQueue:
 
     def _start(self) -> None:
         self._timer = None
-        if self._entries and (self._task is None or self._task.done()):
+        if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from pegboard.concurrency.backoff import Backoff
 from pegboard.errors import StoreBusyError, StoreError, StoreSchemaError
-from pegboard.stores.sqlite.schema import Step, migrate, version_of
+from pegboard.stores.sqlite.schema import Step, is_complete, migrate, version_of
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -76,17 +76,18 @@ class Database:
     async def _prepare(self, connection: sqlite3.Connection) -> None:
         """Look before touching: a file that is not ours keeps its journal mode."""
 
-        def version() -> int:
+        def ready() -> bool:
             connection.execute("BEGIN")
             try:
-                return version_of(connection, self._path, self._migrations)
+                version = version_of(connection, self._path, self._migrations)
+                return version == len(self._migrations) and is_complete(connection)
             finally:
                 connection.execute("ROLLBACK")
 
-        present = await self._patiently(version)
+        made = await self._patiently(ready)
         await self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
         await self._patiently(lambda: connection.execute("PRAGMA synchronous = NORMAL"))
-        if present < len(self._migrations):
+        if not made:
             steps = partial(migrate, path=self._path, migrations=self._migrations)
             await self._patiently(lambda: _transaction(connection, steps))
 

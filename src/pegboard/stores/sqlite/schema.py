@@ -45,6 +45,15 @@ MIGRATIONS: tuple[Step, ...] = (
     ("CREATE TABLE claims (plugin TEXT PRIMARY KEY, tools TEXT NOT NULL) WITHOUT ROWID",),
 )
 
+# What was added without a new version: a Pegboard that does not know it opens the file as before, and keeps it.
+ADDED: Step = (
+    """CREATE TABLE IF NOT EXISTS uses (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, principal TEXT NOT NULL, agent TEXT NOT NULL,
+        need TEXT NOT NULL, tool TEXT NOT NULL, UNIQUE (principal, agent, need, tool)
+    )""",
+    "CREATE INDEX IF NOT EXISTS uses_by_time ON uses (at)",
+)
+
 
 def version_of(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, ...]) -> int:
     """Return how many steps the file has been through; call it inside a transaction.
@@ -67,10 +76,15 @@ def version_of(connection: sqlite3.Connection, path: Path, migrations: tuple[Ste
     return version
 
 
+def is_complete(connection: sqlite3.Connection) -> bool:
+    """Return whether the file has what was added without a new version."""
+    return _number(connection, "SELECT count(*) FROM sqlite_master WHERE name = 'uses_by_time'") == 1
+
+
 def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, ...]) -> None:
     """Take the file through the steps that it lacks; call it inside a writing transaction."""
     connection.create_function("microseconds", 0, lambda: time.time_ns() // 1000)
-    for step in migrations[version_of(connection, path, migrations) :]:
+    for step in (*migrations[version_of(connection, path, migrations) :], ADDED):
         for statement in step:
             connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError
-from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState, TrailPage
+from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState, TrailPage, UseRecord
 from pegboard.stores.sqlite.audit import AuditQueue, select_entries, select_trail
 from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
 from pegboard.stores.sqlite.schema import MIGRATIONS, Step
+from pegboard.stores.sqlite.uses import UseQueue
 
 if TYPE_CHECKING:
     import sqlite3
@@ -48,6 +49,7 @@ class SqliteStore:
         self._migrations = migrations
         self._database: Database | None = None
         self._queue = AuditQueue(self._flush, keep=audit_keep)
+        self._uses = UseQueue()
         self._digest_key: tuple[int, bytes] | None = None  # with the generation of the file
         self._changes = 0  # of states, switches and claims, through this connection
         self._data_version: tuple[int, int] | None = None  # with the generation of the file in front
@@ -68,7 +70,7 @@ class SqliteStore:
             self._database = database
 
     async def aclose(self) -> None:
-        """Write the audit entries that still wait and let go of the file."""
+        """Write the audit entries and uses that still wait and let go of the file."""
         if self._database is None:
             return
         try:
@@ -83,25 +85,31 @@ class SqliteStore:
             raise StoreError(f"{self.path} is not open.", hint="Await `open()` before, and nothing after `aclose()`.")
         return self._database
 
-    async def _read(self, work: Work[T]) -> T:
-        return await self._opened().read(work)
+    async def _write(self, work: Work[T], *, permissions: bool | None = None) -> T:
+        """Return what the work returns once it is committed, together with the audit entries and uses that waited.
 
-    async def _write(self, work: Work[T]) -> T:
-        """Return what the work returns once it is committed, together with the audit entries that waited."""
-        taken = 0
+        ``permissions`` is whether it changes more than states; None where the change token need not tell of it.
+        """
+        taken = 0, 0
 
-        def with_queue(connection: sqlite3.Connection) -> T:
+        def with_queues(connection: sqlite3.Connection) -> T:
             nonlocal taken
-            taken = self._queue.insert(connection)
+            taken = self._queue.insert(connection), self._uses.insert(connection)
             return work(connection)
 
-        result = await self._opened().write(with_queue)
-        self._queue.drop(taken)
+        result = await self._opened().write(with_queues)
+        self._queue.drop(taken[0])
+        self._uses.drop(taken[1])
+        if permissions is not None:
+            # The data version does not tell of changes through this connection.
+            self._changes += 1
+            known = None if permissions else self._token
+            self._token = None if known is None else ChangeToken((self._data_version, self._changes), known.permissions)
         return result
 
     async def load(self, key: SessionKey) -> StoredState | None:
         """Return the stored state, or None where there is none."""
-        row = await self._read(
+        row = await self._opened().read(
             lambda connection: connection.execute(
                 "SELECT text, version, updated_at FROM sessions WHERE principal = ? AND agent = ? AND session = ?",
                 _columns(key),
@@ -125,9 +133,7 @@ class SqliteStore:
             self._queue.write(connection, audit)
             return version
 
-        stored = await self._write(swap)
-        self._changed(permissions=False)
-        return stored
+        return await self._write(swap, permissions=False)
 
     async def sessions(
         self, *, principal: str | None = None, agent: str | None = None
@@ -135,7 +141,7 @@ class SqliteStore:
         """Return what is stored, newest change first."""
         clauses = [(name, value) for name, value in (("principal", principal), ("agent", agent)) if value is not None]
         where = " AND ".join(f"{name} = ?" for name, _ in clauses) or "1"
-        rows = await self._read(
+        rows = await self._opened().read(
             lambda connection: connection.execute(
                 f"SELECT principal, agent, session, text, version, updated_at FROM sessions WHERE {where}"  # noqa: S608
                 " ORDER BY version DESC",
@@ -161,12 +167,11 @@ class SqliteStore:
                 connection.execute("INSERT OR REPLACE INTO switches VALUES (?, ?, ?)", (*columns, value))
             _count(connection, "permissions")
 
-        await self._write(change)
-        self._changed(permissions=True)
+        await self._write(change, permissions=True)
 
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
         """Return the stored booleans of every agent."""
-        rows = await self._read(
+        rows = await self._opened().read(
             lambda connection: connection.execute(
                 "SELECT agent, name, value FROM switches ORDER BY agent, name"
             ).fetchall()
@@ -183,31 +188,25 @@ class SqliteStore:
         after ``since`` (``time.monotonic()``) is not read again.
         """
         database = self._opened()
+
+        def newest(connection: sqlite3.Connection) -> ChangeToken:
+            data_version = database.generation, connection.execute("PRAGMA data_version").fetchone()[0]
+            if self._token is None or data_version != self._data_version:
+                query = "SELECT value FROM counters WHERE name = 'permissions'"
+                number = connection.execute(query).fetchone()[0]
+                self._data_version = data_version
+                self._token = ChangeToken(states=(data_version, self._changes), permissions=(data_version[0], number))
+            return self._token
+
         token = self._token
         if token is None or since is None or self._looked_at < since:
             self._looked_at = time.monotonic()
-            token = await database.read(self._newest)
+            token = await database.read(newest)
         return token
-
-    def _newest(self, connection: sqlite3.Connection) -> ChangeToken:
-        """Return the token of now: the one known where no other connection has committed since."""
-        data_version = self._opened().generation, connection.execute("PRAGMA data_version").fetchone()[0]
-        if self._token is None or data_version != self._data_version:
-            query = "SELECT value FROM counters WHERE name = 'permissions'"
-            number = connection.execute(query).fetchone()[0]
-            self._data_version = data_version
-            self._token = ChangeToken(states=(data_version, self._changes), permissions=(data_version[0], number))
-        return self._token
-
-    def _changed(self, *, permissions: bool) -> None:
-        """Note a change through this connection, of which the data version does not tell."""
-        self._changes += 1
-        known = None if permissions else self._token
-        self._token = None if known is None else ChangeToken((self._data_version, self._changes), known.permissions)
 
     async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
         """Return the stored manifest of a plugin whose specification has this fingerprint."""
-        row = await self._read(
+        row = await self._opened().read(
             lambda connection: connection.execute(
                 "SELECT text FROM manifests WHERE plugin = ? AND fingerprint = ?",
                 (to_column(plugin), to_column(fingerprint)),
@@ -234,7 +233,9 @@ class SqliteStore:
 
     async def claims(self) -> Mapping[str, frozenset[str]]:
         """Return the tools that count as read-only, of every server that has been seen (G6)."""
-        rows = await self._read(lambda connection: connection.execute("SELECT plugin, tools FROM claims").fetchall())
+        rows = await self._opened().read(
+            lambda connection: connection.execute("SELECT plugin, tools FROM claims").fetchall()
+        )
         return {from_column(plugin): frozenset(json.loads(tools)) for plugin, tools in rows}
 
     async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> None:
@@ -245,8 +246,7 @@ class SqliteStore:
             if connection.execute("INSERT OR IGNORE INTO claims VALUES (?, ?)", row).rowcount:
                 _count(connection, "permissions")
 
-        await self._write(keep)
-        self._changed(permissions=True)
+        await self._write(keep, permissions=True)
 
     async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
         """Add tools to those that count, and take others away."""
@@ -260,8 +260,7 @@ class SqliteStore:
             connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?)", (name, text))
             _count(connection, "permissions")
 
-        await self._write(change)
-        self._changed(permissions=True)
+        await self._write(change, permissions=True)
 
     async def record(self, *entries: AuditRecord) -> None:
         """Store decisions, after the calls that wait, before returning."""
@@ -275,7 +274,7 @@ class SqliteStore:
         self._queue.add_later(entry)
 
     async def _flush(self) -> None:
-        if self._queue:
+        if self._queue or self._uses:
             await self._write(lambda _: None)
 
     async def entries(
@@ -290,12 +289,30 @@ class SqliteStore:
         """Return the newest entries first; those that this store still holds back are written before."""
         await self._flush()
         wanted = {"principal": principal, "agent": agent, "session": session, "kind": kind}
-        return await self._read(lambda connection: select_entries(connection, wanted, limit))
+        return await self._opened().read(lambda connection: select_entries(connection, wanted, limit))
+
+    def remember_later(self, *uses: UseRecord) -> None:
+        """Store uses within 50 ms, in a batch with the calls; where no loop runs, with the next that is written."""
+        self._opened()
+        self._uses.add(uses)
+        self._queue.schedule()
+
+    async def uses(self, principal: str, agent: str) -> Sequence[UseRecord]:
+        """Return what is remembered, the newest last; one statement where nothing has changed."""
+        generation, key = self._opened().generation, (principal, agent)
+        return await self._opened().read(lambda connection: self._uses.read(connection, key, generation=generation))
+
+    async def forget_uses(self, *, principal: str | None = None, agent: str | None = None) -> int:
+        """Remove what is remembered, and overwrite it in the file and its log; return how many there were."""
+        wanted = {"principal": principal, "agent": agent}
+        gone = await self._write(lambda connection: self._uses.delete(connection, wanted))
+        await self._opened().read(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+        return gone
 
     async def trail(self, *, after: int = 0, agent: str | None = None, limit: int = 5000) -> TrailPage:
         """Return a part of the trail, oldest first; entries that cannot be read are counted."""
         await self._flush()
-        return await self._read(lambda connection: select_trail(connection, after, agent, limit))
+        return await self._opened().read(lambda connection: select_trail(connection, after, agent, limit))
 
     async def digest_key(self) -> bytes:
         """Return the secret with which arguments are digested; made once, kept in the file."""

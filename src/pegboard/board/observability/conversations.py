@@ -1,0 +1,137 @@
+"""What is asked for in a conversation, as long as the process lasts: nothing of it is stored."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pegboard.core.model.tools import Tool
+from pegboard.ports import Ranking, SessionKey
+
+MOST_TEXTS: Final = 3
+"""How many messages and how many searches count as context."""
+LONGEST_TEXT: Final = 2_000
+MOST_NEEDS: Final = 16
+"""How many needs of a turn a call may answer."""
+MOST_CONVERSATIONS: Final = 4_096
+
+
+@dataclass(slots=True)
+class _Need:
+    """A need of the turn: what was found for it, with which search it came, which tools were called for it."""
+
+    text: str
+    found: frozenset[str] = frozenset()
+    search: int = 0
+    called: set[str] = field(default_factory=set[str])
+
+
+class Conversation:
+    """The newest messages and searches of one session, and what was needed in its turn; its texts are masked (X5)."""
+
+    __slots__ = ("_message", "_messages", "_needs", "_searched", "_searches", "_turn")
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Be as new."""
+        self._messages: tuple[str, ...] = ()
+        self._searches: tuple[str, ...] = ()
+        self._turn = 0
+        self._message: _Need | None = None
+        self._needs: tuple[_Need, ...] = ()
+        self._searched = 0
+
+    def heard(self, message: str, turn: int) -> None:
+        """Take what the user wrote; the same message again is another step of its turn."""
+        text = cut(message)
+        if text and (turn != self._turn or not self._messages or text != self._messages[-1]):
+            self._messages = newest(*self._messages, text)
+            self._begin(turn, _Need(text))
+
+    def searched(self, queries: Sequence[str], ranking: Ranking, turn: int) -> None:
+        """Take what was searched for, and what was found for each."""
+        if turn != self._turn:
+            self._begin(turn, None)
+        found: list[set[str]] = [set() for _ in queries]
+        for hit in ranking.hits:
+            if isinstance(hit.found, Tool):
+                found[hit.need].add(hit.found.id)
+        self._searched += 1
+        for query, ids in zip(queries, found, strict=True):
+            if text := cut(query):
+                self._searches = newest(*self._searches, text)
+                self._need(text, frozenset(ids))
+
+    def _need(self, text: str, found: frozenset[str]) -> None:
+        """Take a need of the turn; one that was searched for before is the same need."""
+        called = {tool for need in self._needs if need.text == text for tool in need.called}
+        others = [need for need in self._needs if need.text != text]
+        self._needs = (*others, _Need(text, found, self._searched, called))[-MOST_NEEDS:]
+
+    def before(self, queries: Iterable[str]) -> tuple[str, ...]:
+        """Return what the user wrote before these queries, or what was searched for before; the newest last."""
+        asked = {cut(query) for query in queries}
+        return tuple(text for text in self._messages or self._searches if text not in asked)
+
+    def called(self, tool: str, turn: int) -> tuple[str, ...]:
+        """Take that a tool was called; return the needs that it was called for and was not before.
+
+        They are the user's message and, of each search of the turn, the queries that found the tool; all queries of a
+        search that did not find it and after which nothing was called yet.
+        """
+        if turn != self._turn:
+            return ()
+        needs = [need for need in self._answered(tool) if tool not in need.called]
+        for need in needs:
+            need.called.add(tool)
+        return tuple(dict.fromkeys(need.text for need in needs))
+
+    def _answered(self, tool: str) -> Iterable[_Need]:
+        if self._message is not None:
+            yield self._message
+        hit = {need.search for need in self._needs if tool in need.found}
+        answered = {need.search for need in self._needs if need.called}
+        for need in self._needs:
+            if tool in need.found or need.search not in hit | answered:
+                yield need
+
+    def _begin(self, turn: int, message: _Need | None) -> None:
+        self._turn, self._message, self._needs = turn, message, ()
+
+
+class Conversations:
+    """The conversations of a board's sessions; the one that was looked for longest ago goes first."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[SessionKey, Conversation] = OrderedDict()
+
+    def of(self, key: SessionKey) -> Conversation:
+        """Return the conversation of a session: the same object for all that stand for it."""
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = Conversation()
+            if len(self._known) > MOST_CONVERSATIONS:
+                self._known.popitem(last=False)
+        self._known.move_to_end(key)
+        return known
+
+    def forget(self, principal: str | None, agent: str | None) -> None:
+        """Forget those of a principal and agent; None is every one."""
+        for key, known in self._known.items():
+            if principal in (None, key.principal) and agent in (None, key.agent):
+                known.forget()
+
+
+def cut(text: str) -> str:
+    """Return the beginning of a text, as much as counts as context."""
+    return text[:LONGEST_TEXT].strip()
+
+
+def newest(*texts: str) -> tuple[str, ...]:
+    """Return the newest of these texts, which are the last, none of them twice."""
+    distinct = dict.fromkeys(reversed(texts))
+    return tuple(distinct)[MOST_TEXTS - 1 :: -1]

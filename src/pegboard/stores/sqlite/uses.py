@@ -1,0 +1,102 @@
+"""Remembered use in the database: written in batches, read anew only where it has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from pegboard.ports import USE_LIFETIME, USES_KEPT, UseRecord
+from pegboard.stores.sqlite.codec import from_column, to_column
+
+if TYPE_CHECKING:
+    import sqlite3
+
+Key = tuple[str, str]
+Stamp = tuple[int, int | None, int]
+"""The generation of the file, the newest id (never used twice) and how many there are."""
+
+MOST_WAITING: Final = 10_000
+MOST_READ: Final = 128
+"""Of how many principals and agents what was read is kept."""
+
+
+class UseQueue:
+    """The uses that are not written yet, and those that were read last."""
+
+    __slots__ = ("_read", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: list[UseRecord] = []
+        self._read: dict[Key, tuple[Stamp, tuple[UseRecord, ...]]] = {}
+
+    def __bool__(self) -> bool:
+        """Return whether uses wait."""
+        return bool(self._waiting)
+
+    def add(self, uses: Iterable[UseRecord]) -> None:
+        """Take uses; the caller flushes. Where they cannot be written for long, the oldest give way."""
+        self._waiting.extend(uses)
+        del self._waiting[:-MOST_WAITING]
+
+    def insert(self, connection: sqlite3.Connection) -> int:
+        """Write what waits, and remove what is surplus or too old, inside the caller's transaction.
+
+        Returns how many uses were written.
+        """
+        if not self._waiting:
+            return 0
+        connection.executemany(
+            "INSERT OR REPLACE INTO uses (at, principal, agent, need, tool) VALUES (?, ?, ?, ?, ?)",
+            [(use.at, *map(to_column, use[1:])) for use in self._waiting],
+        )
+        newest = max(use.at for use in self._waiting)
+        connection.execute("DELETE FROM uses WHERE at < ?", (newest - USE_LIFETIME,))
+        for key in {(use.principal, use.agent) for use in self._waiting}:
+            _trim(connection, key)
+        return len(self._waiting)
+
+    def drop(self, taken: int) -> None:
+        """Forget the oldest that wait: they are committed."""
+        del self._waiting[:taken]
+
+    def read(self, connection: sqlite3.Connection, key: Key, *, generation: int) -> Sequence[UseRecord]:
+        """Return what is stored of a principal and agent and what waits, the newest last."""
+        stamp = generation, *_extent(connection, key)
+        known = self._read.get(key)
+        if known is None or known[0] != stamp:
+            if len(self._read) >= MOST_READ:
+                self._read.clear()
+            known = self._read[key] = stamp, _select(connection, key)
+        waiting = [use for use in self._waiting if (use.principal, use.agent) == key]
+        return _joined(known[1], waiting) if waiting else known[1]
+
+    def delete(self, connection: sqlite3.Connection, wanted: dict[str, str | None]) -> int:
+        """Remove and overwrite the rows whose columns have these values (None: any); return how many there were."""
+        self._read.clear()
+        connection.execute("PRAGMA secure_delete = ON").fetchall()
+        filters = {name: to_column(value) for name, value in wanted.items() if value is not None}
+        where = " AND ".join(f"{name} = ?" for name in filters) or "1"
+        return connection.execute(f"DELETE FROM uses WHERE {where}", tuple(filters.values())).rowcount  # noqa: S608
+
+
+def _extent(connection: sqlite3.Connection, key: Key) -> tuple[int | None, int]:
+    """Return the newest id of a principal and agent, and how many there are."""
+    query = "SELECT max(id), count(*) FROM uses WHERE principal = ? AND agent = ?"
+    return connection.execute(query, tuple(map(to_column, key))).fetchone()
+
+
+def _select(connection: sqlite3.Connection, key: Key) -> tuple[UseRecord, ...]:
+    query = "SELECT at, need, tool FROM uses WHERE principal = ? AND agent = ? ORDER BY id"
+    rows = connection.execute(query, tuple(map(to_column, key))).fetchall()
+    return tuple([UseRecord(at, *key, from_column(need), from_column(tool)) for at, need, tool in rows])
+
+
+def _trim(connection: sqlite3.Connection, key: Key) -> None:
+    if (surplus := _extent(connection, key)[1] - USES_KEPT) > 0:
+        mine = "SELECT id FROM uses WHERE principal = ? AND agent = ? ORDER BY id LIMIT ?"
+        connection.execute(f"DELETE FROM uses WHERE id IN ({mine})", (*map(to_column, key), surplus))  # noqa: S608
+
+
+def _joined(stored: Sequence[UseRecord], waiting: Sequence[UseRecord]) -> tuple[UseRecord, ...]:
+    newest = {(use.need, use.tool): use for use in waiting}
+    return (*(use for use in stored if (use.need, use.tool) not in newest), *newest.values())[-USES_KEPT:]

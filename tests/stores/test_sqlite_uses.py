@@ -1,0 +1,153 @@
+"""What the SQLite store promises of remembered use beyond the contract: batches, other processes, kills, old files."""
+
+import asyncio
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+from sqlite_samples import ENTRY, KEY, in_file
+
+from pegboard.ports import UseRecord
+from pegboard.stores.sqlite import SqliteStore
+from pegboard.stores.sqlite.schema import ADDED
+
+USE = UseRecord(at=1_000_000.0, principal="ada", agent="assistant", need="what changed last", tool="git/log")
+WRITER = Path(__file__).with_name("use_writer.py")
+FIXTURE = Path(__file__).parent.parent / "fixtures" / "v0_1_0" / "pegboard.db"
+
+
+async def written(path: Path, count: int) -> None:
+    deadline = time.monotonic() + 10
+    while in_file(path, "SELECT count(*) FROM uses") != [(count,)]:
+        assert time.monotonic() < deadline, f"{count} uses are not in the file"
+        await asyncio.sleep(0.002)
+
+
+async def test_a_use_is_stored_soon_without_anybody_waiting_for_it(store: SqliteStore) -> None:
+    """S2: by itself, and in one batch with the audit of the calls."""
+    store.remember_later(USE)
+    await written(store.path, 1)
+    store.record_later(ENTRY)
+    store.remember_later(USE._replace(need="who wrote this"), USE._replace(need="when"))
+    await written(store.path, 3)
+    assert in_file(store.path, "SELECT count(*) FROM audit") == [(1,)]
+
+
+async def test_closing_stores_the_uses_that_wait(path: Path) -> None:
+    """S2: nothing is lost at an orderly end."""
+    store = SqliteStore(path)
+    await store.open()
+    store.remember_later(USE)
+    await store.aclose()
+    assert in_file(path, "SELECT need FROM uses") == [(USE.need,)]
+
+
+async def test_what_another_process_stores_or_forgets_is_seen_at_the_next_look(
+    store: SqliteStore, peer: SqliteStore
+) -> None:
+    """S1: what is forgotten by a command counts no more in a gateway that runs."""
+    store.remember_later(USE)
+    await store.record(ENTRY)
+    assert list(await peer.uses("ada", "assistant")) == [USE]
+    again = USE._replace(at=USE.at + 5)
+    peer.remember_later(again)
+    await peer.record(ENTRY)
+    assert list(await store.uses("ada", "assistant")) == [again]
+    assert await peer.forget_uses(principal="ada") == 1
+    assert list(await store.uses("ada", "assistant")) == []
+
+
+async def test_looking_needs_no_lock_while_uses_wait_behind_another_writer(
+    store: SqliteStore, blocker: sqlite3.Connection
+) -> None:
+    """S2: a search waits for nobody's write, and finds what was called just now."""
+    store.remember_later(USE)
+    assert list(await store.uses("ada", "assistant")) == [USE]
+    assert in_file(store.path, "SELECT count(*) FROM uses") == [(0,)]
+    blocker.execute("ROLLBACK")
+    await written(store.path, 1)
+    assert list(await store.uses("ada", "assistant")) == [USE]
+
+
+async def test_forgetting_overwrites_the_text_in_the_file_and_its_log(store: SqliteStore) -> None:
+    """X5: nothing of it can be read out of the files any more, while they are open."""
+    store.remember_later(*(USE._replace(need=f"a private need, number {number}") for number in range(100)))
+    await store.record(ENTRY)
+    contents = [file.read_bytes() for file in store.path.parent.iterdir()]
+    assert any(b"a private need" in content for content in contents)
+    assert await store.forget_uses(principal="ada", agent="assistant") == 100
+    contents = [file.read_bytes() for file in store.path.parent.iterdir()]
+    assert not any(b"a private need" in content for content in contents)
+
+
+async def test_a_file_that_is_made_anew_begins_without_uses(store: SqliteStore) -> None:
+    """S1: what was read of the removed one counts no more."""
+    store.remember_later(USE)
+    await store.record(ENTRY)
+    assert list(await store.uses("ada", "assistant")) == [USE]
+    for file in store.path.parent.iterdir():
+        file.unlink()
+    other = USE._replace(need="something else")
+    store.remember_later(other)
+    await store.record(ENTRY)
+    assert list(await store.uses("ada", "assistant")) == [other]
+
+
+def killed(path: Path) -> int:
+    """Return how many uses a process has remembered, one a millisecond at most, that was killed after the 400th."""
+    with subprocess.Popen([sys.executable, str(WRITER), str(path)], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        said = list(islice(writer.stdout, 400))
+        writer.kill()
+        said += [line for line in writer.stdout.readlines() if line.endswith("\n")]
+    assert writer.returncode == -9
+    return int(said[-1])
+
+
+async def test_a_killed_process_loses_at_most_the_last_50_ms_of_uses(path: Path) -> None:
+    """S2: what was older when it was killed is there, whole and in order."""
+    last = killed(path)
+    store = SqliteStore(path)
+    await store.open()
+    kept = [int(use.need.split()[1]) for use in await store.uses("ada", "assistant")]
+    await store.aclose()
+    assert kept == list(range(kept[0], kept[-1] + 1))
+    assert last - kept[-1] <= 50
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+async def test_a_file_of_0_1_0_keeps_its_version_once_it_remembers_uses(tmp_path: Path) -> None:
+    """S2: so 0.1.0 opens it afterwards as before: it has the version and the tables that 0.1.0 made, and one more."""
+    path = tmp_path / "pegboard.db"
+    shutil.copy(FIXTURE, path)
+    version = in_file(path, "PRAGMA user_version")
+    tables = in_file(path, "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%' ORDER BY name")
+    store = SqliteStore(path)
+    await store.open()
+    store.remember_later(USE)
+    await store.aclose()
+    assert in_file(path, "PRAGMA user_version") == version == [(2,)]
+    after = in_file(path, "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%' ORDER BY name")
+    assert [row for row in after if row[0] not in ("uses", "uses_by_time")] == tables
+    assert len(after) == len(tables) + len(ADDED)
+    assert in_file(path, "SELECT need, tool FROM uses") == [(USE.need, USE.tool)]
+
+
+async def test_a_store_of_0_1_0_that_goes_on_writing_loses_no_uses(store: SqliteStore) -> None:
+    """S2: two versions may share a file: what the older one does not know it leaves alone."""
+    store.remember_later(USE)
+    await store.record(ENTRY)
+    with closing(sqlite3.connect(store.path)) as older:
+        older.execute("INSERT INTO sessions VALUES ('ada', 'assistant', 'thread-42', 7, 1.5, 'text')")
+        older.execute("INSERT OR REPLACE INTO switches VALUES ('assistant', 'git', 0)")
+        older.commit()
+    state = await store.load(KEY)
+    assert state is not None
+    assert state.text == "text"
+    assert list(await store.uses("ada", "assistant")) == [USE]
