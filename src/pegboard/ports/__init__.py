@@ -25,6 +25,7 @@ from pegboard.ports.stores import (
     SessionStore,
     Store,
     StoredState,
+    TrailPage,
     UseRecord,
     UseStore,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "Store",
     "StoredState",
     "TokenCounter",
+    "TrailPage",
     "UseRecord",
     "UseStore",
 ]

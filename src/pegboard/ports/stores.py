@@ -212,6 +212,17 @@ class AuditRecord(NamedTuple):
     arguments: str = ""
 
 
+class TrailPage(NamedTuple):
+    """A part of the audit trail, oldest first.
+
+    ``next`` is where the rest begins, None at the end; ``damaged`` counts the records here that cannot be read.
+    """
+
+    entries: Sequence[AuditRecord]
+    next: int | None
+    damaged: int = 0
+
+
 class AuditLog(Protocol):
     """The audit trail: decisions at once, calls within 50 ms (S2)."""
 
@@ -254,6 +265,22 @@ class AuditLog(Protocol):
 
         Returns:
             The records.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def trail(self, *, after: int = 0, agent: str | None = None, limit: int = 5000) -> TrailPage:
+        """Return a part of the trail, oldest first, so that one of any length can be read in bounded memory.
+
+        Args:
+            after: Where the part before ended; 0 is the beginning.
+            agent: Only what was done for this one.
+            limit: How many records are looked at, at most.
+
+        Returns:
+            The records, and where the next part begins. What was removed in between is missing, nothing comes twice.
 
         Raises:
             StoreError: It cannot be read.
