@@ -1,5 +1,6 @@
 """An MCP server of the handshake era whose tools stand in a file: it lists what stands there now.
 
+The file maps the names of tools to whether they say that they only read, or to what else their entry has.
 The tool ``announce`` says that the list has changed; every other one answers with its own name.
 """
 
@@ -23,14 +24,12 @@ def answer(request: dict) -> dict | None:
                 "serverInfo": {"name": "listed", "version": "1"},
             }
         case "tools/list":
-            hints = json.loads(LIST.read_text())
+            listed = json.loads(LIST.read_text()).items()
             schema = {"type": "object", "properties": {}}
-            return {
-                "tools": [
-                    {"name": name, "inputSchema": schema, "annotations": {"readOnlyHint": hint}}
-                    for name, hint in hints.items()
-                ]
+            more = {
+                name: one if isinstance(one, dict) else {"annotations": {"readOnlyHint": one}} for name, one in listed
             }
+            return {"tools": [{"name": name, "inputSchema": schema, **more[name]} for name in more]}
         case "tools/call":
             name = request["params"]["name"]
             if name == "announce":
