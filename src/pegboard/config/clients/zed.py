@@ -19,7 +19,7 @@ def _translate(entry: Mapping[str, Any], found: Server) -> Server:
     return found
 
 
-def _only_its_own(found: Server) -> str:
+def _only_its_own(_entry: Mapping[str, Any], found: Server) -> str:
     return "" if found.get("command") or found.get("url") else "an extension of Zed starts it, and only Zed knows how"
 
 
