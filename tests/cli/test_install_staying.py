@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from command_support import Run, put, servers_in
 
+from pegboard.config.inspection import load
+from pegboard.core.model.agents import Agent
 from pegboard.sources.mcp.transports import logins
 
 METADATA = 'Bearer realm="docs", resource_metadata="https://login.example/.well-known/oauth-protected-resource"'
@@ -174,3 +176,24 @@ def test_where_every_server_stays_nothing_is_installed(run: Run) -> None:
     assert "has no server that could stand behind Pegboard, and is left as it is." in ran.err
     assert "shell stays: VS Code runs it in a sandbox" in ran.err
     assert not Path("pegboard.yaml").exists()
+
+
+def loaded(path: Path) -> Agent:
+    return load(path, registered={}).agents["default"]
+
+
+def test_a_server_that_the_client_was_to_keep_in_view_is_always_loaded(run: Run) -> None:
+    """An entry with the mark moves to the static tools; of a file that is served as it is, it is initial."""
+    servers = {
+        "git": {"command": "mcp-server-git", "alwaysLoad": True},
+        "time": {"command": "mcp-server-time", "deferTools": "never", "tools": ["now"]},
+        "later": {"command": "x", "alwaysLoad": False, "deferTools": "auto", "tools": ["*"]},
+    }
+    path = put(".mcp.json", json.dumps({"mcpServers": servers}))
+    assert run("check", "--config", str(path)).err == ""
+    agent = loaded(path)
+    assert (agent.allowed_toolkits, agent.initial_toolkits) == (("git", "time", "later"), ("git", "time"))
+    assert run("init", "--install", "claude-code").code == 0
+    agent = loaded(Path("pegboard.yaml"))
+    members = [(member.name, member.include) for member in agent.static]
+    assert members == [("git", None), ("time", frozenset({"now"}))]

@@ -47,8 +47,6 @@ COPILOT_CLI: Final = Client(
     title="Copilot CLI",
     project=(".github/mcp.json",),
     user=("{copilot}/mcp-config.json",),
-    ignored=frozenset({"deferTools", "disableToolCache"}),
-    renamed={"tools": "enabledTools"},
     translate=_translate,
     entry=_in_copilot_cli,
 )

@@ -31,7 +31,6 @@ CLAUDE_CODE: Final = Client(
     project=(".mcp.json",),
     user=("~/.claude.json",),
     marker="projects",
-    ignored=frozenset({"alwaysLoad"}),
     entry=_in_claude_code,
 )
 CLIENTS: Final[Mapping[str, Client]] = {
