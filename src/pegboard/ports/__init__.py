@@ -13,6 +13,7 @@ from pegboard.ports.ranking import Evidence, PastUse, RankContext, Ranked, Ranke
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import Source
 from pegboard.ports.stores import (
+    AuditKind,
     AuditLog,
     AuditRecord,
     ChangeToken,
@@ -32,6 +33,7 @@ __all__ = [
     "Adapters",
     "ArgumentValidator",
     "AskRefusedError",
+    "AuditKind",
     "AuditLog",
     "AuditRecord",
     "CallContext",

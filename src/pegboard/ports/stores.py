@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from pegboard.core.model.tools import Manifest
 
@@ -187,10 +187,14 @@ class ReadOnlyTrustStore(Protocol):
         ...
 
 
+AuditKind = Literal["load", "unload", "evict", "loadout", "deny", "call", "read", "prompt", "permission"]
+"""What an audit record is about."""
+
+
 class AuditRecord(NamedTuple):
     """One line of the audit trail (X4); ``arguments`` is a keyed digest, never the arguments.
 
-    ``kind`` is load, unload, evict, deny, call, read, prompt, permission …; ``duration`` is in milliseconds.
+    ``kind`` is one of ``AuditKind``; ``duration`` is in milliseconds.
     """
 
     at: datetime
