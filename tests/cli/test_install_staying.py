@@ -82,7 +82,26 @@ def test_the_entry_asks_a_client_that_defers_tools_to_keep_ours_in_view(
     assert run("init", "--install", client).code == 0
     entry = servers_in(path)["pegboard"]
     passed = {"env": {"KEY": "${KEY}"}} if client == "copilot-cli" else {}
-    assert {key: value for key, value in entry.items() if key not in ("command", "args")} == {**mark, **passed}
+    assert {key: value for key, value in entry.items() if key not in ("command", "args", "cwd")} == {**mark, **passed}
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "named"),
+    [
+        ("claude-code", "work/.mcp.json", True),
+        ("vscode", "work/.vscode/mcp.json", True),
+        ("zed", "work/.zed/settings.json", False),
+        ("windsurf", "home/.codeium/windsurf/mcp_config.json", False),
+    ],
+)
+def test_in_a_project_pegboard_starts_in_its_folder(
+    run: Run, folder: Path, client: str, file: str, named: bool
+) -> None:
+    """There relative paths of its servers are meant; a file of the user belongs to no folder."""
+    root = {"vscode": "servers", "zed": "context_servers"}.get(client, "mcpServers")
+    path = put(file, json.dumps({root: {"git": {"command": "mcp-server-git"}}}))
+    assert run("init", "--install", client, "--from", file).code == 0
+    assert servers_in(path)["pegboard"].get("cwd") == (str(folder / "work") if named else None)
 
 
 def test_a_server_in_the_sandbox_of_vs_code_stays_in_it(run: Run) -> None:

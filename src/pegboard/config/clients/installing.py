@@ -120,11 +120,15 @@ def entry_for(file: ServerFile, servers: Mapping[str, Any], config: Path) -> dic
     """Return Pegboard as a server of this client.
 
     ``servers`` are those behind it, in our own shape before :func:`inputs_as_variables`: what they
-    need of the client's environment is passed on where the client would not pass it on by itself.
+    need of the client's environment is passed on where the client would not pass it on by itself. In a
+    project it starts in the project's folder, in which relative paths are meant; else where the client does.
     """
     command, *rest = program()
     arguments = [*rest, "serve", "--stdio", "--config", str(config.absolute())]
-    return file.spot.client.entry({"command": command, "args": arguments}, needed_by(servers))
+    entry: dict[str, Any] = {"command": command, "args": arguments}
+    if file.spot.folder is not None:
+        entry["cwd"] = str(file.spot.folder.absolute())
+    return file.spot.client.entry(entry, needed_by(servers))
 
 
 def installation(file: ServerFile, entry: Mapping[str, Any]) -> Edit:

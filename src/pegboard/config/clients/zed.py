@@ -24,7 +24,8 @@ def _only_its_own(_entry: Mapping[str, Any], found: Server) -> str:
 
 
 def _entry(entry: Server, _needed: Needed) -> Server:
-    return {"source": "custom", **entry, "env": {}}
+    """Return the entry without a folder: Zed knows none, and starts servers in that of the project."""
+    return {"source": "custom", **{key: value for key, value in entry.items() if key != "cwd"}, "env": {}}
 
 
 ZED: Final = Client(
