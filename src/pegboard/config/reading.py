@@ -78,6 +78,7 @@ class Reading:
             unavailable=unavailable,
             filters=client.filters if client else {},
             client=client is not None,
+            in_view=client.in_view if client else (),
         )
         stated = (part.env_file for part in validated.section.servers.values() if part.env_file)
         self.files += [env_file_of(text, self.folder) for text in stated]
