@@ -21,7 +21,7 @@ KNOWN = {
 }
 
 
-PROGRAMS = ("gateway", "soak")
+PROGRAMS = ("gateway", "soak", "dialogues")
 """They take long, install or start much, and run only when they are named."""
 
 
