@@ -1,4 +1,4 @@
-"""Run benchmarks: ``python -m benchmarks [NAME …] [--json]``, or ``gateway`` and ``soak`` with options of their own."""
+"""Run benchmarks: ``python -m benchmarks [NAME …] [--json]``; ``gateway``, ``soak``, ``dialogues`` have own options."""
 
 from __future__ import annotations
 

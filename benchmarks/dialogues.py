@@ -1,11 +1,12 @@
 """What a conversation adds to searches: recall of the needed tools among five, turn by turn, through a board.
 
 Every turn of a user that needs tools is searched for in the user's words. A set without turns is one conversation per
-request in all columns but ``gateway, one session``, in which all of them follow each other in one session, as a client
-would search for things that have nothing to do with each other.
+request in all columns but ``always`` and ``gateway``, in which all of them follow each other in one session, as a
+client would search for things that have nothing to do with each other.
 
 - ``alone``: the words of the turn, and nothing else;
 - ``messages``: in the library, with the messages before (``surface(message=…)``);
+- ``always``: with the searches before as context of each search, whatever its own words find;
 - ``gateway``: in a gateway, which knows the searches before;
 - ``used``: as ``messages``, and the needed tools are called in every turn, so that what follows knows what was used;
   the second half of the conversations is reported, ``messages, 2nd half`` being the same without calls.
@@ -73,26 +74,33 @@ def conversations_of(folder: Path) -> list[Conversation]:
     return found
 
 
-async def recall(session: Session, turn: Turn) -> float | None:
+async def recall(session: Session, turn: Turn, context: Sequence[str] | None) -> float | None:
     """Return the share of the needed tools among the first five; None where none is needed."""
-    found = {result.name for result in (await session.search(turn.text, limit=FOUND)).results}
+    found = {result.name for result in (await session.search(turn.text, limit=FOUND, context=context)).results}
     if not turn.needed:
         return None
     return sum(bool(alternatives & found) for alternatives in turn.needed) / len(turn.needed)
 
 
 async def recalls(
-    board: Pegboard, conversations: Sequence[Conversation], host: Host, *, heard: bool = False, used: bool = False
+    board: Pegboard,
+    conversations: Sequence[Conversation],
+    host: Host = LIBRARY,
+    *,
+    heard: bool = False,
+    used: bool = False,
+    given: bool = False,
 ) -> list[list[float]]:
     """Return the recall of every turn that needs something, conversation by conversation."""
     found: list[list[float]] = []
     for number, turns in enumerate(conversations):
         session = await board.session(session_id=str(number), host=host)
         rows: list[float] = []
-        for turn in turns:
+        for place, turn in enumerate(turns):
             if heard:
                 await session.surface(message=turn.text)
-            value = await recall(session, turn)
+            before = [other.text for other in turns[max(0, place - 3) : place]] if given else None
+            value = await recall(session, turn, before)
             rows += [] if value is None else [value]
             for alternatives in turn.needed if used else ():
                 await session.call(min(alternatives), {})
@@ -122,16 +130,17 @@ async def measure_set(folder: Path, sample: int | None) -> dict[str, Any]:
             await (await board.session(session_id="first")).search("anything")
             return board
 
-        messages = await recalls(await opened(), conversations, LIBRARY, heard=True)
-        used = await recalls(await opened(), conversations, LIBRARY, heard=True, used=True)
+        messages = await recalls(await opened(), conversations, heard=True)
+        used = await recalls(await opened(), conversations, heard=True, used=True)
         stitched = conversations if dialogues else [tuple(turn for turns in conversations for turn in turns)]
         return {
             "set": folder.name,
             "conversations": len(conversations),
             "turns": sum(map(len, messages)),
-            "alone": mean(await recalls(await opened(), alone, LIBRARY)),
+            "alone": mean(await recalls(await opened(), alone)),
             "messages": mean(messages),
-            "gateway" if dialogues else "gateway, one session": mean(await recalls(await opened(), stitched, GATEWAY)),
+            "always": mean(await recalls(await opened(), stitched, given=True)),
+            "gateway": mean(await recalls(await opened(), stitched, GATEWAY)),
             "messages, 2nd half": mean(messages[half:]),
             "used, 2nd half": mean(used[half:]),
         }
@@ -144,7 +153,7 @@ def unguarded(configured: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks dialogues", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks dialogues", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("sets", nargs="*", default=[*DIALOGUES, *REQUESTS], metavar="SET")
     parser.add_argument("--sample", type=int, default=300, help="conversations of each set; 0 for all")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
