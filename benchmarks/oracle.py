@@ -27,13 +27,13 @@ from pegboard.dialects.call_tool import CALL, call_through_tools
 from pegboard.dialects.names import Done, Found, FoundTool, Payload, Search, View
 from pegboard.dialects.pegboard import PegboardDialect
 from pegboard.ports import RankContext
-from pegboard.search.lexical import LexicalRanker
+from pegboard.search.ranker import ToolRanker
 from pegboard.tokens import OfflineTokenCounter
 
 DIALECT = PegboardDialect()
 UNBOUNDED = 1_000_000
 SEPARATOR = re.compile(r"[:,\s]+")
-RANKER = LexicalRanker()
+RANKER = ToolRanker()
 count: Callable[[str], int] = cache(OfflineTokenCounter().count)
 
 

@@ -1,121 +1,89 @@
-"""Ranking by words: BM25 over names and descriptions, an exact name first (P3)."""
+"""How well each tool and group answers a need in words."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import cast
+from dataclasses import dataclass
+from typing import Final
 
-from pegboard.core.model.tools import Tool
-from pegboard.core.surface.searchable import Searchable
-from pegboard.ports import Evidence, RankContext, Ranked, Ranking
+import numpy as np
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
-_K1, _B = 1.2, 0.75
-_NAME_WEIGHT, _PLUGIN_WEIGHT = 3, 2
-_KEPT = 8
+from pegboard.search.blocks import SATURATION, Floats, Impacts, Small, added_up
+from pegboard.search.index import Index
+from pegboard.search.needs import Need
+from pegboard.search.segments import Postings
+
+NAME_COVERAGE: Final = 0.25
+WHOLE, BEST_SENTENCE = 0.88, 0.12
+PLUGIN_EVIDENCE: Final = 0.15
 
 
-def words(text: str) -> list[str]:
-    """Return the words of a text, snake and camel case taken apart, in lower case.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LexicalScores:
+    """How well each row answers one need.
 
-    >>> words("readFile from_disk HTTPServer")
-    ['read', 'file', 'from', 'disk', 'http', 'server']
+    Attributes:
+        scores: for each row, 0 where it shares no word with the need; comparable between needs and catalogs,
+            at most :data:`HIGHEST`.
+        coverage: for each row the share of its name that the need names, between 0 and 1, by weight.
+        exact: the rows whose name the need is, best first; then the one whose name it begins.
     """
-    return [word.casefold() for word in _WORD.findall(text)]
+
+    scores: Floats
+    coverage: Floats
+    exact: tuple[int, ...]
 
 
-class _Index:
-    """The statistics of one set of permitted tools."""
-
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        self.tools = tools
-        self.names: dict[str, list[int]] = {}
-        self.postings: dict[str, list[tuple[int, int]]] = {}
-        lengths: list[int] = []
-        for position, tool in enumerate(tools):
-            for name in {tool.wire.casefold(), tool.name.casefold(), tool.id.casefold()}:
-                self.names.setdefault(name, []).append(position)
-            counts = Counter(_document(tool))
-            lengths.append(sum(counts.values()))
-            for word, count in counts.items():
-                self.postings.setdefault(word, []).append((position, count))
-        self.lengths = lengths
-        self.mean = sum(lengths) / len(lengths) if lengths else 1.0
-
-    def scores(self, query: str) -> Mapping[int, float]:
-        """Return BM25 of every tool that shares a word with the query."""
-        found: dict[int, float] = {}
-        total = len(self.tools)
-        for word in dict.fromkeys(words(query)):
-            postings = self.postings.get(word, ())
-            if not postings:
-                continue
-            idf = math.log(1 + (total - len(postings) + 0.5) / (len(postings) + 0.5))
-            for position, count in postings:
-                norm = _K1 * (1 - _B + _B * self.lengths[position] / self.mean)
-                found[position] = found.get(position, 0.0) + idf * count * (_K1 + 1) / (count + norm)
-        return found
+HIGHEST: Final = (SATURATION + 1) * (1 + NAME_COVERAGE) * (1 + PLUGIN_EVIDENCE)
+"""No score is higher."""
 
 
-def _document(tool: Tool) -> list[str]:
-    properties: object = tool.input_schema.get("properties")
-    parameters = ""
-    if isinstance(properties, Mapping):
-        parameters = " ".join(map(str, cast("Mapping[str, object]", properties)))
-    return (
-        words(tool.name) * _NAME_WEIGHT
-        + words(tool.plugin) * _PLUGIN_WEIGHT
-        + words(tool.description)
-        + words(parameters)
-    )
+def lexical_scores(need: Need, index: Index) -> LexicalScores:
+    """Return how well each row of an index answers a need in words."""
+    scores, coverage = _by_number(need, index)
+    scores, coverage = index.by_row(scores), index.by_row(coverage)
+    np.divide(coverage, index.name_mass, out=coverage, where=index.name_mass > 0)
+    scores *= 1 + NAME_COVERAGE * coverage
+    reached = scores > 0
+    scores += PLUGIN_EVIDENCE * index.plugins.best(scores) * reached
+    return LexicalScores(scores=scores, coverage=coverage, exact=tuple(index.named(need.text)))
 
 
-class LexicalRanker:
-    """A ranker by BM25; the index over a set of permitted tools is made once and kept while in use."""
+def _by_number(need: Need, index: Index) -> tuple[Floats, Floats]:
+    """Return for each document the score of its words, and the weight of the words of its name."""
+    scores = [_segment_scores(need, s.postings, s.size) for s in index.segments]
+    names = [_name_scores(need, index.idf, s.name_postings, s.size) for s in index.segments]
+    return (np.concatenate(scores), np.concatenate(names)) if len(scores) > 1 else (scores[0], names[0])
 
-    def __init__(self) -> None:
-        self._indexes: list[_Index] = []
 
-    async def prepare(self, among: Searchable) -> None:
-        """Index what is not indexed yet."""
-        self._index(among.tools)
+def _segment_scores(need: Need, postings: Postings, size: int) -> Floats:
+    """Return the whole need's score, a little of it that of its best sentence."""
+    spans = [(term, *postings.span(term.number)) for term in need.terms]
+    spans = [(term, first, last) for term, first, last in spans if last > first]
+    if not spans or not need.mass:
+        return np.zeros(size)
+    documents = [postings.documents[first:last] for _, first, last in spans]
+    impacts = [postings.impacts[first:last] * term.weight for term, first, last in spans]
+    scores = _added(documents, impacts, size) / need.mass
+    if not need.sentences:
+        return scores
+    best = np.zeros(size)
+    for number, mass in enumerate(need.sentences):
+        chosen = [at for at, (term, _, _) in enumerate(spans) if number in term.sentences]
+        if chosen and mass:
+            part = _added([documents[at] for at in chosen], [impacts[at] for at in chosen], size)
+            np.maximum(best, part / mass, out=best)
+    return WHOLE * scores + BEST_SENTENCE * best
 
-    def rank(
-        self,
-        queries: Sequence[str],
-        among: Searchable,
-        context: RankContext,  # noqa: ARG002
-        *,
-        limit: int,
-    ) -> Ranking:
-        """Return the best tools for the queries, in turns: the best of each, then the second best."""
-        index = self._index(among.tools)
-        columns = [self._column(index, query, limit) for query in queries]
-        merged: dict[int, float] = {}
-        for rank in range(limit):
-            for column in columns:
-                if rank < len(column):
-                    position, score = column[rank]
-                    merged.setdefault(position, score)
-        found = [Ranked(found=index.tools[p], score=round(s, 4)) for p, s in merged.items()]
-        needs = tuple(Evidence(fits=1.0 if column else 0.0) for column in columns)
-        return Ranking(hits=tuple(found[:limit]), needs=needs)
 
-    def _column(self, index: _Index, query: str, limit: int) -> list[tuple[int, float]]:
-        exact = index.names.get(query.strip().casefold(), [])
-        scores = index.scores(query)
-        top = max(scores.values(), default=1.0) or 1.0
-        best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[: limit + len(exact)]
-        rest = [(p, 0.99 * score / top) for p, score in best if p not in exact]
-        return [(position, 1.0) for position in exact] + rest
+def _added(documents: list[Small], impacts: list[Impacts], size: int) -> Floats:
+    """Return for each document the sum of what its words count, added up in the order of the need."""
+    return added_up(np.concatenate(documents), np.concatenate(impacts), size)
 
-    def _index(self, permitted: Sequence[Tool]) -> _Index:
-        for index in self._indexes:
-            if index.tools is permitted:
-                return index
-        index = _Index(permitted)
-        self._indexes = [index, *self._indexes[: _KEPT - 1]]
-        return index
+
+def _name_scores(need: Need, idf: Floats, postings: Postings, size: int) -> Floats:
+    spans = [(stem, *postings.span(stem)) for stem in need.stems]
+    spans = [(stem, first, last) for stem, first, last in spans if last > first]
+    if not spans:
+        return np.zeros(size)
+    weights = np.repeat([idf[stem] for stem, _, _ in spans], [last - first for _, first, last in spans])
+    return added_up(np.concatenate([postings.documents[first:last] for _, first, last in spans]), weights, size)

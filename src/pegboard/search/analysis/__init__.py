@@ -1,0 +1,1 @@
+"""Words of texts and requests: cut, stemmed, and without what says nothing."""

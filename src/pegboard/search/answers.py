@@ -1,0 +1,68 @@
+"""From scores to answers: the best of each need in turn, without what is the same twice over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from pegboard.search.blocks import Floats
+from pegboard.search.index import Index
+
+SAME: Final = 2
+"""So many tools with equal texts may stand before others."""
+
+
+def best(scores: Floats, exact: Sequence[int], index: Index, limit: int) -> list[int]:
+    """Return the best rows: those named first, then by score; equal scores in the order of the rows.
+
+    Args:
+        scores: How well each row answers.
+        exact: The rows that come first, in this order.
+        index: What may be found.
+        limit: How many at most.
+    """
+    named = list(exact[:limit])
+    reached = int(np.count_nonzero(scores > 0))
+    wanted = limit + len(named)
+    count = min(reached, 2 * wanted)
+    while True:
+        rows = [row for row in _highest(scores, count) if row not in named]
+        chosen, later = _parted(rows, index)
+        if len(chosen) >= limit or count >= reached:
+            return [*named, *chosen, *later][:limit]
+        count = min(reached, 8 * count)
+
+
+def _highest(scores: Floats, count: int) -> list[int]:
+    """Return at least so many rows, the highest score first."""
+    if not count:
+        return []
+    least = np.partition(scores, len(scores) - count)[len(scores) - count]
+    rows = np.flatnonzero(scores >= max(least, np.nextafter(0, 1)))
+    return rows[np.argsort(-scores[rows], kind="stable")].tolist()
+
+
+def _parted(rows: Sequence[int], index: Index) -> tuple[list[int], list[int]]:
+    """Return the rows, and those whose texts have been seen often enough."""
+    seen: dict[int, int] = {}
+    chosen: list[int] = []
+    later: list[int] = []
+    for row in rows:
+        text = index.text(row)
+        seen[text] = seen.get(text, 0) + 1
+        (chosen if seen[text] <= SAME else later).append(row)
+    return chosen, later
+
+
+def in_turn(columns: Sequence[Sequence[int]], limit: int) -> Iterator[tuple[int, int]]:
+    """Yield needs and rows: the best of each need, then the second best; a row that is there already is passed over."""
+    seen: set[int] = set()
+    for place in range(max(map(len, columns), default=0)):
+        for need, column in enumerate(columns):
+            if place < len(column) and column[place] not in seen:
+                if len(seen) == limit:
+                    return
+                seen.add(column[place])
+                yield need, column[place]

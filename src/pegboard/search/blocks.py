@@ -1,0 +1,141 @@
+"""What the words of some tools count in each of them: a property of the tool, whatever the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegboard.core.model.tools import Tool
+from pegboard.core.surface.searchable import Group
+from pegboard.search.analysis.stemming import singular
+from pegboard.search.analysis.words import words
+from pegboard.search.fields import FIELDS, FIRST, NAME, PARAMETER_TEXTS, PLUGIN_TEXT, REST, texts_of
+from pegboard.search.vocabulary import Vocabulary
+
+Document: TypeAlias = Tool | Group
+Integers: TypeAlias = NDArray[np.int64]
+Small: TypeAlias = NDArray[np.int32]
+Floats: TypeAlias = NDArray[np.float64]
+Impacts: TypeAlias = NDArray[np.float32]
+
+SATURATION: Final = 1.2
+"""BM25's k1: how soon a word that stands there again counts no more."""
+
+_FIELDS: Final = len(FIELDS)
+_WEIGHTS: Final = np.array([kind.weight for kind in FIELDS])
+_TYPICAL: Final = np.array([kind.typical for kind in FIELDS])
+_SLOPES: Final = np.array([kind.slope for kind in FIELDS])
+_SENTENCES: Final = np.isin(np.arange(_FIELDS), (FIRST, REST, PARAMETER_TEXTS, PLUGIN_TEXT))
+"""The fields whose stop words are no words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Numbers by document: those of document d stand from ``starts[d]`` to ``starts[d + 1]``."""
+
+    starts: Integers
+    numbers: Small
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Block:
+    """Documents that were read together.
+
+    Attributes:
+        terms: the words and stems of each document, rising.
+        impacts: what each of them counts in its document.
+        names: the stems of each document's name.
+        keys: under which each document is found by name: its own name, and that with its plugin's.
+        texts: a number that documents with the same texts share.
+    """
+
+    terms: Rows
+    impacts: Impacts
+    names: Rows
+    keys: Integers
+    texts: Integers
+
+
+def name_key(parts: Sequence[str]) -> int:
+    """Return the key of a name, which its other spellings share: case, separators, the plural."""
+    return hash(" ".join(singular(word) for part in parts for word in words(part)))
+
+
+def name_keys(document: Document) -> tuple[int, int]:
+    """Return the keys under which a document is found by name: its own name's, and that with its plugin's."""
+    plugin = document.plugin if isinstance(document, Tool) else ""
+    return name_key((document.name,)), name_key((plugin, document.name))
+
+
+def read(documents: Sequence[Document], plugin_texts: Sequence[str], vocabulary: Vocabulary) -> Block:
+    """Return what the words of the documents count in them.
+
+    Args:
+        documents: What can be found.
+        plugin_texts: What the plugin of each is for.
+        vocabulary: The words so far; it grows.
+    """
+    found: list[int] = []
+    lengths: list[int] = []
+    keys: list[tuple[int, int]] = []
+    texts: list[int] = []
+    for document, plugin_text in zip(documents, plugin_texts, strict=True):
+        fields = texts_of(document, plugin_text)
+        for text in fields:
+            numbers = vocabulary.numbers(words(text)) if text else ()
+            found.extend(numbers)
+            lengths.append(len(numbers))
+        keys.append(name_keys(document))
+        texts.append(hash((document.name, *fields[1:5])))
+    return _counted(
+        np.array(found, dtype=np.int64),
+        np.array(lengths, dtype=np.int64),
+        vocabulary,
+        keys=np.array(keys, dtype=np.int64).reshape(-1, 2),
+        texts=np.array(texts, dtype=np.int64),
+    )
+
+
+def _counted(tokens: Integers, lengths: Integers, vocabulary: Vocabulary, **known: Any) -> Block:
+    size = len(vocabulary)
+    stems, stops = (np.array(values) for values in vocabulary.stems_and_stops(size))
+    places = np.repeat(np.arange(len(lengths)), lengths)
+    kept = ~(stops[tokens] & _SENTENCES[places % _FIELDS]) if len(tokens) else np.zeros(0, dtype=bool)
+    tokens, places = tokens[kept], places[kept]
+    counts = np.bincount(places, minlength=len(lengths)).reshape(-1, _FIELDS)
+    weights = _WEIGHTS / (1 - _SLOPES + _SLOPES * counts / _TYPICAL)
+    documents = places // _FIELDS
+    roots = stems[tokens] if len(tokens) else tokens
+    total = len(lengths) // _FIELDS
+    names = places % _FIELDS == NAME
+    terms, frequencies = _summed(
+        np.concatenate((documents, documents)) * size + np.concatenate((tokens, roots)),
+        np.tile(weights.reshape(-1)[places], 2),
+    )
+    name_terms, _ = _summed(documents[names] * size + roots[names], np.zeros(int(names.sum())))
+    return Block(
+        terms=_by_document(terms, size, total),
+        impacts=(frequencies * (SATURATION + 1) / (frequencies + SATURATION)).astype(np.float32),
+        names=_by_document(name_terms, size, total),
+        **known,
+    )
+
+
+def _summed(keys: Integers, weights: Floats) -> tuple[Integers, Floats]:
+    """Return the different keys, rising, with the sums of their weights, added up in the order of the text."""
+    different, groups = np.unique(keys, return_inverse=True)
+    return different, added_up(groups, weights, len(different))
+
+
+def _by_document(keys: Integers, size: int, documents: int) -> Rows:
+    starts = np.searchsorted(keys, np.arange(documents + 1) * max(size, 1))
+    return Rows(starts=starts, numbers=(keys % max(size, 1)).astype(np.int32))
+
+
+def added_up(places: NDArray[Any], weights: NDArray[Any], size: int) -> Floats:
+    """Return the sum of the weights at each place, added in their order: whatever else is there, to the last bit."""
+    return np.bincount(places, weights=weights, minlength=size).astype(np.float64, copy=False)

@@ -1,0 +1,123 @@
+"""What is read of a tool or a group: its texts, by the fields that weigh differently."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from pegboard.core.model.tools import Tool
+from pegboard.core.surface.searchable import Group
+from pegboard.search.analysis.words import sentences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldKind:
+    """How a field counts.
+
+    Attributes:
+        weight: how much one of its words counts.
+        typical: how many words it usually has; a constant, so that what a word counts in a tool depends on
+            nothing but the tool.
+        slope: how much a longer field counts less (BM25's b).
+    """
+
+    weight: float
+    typical: float
+    slope: float
+
+
+NAME, FIRST, REST, PARAMETERS, PARAMETER_TEXTS, PLUGIN, PLUGIN_TEXT = range(7)
+
+FIELDS: Final = (
+    FieldKind(weight=2.0, typical=3.0, slope=0.4),
+    FieldKind(weight=1.0, typical=9.0, slope=0.4),
+    FieldKind(weight=0.35, typical=20.0, slope=0.75),
+    FieldKind(weight=1.2, typical=6.0, slope=0.75),
+    FieldKind(weight=0.5, typical=25.0, slope=0.75),
+    FieldKind(weight=1.0, typical=1.5, slope=0.4),
+    FieldKind(weight=0.3, typical=5.0, slope=0.75),
+)
+"""By their numbers: NAME, FIRST (sentence of the description), REST (of it) and so on."""
+
+LONGEST_TEXT: Final = 6_000
+"""Characters of one text that are read."""
+MOST_PROPERTIES: Final = 200
+DEEPEST: Final = 4
+
+_SOLICITING: Final = re.compile(
+    r"\b(?:always|must|should|only|please|first|instead)\b.{0,40}\b(?:use|call|choose|select|prefer|invoke|pick)\b.{0,40}"
+    r"\b(?:this|me)\b"
+    r"|\b(?:use|call|choose|select|prefer|invoke|pick)\b.{0,20}\b(?:this|me)\b.{0,60}"
+    r"\b(?:always|first|instead|before|any other|whatever)\b"
+    r"|\b(?:ignore|disregard|never use|do not use|don't use)\b.{0,40}\b(?:other|previous|another|any)\b"
+    r"|\b(?:best|preferred|recommended|most important)\b.{0,20}\btool\b",
+    re.IGNORECASE,
+)
+"""A sentence that asks to be chosen instead of saying what for."""
+
+
+def texts_of(document: Tool | Group, plugin_text: str) -> tuple[str, ...]:
+    """Return the text of each field.
+
+    Args:
+        document: What can be found.
+        plugin_text: What the plugin of a tool is for.
+    """
+    if isinstance(document, Group):
+        return _group_texts(document)
+    first, rest = _described(document.description)
+    names, texts = _parameters(document.input_schema)
+    title = document.annotations.get("title") or document.extra.get("title")
+    name = document.name if not isinstance(title, str) else f"{document.name} {title[:200]}"
+    return (name, first, rest, names, texts, document.plugin, _described(plugin_text, whole=True)[0])
+
+
+def _group_texts(group: Group) -> tuple[str, ...]:
+    first, rest = _described(group.description)
+    members = " ".join(group.members)[:LONGEST_TEXT]
+    tools = " ".join(tool.partition("/")[2] for tool in group.tools[:MOST_PROPERTIES])[:LONGEST_TEXT]
+    return (group.name, first, rest, members, tools, "", "")
+
+
+def _described(text: str, *, whole: bool = False) -> tuple[str, str]:
+    """Return the first sentence of a description and the rest, without sentences that ask to be chosen."""
+    known = sentences(text[:LONGEST_TEXT])
+    telling = [sentence for sentence in known if not _SOLICITING.search(sentence)]
+    if whole:
+        return " ".join(telling), ""
+    return (telling[0], " ".join(telling[1:])) if telling else ("", "")
+
+
+def _parameters(schema: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the names of the parameters, and their texts with the strings that they may be."""
+    names: list[str] = []
+    texts: list[str] = []
+    for name, value in _properties(schema, 0):
+        names.append(name)
+        text = value.get("description")
+        if isinstance(text, str):
+            texts.append(text[:1_000])
+        choices = value.get("enum")
+        if isinstance(choices, Sequence) and not isinstance(choices, str):
+            texts += [choice[:100] for choice in cast("Sequence[object]", choices)[:50] if isinstance(choice, str)]
+    return " ".join(names)[:LONGEST_TEXT], " ".join(texts)[:LONGEST_TEXT]
+
+
+def _properties(schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the properties of a schema and of what stands in them, as far as they are well formed."""
+    if depth > DEEPEST:
+        return
+    properties: object = schema.get("properties")
+    if isinstance(properties, Mapping):
+        for name, value in list(cast("Mapping[object, object]", properties).items())[:MOST_PROPERTIES]:
+            if isinstance(value, Mapping):
+                inner = cast("Mapping[str, Any]", value)
+                yield str(name), inner
+                yield from _properties(inner, depth + 1)
+            else:
+                yield str(name), {}
+    items: object = schema.get("items")
+    if isinstance(items, Mapping):
+        yield from _properties(cast("Mapping[str, Any]", items), depth + 1)

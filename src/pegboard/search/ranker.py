@@ -1,0 +1,158 @@
+"""The ranker: by words, and by meaning where there is one to ask (P3)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Final, Protocol
+
+from pegboard.core.surface.searchable import Searchable
+from pegboard.ports import Evidence, RankContext, Ranked, Ranking
+
+if TYPE_CHECKING:
+    from pegboard.search.blocks import Floats
+    from pegboard.search.index import Index
+    from pegboard.search.lexical import LexicalScores
+    from pegboard.search.vocabulary import Vocabulary
+
+KEPT: Final = 8
+"""So many indexes are kept: one for each set of what may be found that is in use."""
+AT_ONCE: Final = 300
+"""So many documents are indexed at once rather than in a thread of their own."""
+MOST_NEEDS: Final = 50
+"""Further needs of one search are not ranked."""
+
+
+class Meaning(Protocol):
+    """What a need and a document have in common beyond their words."""
+
+    def prepare(self, index: Index) -> None:
+        """Read what is new among the rows of an index; runs in the thread that builds the index."""
+        ...
+
+    def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Floats:
+        """Return how well each row answers a need, by words and by meaning.
+
+        Args:
+            need: What is needed.
+            context: What the host knows of the conversation.
+            lexical: How well each row answers in words.
+            index: What may be found, prepared or not.
+        """
+        ...
+
+
+class ToolRanker:
+    """A ranker by words, and by meaning; the index over what may be found is made once and kept while in use."""
+
+    def __init__(self, meaning: Meaning | None = None) -> None:
+        self._meaning = meaning
+        self._vocabulary: Vocabulary | None = None
+        self._indexes: tuple[Index, ...] = ()
+        self._building: dict[int, tuple[Searchable, Future[Index]]] = {}
+        self._lock = Lock()
+
+    async def prepare(self, among: Searchable) -> None:
+        """Index what is not indexed yet, in a thread where that is long."""
+        if self._kept(among) is not None:
+            return
+        if len(among.tools) + len(among.groups) <= AT_ONCE:
+            self.index(among)
+            return
+        await asyncio.shield(asyncio.wrap_future(self._started(among)))
+
+    def index(self, among: Searchable) -> Index:
+        """Return the index over what may be found: the one that is kept or being made, or a new one."""
+        kept = self._kept(among)
+        if kept is not None:
+            return kept
+        with self._lock:
+            building = self._building.get(id(among))
+        return self._built(among) if building is None else building[1].result()
+
+    def rank(self, queries: Sequence[str], among: Searchable, context: RankContext, *, limit: int) -> Ranking:
+        """Return the best answers in turns: the best of each need, then the second best; an exact name first."""
+        from pegboard.search.answers import in_turn
+
+        index = self.index(among)
+        columns: list[list[int]] = []
+        scores: list[dict[int, float]] = []
+        evidence: list[Evidence] = []
+        for query in queries[:MOST_NEEDS]:
+            rows, known, found = self._one(query, index, context, limit)
+            columns.append(rows)
+            scores.append(known)
+            evidence.append(found)
+        evidence += [Evidence(fits=0.0)] * (len(queries) - len(evidence))
+        hits = tuple(
+            Ranked(found=index.documents[row], score=scores[need][row], need=need)
+            for need, row in in_turn(columns, limit)
+        )
+        return Ranking(hits=hits, needs=tuple(evidence))
+
+    def _one(
+        self, query: str, index: Index, context: RankContext, limit: int
+    ) -> tuple[list[int], dict[int, float], Evidence]:
+        """Return the best rows for one need, their scores, and what is known of them."""
+        from pegboard.search.answers import best
+        from pegboard.search.evidence import evidence, relevance
+        from pegboard.search.lexical import lexical_scores
+        from pegboard.search.needs import understood
+
+        need = understood(query, index, context.messages)
+        lexical = lexical_scores(need, index)
+        scores = lexical.scores
+        if self._meaning is not None:
+            scores = self._meaning.fused(query, context, lexical, index)
+        rows = best(scores, lexical.exact, index, limit)
+        known = {row: 1.0 if row in lexical.exact else relevance(float(scores[row])) for row in rows}
+        return rows, known, evidence(lexical, scores, rows)
+
+    def _kept(self, among: Searchable) -> Index | None:
+        for place, index in enumerate(self._indexes):
+            if index.among is among:
+                if place:
+                    self._keep(index)
+                return index
+        return None
+
+    def _keep(self, index: Index) -> None:
+        with self._lock:
+            others = [other for other in self._indexes if other.among is not index.among]
+            self._indexes = (index, *others[: KEPT - 1])
+
+    def _built(self, among: Searchable) -> Index:
+        from pegboard.search.index import build
+        from pegboard.search.vocabulary import Vocabulary
+
+        with self._lock:
+            vocabulary = self._vocabulary = self._vocabulary or Vocabulary()
+        index = build(among, vocabulary, self._indexes)
+        if self._meaning is not None:
+            self._meaning.prepare(index)
+        self._keep(index)
+        return index
+
+    def _started(self, among: Searchable) -> Future[Index]:
+        """Return the index that is being made in a thread of its own."""
+        with self._lock:
+            building = self._building.get(id(among))
+            if building is not None:
+                return building[1]
+            future: Future[Index] = Future()
+            self._building[id(among)] = (among, future)
+        Thread(target=self._fill, args=(among, future), name="pegboard-index", daemon=True).start()
+        return future
+
+    def _fill(self, among: Searchable, future: Future[Index]) -> None:
+        try:
+            index = self._built(among)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(index)
+        finally:
+            with self._lock:
+                del self._building[id(among)]
