@@ -41,7 +41,7 @@ class Rows:
     numbers: Small
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Block:
     """Documents that were read together.
 
