@@ -12,6 +12,9 @@ from pegboard.search.index import Index
 
 SAME: Final = 2
 """So many tools with equal texts may stand before others."""
+STEP: Final = 0.75
+SMALLEST: Final = 1e-6
+"""The least score is lowered by steps until enough reach it: quicker than sorting, where most have next to nothing."""
 
 
 def best(scores: Floats, exact: Sequence[int], index: Index, limit: int) -> list[int]:
@@ -39,8 +42,11 @@ def _highest(scores: Floats, count: int) -> list[int]:
     """Return at least so many rows, the highest score first."""
     if not count:
         return []
-    least = np.partition(scores, len(scores) - count)[len(scores) - count]
-    rows = np.flatnonzero(scores >= max(least, np.nextafter(0, 1)))
+    least = float(scores.max())
+    rows = np.flatnonzero(scores >= least)
+    while len(rows) < count:
+        least = least * STEP if least > SMALLEST else np.nextafter(0, 1)
+        rows = np.flatnonzero(scores >= least)
     return rows[np.argsort(-scores[rows], kind="stable")].tolist()
 
 

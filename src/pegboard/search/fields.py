@@ -34,7 +34,7 @@ FIELDS: Final = (
     FieldKind(weight=2.0, typical=3.0, slope=0.4),
     FieldKind(weight=1.0, typical=9.0, slope=0.4),
     FieldKind(weight=0.35, typical=20.0, slope=0.75),
-    FieldKind(weight=1.2, typical=6.0, slope=0.75),
+    FieldKind(weight=1.0, typical=6.0, slope=0.75),
     FieldKind(weight=0.5, typical=25.0, slope=0.75),
     FieldKind(weight=1.0, typical=1.5, slope=0.4),
     FieldKind(weight=0.3, typical=5.0, slope=0.75),

@@ -25,6 +25,8 @@ SMALL: Final = 2_000
 Entry: TypeAlias = tuple[Document, str, Place]
 """A document that has been read, the text of its plugin at the time, and where its words were counted."""
 
+LONGEST_NAME: Final = 150
+"""A longer text is no name."""
 SAMPLE: Final = 100
 """About so many documents are looked up to see which earlier index is near."""
 
@@ -46,7 +48,7 @@ class Index:
         rows: the number of each row's document, through all segments.
         ordered: whether row and number are the same.
         frequencies: in how many rows each word or stem stands.
-        idf: the weight of each.
+        weights: how much each counts (BM25's idf), and ``unknown`` one that no row has.
         name_mass: the weight of each row's name.
         texts: a number for each row that rows with equal texts share.
         plugins: the rows by plugin.
@@ -60,8 +62,9 @@ class Index:
     segments: tuple[Segment, ...]
     rows: Integers
     ordered: bool
-    frequencies: Integers
-    idf: Floats
+    frequencies: list[int]
+    weights: list[float]
+    unknown: float
     name_mass: Floats
     texts: Integers
     plugins: Plugins
@@ -73,11 +76,11 @@ class Index:
 
     def frequency(self, term: int) -> int:
         """Return in how many rows a word or stem stands."""
-        return int(self.frequencies[term]) if term < len(self.frequencies) else 0
+        return self.frequencies[term] if term < len(self.frequencies) else 0
 
-    def weight(self, frequency: int) -> float:
-        """Return how much a word counts that stands in so many rows."""
-        return math.log(1 + (self.size - frequency + 0.5) / (frequency + 0.5))
+    def weight(self, term: int | None) -> float:
+        """Return how much a word or stem counts; None is one that no row has."""
+        return self.weights[term] if term is not None and term < len(self.weights) else self.unknown
 
     def text(self, row: int) -> int:
         """Return a number that rows with equal texts share."""
@@ -89,6 +92,8 @@ class Index:
 
     def named(self, text: str) -> list[int]:
         """Return the rows with this name: as ``tool`` or ``plugin.tool``, whatever the separators, case and number."""
+        if len(text) > LONGEST_NAME:
+            return []
         key = name_key((text,))
         found: list[int] = []
         offset = 0
@@ -109,18 +114,21 @@ class Plugins:
         of: the number of each row's plugin.
         order: the rows by plugin, or None where they stand so already.
         starts: where each plugin's rows begin in that order.
+        counts: how many rows each has.
     """
 
     of: Integers
     order: Integers | None
     starts: Integers
+    counts: Integers
 
     def best(self, scores: Floats) -> Floats:
         """Return for each row the best score of its plugin."""
         if not len(scores):
             return scores
-        ordered = scores if self.order is None else scores[self.order]
-        return np.maximum.reduceat(ordered, self.starts)[self.of]
+        if self.order is None:
+            return np.repeat(np.maximum.reduceat(scores, self.starts), self.counts)
+        return np.maximum.reduceat(scores[self.order], self.starts)[self.of]
 
 
 def document_key(document: Document) -> object:
@@ -218,8 +226,9 @@ def _assembled(segments: tuple[Segment, ...], rows: Integers, **known: Any) -> I
         segments=segments,
         rows=rows,
         ordered=len(rows) == total and bool((rows == np.arange(total)).all()),
-        frequencies=frequencies,
-        idf=idf,
+        frequencies=frequencies.tolist(),
+        weights=idf.tolist(),
+        unknown=math.log(1 + (len(rows) + 0.5) / 0.5),
         name_mass=mass[rows],
         texts=np.concatenate([segment.texts for segment in segments])[rows],
         **known,
@@ -258,4 +267,5 @@ def _plugins(documents: Sequence[Document]) -> Plugins:
     together = bool((np.diff(of) >= 0).all())
     order = None if together else np.argsort(of, kind="stable")
     counts = np.bincount(of, minlength=len(numbers))
-    return Plugins(of=of, order=order, starts=np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)[:-1])))
+    starts = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)[:-1]))
+    return Plugins(of=of, order=order, starts=starts, counts=counts)

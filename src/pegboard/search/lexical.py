@@ -43,15 +43,16 @@ def lexical_scores(need: Need, index: Index) -> LexicalScores:
     scores, coverage = index.by_row(scores), index.by_row(coverage)
     np.divide(coverage, index.name_mass, out=coverage, where=index.name_mass > 0)
     scores *= 1 + NAME_COVERAGE * coverage
-    reached = scores > 0
-    scores += PLUGIN_EVIDENCE * index.plugins.best(scores) * reached
+    evidence = index.plugins.best(scores)
+    evidence *= PLUGIN_EVIDENCE
+    np.add(scores, evidence, out=scores, where=scores > 0)
     return LexicalScores(scores=scores, coverage=coverage, exact=tuple(index.named(need.text)))
 
 
 def _by_number(need: Need, index: Index) -> tuple[Floats, Floats]:
     """Return for each document the score of its words, and the weight of the words of its name."""
     scores = [_segment_scores(need, s.postings, s.size) for s in index.segments]
-    names = [_name_scores(need, index.idf, s.name_postings, s.size) for s in index.segments]
+    names = [_name_scores(need, index, s.name_postings, s.size) for s in index.segments]
     return (np.concatenate(scores), np.concatenate(names)) if len(scores) > 1 else (scores[0], names[0])
 
 
@@ -80,10 +81,10 @@ def _added(documents: list[Small], impacts: list[Impacts], size: int) -> Floats:
     return added_up(np.concatenate(documents), np.concatenate(impacts), size)
 
 
-def _name_scores(need: Need, idf: Floats, postings: Postings, size: int) -> Floats:
+def _name_scores(need: Need, index: Index, postings: Postings, size: int) -> Floats:
     spans = [(stem, *postings.span(stem)) for stem in need.stems]
     spans = [(stem, first, last) for stem, first, last in spans if last > first]
     if not spans:
         return np.zeros(size)
-    weights = np.repeat([idf[stem] for stem, _, _ in spans], [last - first for _, first, last in spans])
+    weights = np.repeat([index.weight(stem) for stem, _, _ in spans], [last - first for _, first, last in spans])
     return added_up(np.concatenate([postings.documents[first:last] for _, first, last in spans]), weights, size)

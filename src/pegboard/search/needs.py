@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
-from pegboard.search.analysis.literals import KIND_WEIGHT, VALUE_WEIGHT, parted
+from pegboard.search.analysis.literals import KIND_OF_WORD, KIND_WEIGHT, VALUE_WEIGHT, parted
 from pegboard.search.analysis.stop_words import STOP_WORDS
+from pegboard.search.analysis.synonyms import SYNONYMS
 from pegboard.search.analysis.words import sentences, words
 from pegboard.search.index import Index
 
@@ -20,21 +22,33 @@ CORRECTED: Final = 0.8
 SHORT: Final = 8
 """With fewer words that say something, what was said before counts more."""
 LEAST_HISTORY: Final = 0.1
+SYNONYM: Final = 0.6
+"""How much a word counts that may stand for one of the need."""
+RELATED: Final = 0.6
+"""How much a word counts that begins like one that nothing has."""
+RARE: Final = 4
+"""A synonym counts only where it stands in at most one of so many documents."""
+NAMED: Final = 0.15
+
+_PROPER: Final = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+\b")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class WeightedWord:
     """A word of a need.
 
     Attributes:
-        text: the word.
         count: how often it stands there, values and kinds of values counting less.
+        proper: whether it looks like somebody's or something's name.
         sentences: in which sentences.
     """
 
-    text: str
-    count: float
-    sentences: tuple[int, ...] = ()
+    count: float = 0.0
+    proper: bool = False
+    sentences: dict[int, None] = field(default_factory=dict[int, None])
+
+
+Words: TypeAlias = dict[str, WeightedWord]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,25 +86,30 @@ def shortened(text: str) -> str:
     return text if len(text) <= BEGINNING + END else f"{text[:BEGINNING]} {text[-END:]}"
 
 
-def words_of(text: str) -> list[WeightedWord]:
+def words_of(text: str) -> Words:
     """Return the words of a text that say something; of one that has none, all its words."""
-    found: dict[str, float] = {}
-    where: dict[str, list[int]] = {}
-    dropped: list[str] = []
-    for number, sentence in enumerate(sentences(text)[: 4 * MOST_SENTENCES]):
+    found: Words = {}
+    dropped: dict[str, None] = {}
+    for number, sentence in enumerate(sentences(text)[:MOST_SENTENCES]):
         rest, values, kinds = parted(sentence)
-        weighted = [(word, 1.0) for word in words(rest)]
+        said = words(rest)
+        weighted = [(word, 1.0) for word in said]
         weighted += [(word, VALUE_WEIGHT) for value in values for word in words(value)]
-        weighted += [(kind, KIND_WEIGHT) for kind in kinds]
+        named = {KIND_OF_WORD[word] for word in said if word in KIND_OF_WORD}
+        weighted += [(kind, KIND_WEIGHT) for kind in sorted({*kinds, *named})]
         for word, weight in weighted:
             if word in STOP_WORDS:
-                dropped.append(word)
+                dropped[word] = None
                 continue
-            found[word] = found.get(word, 0.0) + weight
-            where.setdefault(word, []).append(number)
-    if not found:
-        return [WeightedWord(text=word, count=1.0) for word in dict.fromkeys(dropped)]
-    return [WeightedWord(text=word, count=count, sentences=tuple(where[word])) for word, count in found.items()]
+            entry = found.get(word)
+            if entry is None:
+                entry = found[word] = WeightedWord()
+            entry.count += weight
+            entry.sentences[number] = None
+        for name in _PROPER.findall(rest):
+            if (entry := found.get(name.lower())) is not None:
+                entry.proper = True
+    return found or {word: WeightedWord(count=1.0, sentences={0: None}) for word in dropped}
 
 
 def history_weight(content: int) -> float:
@@ -98,19 +117,18 @@ def history_weight(content: int) -> float:
     return LEAST_HISTORY + max(0.0, (SHORT - content) / SHORT)
 
 
-def with_history(current: list[WeightedWord], messages: Sequence[str]) -> list[WeightedWord]:
+def _with_history(current: Words, messages: Sequence[str]) -> Words:
     """Return the words of a need with those of the two messages before it, the older one half as heavy."""
     weight = history_weight(len(current))
-    merged = {word.text: word for word in current}
     for message, share in zip(reversed(messages[-2:]), (1.0, 0.5), strict=False):
-        for word in words_of(shortened(message)):
-            known = merged.get(word.text)
-            count = weight * share * (1 + math.log(word.count) if word.count > 1 else word.count)
-            if known is None:
-                merged[word.text] = WeightedWord(text=word.text, count=count)
-            else:
-                merged[word.text] = WeightedWord(text=word.text, count=known.count + count, sentences=known.sentences)
-    return list(merged.values())
+        for word, said in words_of(shortened(message)).items():
+            entry = current.setdefault(word, WeightedWord())
+            entry.count += weight * share * _dampened(said.count)
+    return current
+
+
+def _dampened(count: float) -> float:
+    return 1 + math.log(count) if count > 1 else count
 
 
 def understood(text: str, index: Index, messages: Sequence[str] = ()) -> Need:
@@ -123,38 +141,94 @@ def understood(text: str, index: Index, messages: Sequence[str] = ()) -> Need:
     """
     said = words_of(shortened(text))
     if messages:
-        said = with_history(said, messages)
-    vocabulary = index.vocabulary
-    terms: list[Term] = []
-    stems: dict[int, None] = {}
-    mass = known = 0.0
-    masses: dict[int, float] = {}
-    for word in said:
-        count = word.count if word.count <= 1 else 1 + math.log(word.count)
-        number = vocabulary.known(word.text)
-        root = vocabulary.known_stem(word.text) if number is None else vocabulary.stem(number)
-        if root is None or not index.frequency(root):
-            number = vocabulary.corrected(word.text, index.frequency)
-            root = None if number is None else vocabulary.stem(number)
-            count *= 1 if number is None else CORRECTED
-        exact = index.weight(index.frequency(number)) if number is not None else None
-        rough = index.weight(index.frequency(root) if root is not None else 0)
-        total = count * ((rough if exact is None else exact) + rough) / 2
-        mass += total
-        for sentence in set(word.sentences):
-            masses[sentence] = masses.get(sentence, 0.0) + total
-        if root is None:
-            continue
-        known += total
-        stems[root] = None
-        if exact is not None and number is not None and index.frequency(number):
-            terms.append(Term(number=number, weight=count * exact / 2, sentences=word.sentences))
-        terms.append(Term(number=root, weight=count * rough / 2, sentences=word.sentences))
-    return Need(
-        text=text,
-        terms=tuple(terms),
-        stems=tuple(stems),
-        mass=mass,
-        known=known,
-        sentences=tuple(masses.get(n, 0.0) for n in range(max(masses) + 1)) if len(masses) > 1 else (),
-    )
+        said = _with_history(said, messages)
+    reading = _Reading(index)
+    for word, entry in said.items():
+        reading.add(word, entry)
+    return reading.need(text)
+
+
+class _Reading:
+    """The words of a need so far, as an index knows them."""
+
+    def __init__(self, index: Index) -> None:
+        self._index, self._vocabulary = index, index.vocabulary
+        self._terms: list[Term] = []
+        self._stems: dict[int, float] = {}
+        self._related: dict[int, float] = {}
+        self._masses: dict[int, float] = {}
+        self._mass = self._known = 0.0
+        self._proper = False
+
+    def add(self, word: str, entry: WeightedWord) -> None:
+        """Add a word and its stem; a word that the index lacks by the one it was probably meant to be."""
+        index, vocabulary = self._index, self._vocabulary
+        count = _dampened(entry.count)
+        number = vocabulary.known(word)
+        root = vocabulary.known_stem(word) if number is None else vocabulary.stem(number)
+        frequency = 0 if root is None else index.frequency(root)
+        if not frequency:
+            number = vocabulary.corrected(word, index.frequency)
+            if number is None:
+                self._proper = self._proper or entry.proper
+                self._relate(word, count)
+            else:
+                count, root = count * CORRECTED, vocabulary.stem(number)
+                frequency = index.frequency(root)
+        often = 0 if number is None else index.frequency(number)
+        rough = index.weight(root)
+        exact = index.weight(number)
+        weight = count * (exact + rough) / 2 if often else count * rough
+        self._mass += weight
+        for sentence in entry.sentences:
+            self._masses[sentence] = self._masses.get(sentence, 0.0) + weight
+        if root is None or not frequency:
+            return
+        self._known += weight
+        self._stems[root] = max(self._stems.get(root, 0.0), count)
+        where = tuple(entry.sentences)
+        if often == frequency:
+            self._terms.append(Term(number=root, weight=weight, sentences=where))
+            return
+        if often and number is not None:
+            self._terms.append(Term(number=number, weight=count * exact / 2, sentences=where))
+        self._terms.append(Term(number=root, weight=count * rough / 2, sentences=where))
+
+    def _relate(self, word: str, count: float) -> None:
+        """Add the stems of words that begin like a word that the index lacks."""
+        for root in self._vocabulary.related(word, self._index.frequency):
+            self._related[root] = max(self._related.get(root, 0.0), RELATED * count * self._index.weight(root) / 2)
+
+    def need(self, text: str) -> Need:
+        """Return the need of all words, with words that may stand for them."""
+        return Need(
+            text=text,
+            terms=(*self._terms, *self._beside(), *self._names()),
+            stems=tuple({**self._stems, **self._related}),
+            mass=self._mass,
+            known=self._known,
+            sentences=tuple(self._masses.get(n, 0.0) for n in range(max(self._masses) + 1))
+            if len(self._masses) > 1
+            else (),
+        )
+
+    def _beside(self) -> list[Term]:
+        """Return stems that the need lacks and that may stand for its own; what stands everywhere tells nothing."""
+        index, vocabulary = self._index, self._vocabulary
+        most = index.size // RARE + 1
+        added = {root: weight for root, weight in self._related.items() if root not in self._stems}
+        for root, count in self._stems.items():
+            for other in SYNONYMS.get(vocabulary.word(root)[1:], ()):
+                number = vocabulary.known_root(other)
+                often = 0 if number is None else index.frequency(number)
+                if number is not None and number not in self._stems and 0 < often <= most:
+                    weight = SYNONYM * count * min(index.weight(number), index.weight(root)) / 2
+                    added[number] = max(added.get(number, 0.0), weight)
+        return [Term(number=number, weight=weight) for number, weight in added.items()]
+
+    def _names(self) -> list[Term]:
+        """Return the word for names, where the need has a name that the index does not know."""
+        root = self._vocabulary.known_stem("name") if self._proper else None
+        if root is None or root in self._stems or not self._index.frequency(root):
+            return []
+        return [Term(number=root, weight=NAMED * self._index.weight(root))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Final
@@ -11,6 +13,11 @@ from pegboard.search.analysis.stop_words import STOP_WORDS
 
 SHORTEST_CORRECTED: Final = 5
 """Shorter words are too near to each other."""
+
+BEGINNING: Final = 0.6
+"""The share of a word that a related one begins with, at least :data:`SHORTEST_BEGINNING` letters."""
+SHORTEST_BEGINNING: Final = 4
+MOST_RELATED: Final = 12
 
 _STEM: Final = "\0"
 """Stands before a stem, so that it is no word."""
@@ -29,6 +36,7 @@ class Vocabulary:
         self._stops: list[bool] = []
         self._near: dict[int, int | list[int]] = {}
         self._near_until = 0
+        self._ordered: list[str] = []
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -48,7 +56,11 @@ class Vocabulary:
 
     def known_stem(self, word: str) -> int | None:
         """Return the number of the stem of a word that need not be known, or None."""
-        return self._numbers.get(_STEM + stem(word))
+        return self.known_root(stem(word))
+
+    def known_root(self, root: str) -> int | None:
+        """Return the number of a stem, or None."""
+        return self._numbers.get(_STEM + root)
 
     def numbers(self, words: Iterable[str]) -> list[int]:
         """Return the numbers of words; new words are added."""
@@ -98,14 +110,36 @@ class Vocabulary:
         candidates = [(-count, self._words[n], n) for n in near if (count := frequency(n))]
         return min((c for c in candidates if _one_apart(word, c[1])), default=(0, "", None))[2]
 
+    def related(self, word: str, frequency: Callable[[int], int]) -> list[int]:
+        """Return the stems of words that begin like a word that nothing has; those of frequency 0 do not exist.
+
+        Args:
+            word: A word, in lower case.
+            frequency: In how many documents a stem stands.
+        """
+        if len(word) < SHORTEST_CORRECTED or not word.isalpha():
+            return []
+        beginning = word[: max(SHORTEST_BEGINNING, math.ceil(BEGINNING * len(word)))]
+        ordered = self._ordered
+        found: dict[int, None] = {}
+        for place in range(bisect_left(ordered, beginning), len(ordered)):
+            if not ordered[place].startswith(beginning) or len(found) == MOST_RELATED:
+                break
+            root = self._stems[self._numbers[ordered[place]]]
+            if frequency(root):
+                found[root] = None
+        return list(found)
+
     def index_spelling(self) -> None:
         """Let the words that came since the last time be found as corrections."""
         with self._lock:
             near = self._near
+            fresh: list[str] = []
             for number in range(self._near_until, len(self._words)):
                 word = self._words[number]
                 if len(word) < SHORTEST_CORRECTED - 1 or not word.isalpha():
                     continue
+                fresh.append(word)
                 for key in (word, *_deletions(word)):
                     found = near.setdefault(hash(key), number)
                     if isinstance(found, list):
@@ -113,6 +147,8 @@ class Vocabulary:
                     elif found != number:
                         near[hash(key)] = [found, number]
             self._near_until = len(self._words)
+            if fresh:
+                self._ordered = sorted([*self._ordered, *fresh])
 
 
 def _deletions(word: str) -> list[str]:
