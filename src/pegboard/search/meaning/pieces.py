@@ -80,4 +80,6 @@ class WordPieces:
 
 def _without_accents(text: str) -> str:
     kept = (letter for letter in unicodedata.normalize("NFD", text) if unicodedata.category(letter) != "Mn")
-    return "".join(" " if unicodedata.category(letter) in {"Cc", "Cf"} and not letter.isspace() else letter for letter in kept)
+    return "".join(
+        " " if unicodedata.category(letter) in {"Cc", "Cf"} and not letter.isspace() else letter for letter in kept
+    )
