@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard, Session
-from pegboard.board.observability.conversations import Conversation
+from pegboard.board.observability.conversations import MOST_CONVERSATIONS, Conversation, Conversations
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.core.model.tools import Tool
-from pegboard.ports import USE_LIFETIME, PastUse, RankContext, Ranked, Ranking, UseRecord
+from pegboard.ports import USE_LIFETIME, PastUse, RankContext, Ranked, Ranking, SessionKey, UseRecord
 from pegboard.ports.adapters import Adapters
 from pegboard.stores.memory import MemoryStore
 from pegboard.testing import FakeRanker, ManualClock
@@ -390,6 +390,19 @@ def test_needs_end_with_their_turn() -> None:
     assert conversation.called("p/forecast", 1) == ("second",)
     conversation.searched(["rain"], found("forecast"), 3)
     assert conversation.called("p/forecast", 3) == ("rain",)
+
+
+def test_of_more_conversations_than_are_kept_the_ones_not_opened_for_longest_go() -> None:
+    """S1: one that is opened again stays, and is the same for all that open it."""
+    conversations = Conversations()
+    keys = [SessionKey(principal="ada", agent="a", session=str(number)) for number in range(MOST_CONVERSATIONS)]
+    for key in keys:
+        conversations.of(key).heard(f"message of {key.session}", 1)
+    assert conversations.of(keys[0]).messages_before([]) == ("message of 0",)
+    conversations.of(SessionKey(principal="ada", agent="a", session="one more"))
+    assert conversations.of(keys[0]).messages_before([]) == ("message of 0",)
+    assert conversations.of(keys[2]).messages_before([]) == ("message of 2",)
+    assert conversations.of(keys[1]).messages_before([]) == ()
 
 
 def test_a_conversation_stays_small() -> None:

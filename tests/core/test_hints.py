@@ -42,7 +42,7 @@ def test_each_tier_is_said_while_it_fits_and_the_next_where_it_does_not() -> Non
     assert hints(access(), words, budget=spent(BRIEF)) == BRIEF
     assert hints(access(), words, budget=spent(BRIEF) - 1) == NAMES
     assert hints(access(), words, budget=spent(NAMES)) == NAMES
-    assert hints(access(), words, budget=spent(NAMES) - 1) == ("git", "docker: Containers.")
+    assert hints(access(), words, budget=spent(NAMES) - 1) == ("git", "docker")
     assert hints(access(), words, budget=4) == ("git", "docker")
 
 
@@ -52,6 +52,7 @@ def test_as_many_plugin_names_as_fit_are_said_with_how_many_more_there_are() -> 
     assert hints(many, words, budget=9) == ("p0", "p1", "and 28 more: search")
     assert hints(many, words, budget=10) == ("p0", "p1", "and 28 more: search")
     assert hints(many, words, budget=60) == tuple(f"p{n}" for n in range(30))
+    assert plugin_lines(many, words, budget=90) == tuple(f"p{n}: t{n}" for n in range(30))
     assert hints(many, words, budget=5) == ("and 30 more: search",)
     assert hints(many, words, budget=4) == ()
 
@@ -83,7 +84,7 @@ def test_nothing_is_hinted_that_is_out_denied_or_cannot_run() -> None:
     )  # fmt: skip
     assert hints(hidden, words, budget=1000) == ()
     assert hints(access_of(plugin("git", "log")), words, budget=1000) == ()
-    assert plugin_lines(hidden, words, budget=1000) == ("git",)
+    assert plugin_lines(hidden, words, budget=1000) == ("git: log",)
 
 
 def test_a_plugin_that_has_not_been_asked_yet_is_hinted_by_its_name() -> None:
@@ -100,3 +101,13 @@ def test_the_first_sentence_ends_at_its_mark_and_a_number_does_not_end_it() -> N
     assert first_sentence("Read version 3.11 now!\nThen more.") == "Read version 3.11 now!"
     assert first_sentence("no mark\nat all") == "no mark at all"
     assert first_sentence("") == ""
+
+
+def test_lines_of_plugins_say_less_where_they_are_many() -> None:
+    """F2: each says what its plugin is for, in as many words as fit for all, before any is only a name."""
+    text = "Read and write the issues of every project that the user may see, with comments, labels and milestones"
+    told = access_of(*(plugin(f"p{n}", "t", description=text) for n in range(10)), discoverable=("*",))
+    long, short = (plugin_lines(told, words, budget=budget) for budget in (200, 80))
+    assert long[0] == f"p0: {text}"
+    assert short[0] == "p0: Read and write the issues of…"
+    assert len(short) == len(long) == 10

@@ -27,6 +27,10 @@ def plugin(name: str, *tools: str, requires: str = "", **changes: Any) -> Plugin
     return Plugin(name=name, **changes).with_manifest("", Manifest(tools=tuple(held)))
 
 
+def tool_named(name: str, **changes: Any) -> Tool:
+    return Tool(plugin="p", name=name, wire=name, **{"description": f"Does {name}. At once.", **changes})
+
+
 def members(written: Iterable[Written]) -> tuple[Member, ...]:
     return tuple(member(item) if isinstance(item, str) else member(*item) for item in written)
 

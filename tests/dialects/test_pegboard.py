@@ -36,14 +36,12 @@ def test_a_load_answers_name_by_name_with_the_schemas() -> None:
             {
                 "name": "git",
                 "status": "loaded",
-                "message": "Plugin 'git' is loaded; call it from the next step on, not in the same batch.",
                 "tools": [schema("log"), schema("diff")],
             },
             {"name": "nothing", "status": "not_found", "message": "'nothing' was not found."},
             {
                 "name": "read",
                 "status": "already_loaded",
-                "message": "Tool 'read' is already loaded.",
                 "tools": [schema("read")],
             },
         ],
@@ -110,13 +108,10 @@ def test_an_unload_answers_name_by_name() -> None:
     assert resolve(conversation.access, conversation.state).names == ("read",)
 
 
-def test_a_search_answers_with_short_lines() -> None:
-    """P3: names and first sentences; schemas come with the load."""
+def test_a_search_answers_with_names_and_how_to_go_on() -> None:
+    """P3: schemas come with the load where nothing is so likely that the search loads it."""
     payload = talk(switches={"docker": False}).call("search_tools", queries="show changes", limit=2)
-    assert json.loads(payload.text()) == {
-        "status": "ok",
-        "results": [{"name": "read", "description": "Does read."}, {"name": "log", "description": "Does log."}],
-    }
+    assert json.loads(payload.text()) == {"status": "ok", "results": [{"name": "read"}, {"name": "log"}]}
     nothing = talk(static=[], discoverable=()).call("search_tools", queries=["x"])
     assert json.loads(nothing.text()) == {"status": "ok", "results": [], "hint": "Nothing fits."}
 

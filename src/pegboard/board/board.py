@@ -194,7 +194,7 @@ class Board(NamesReplacements):
         await self.services.loader.ready(requests)
 
     async def forget(self, *, principal: str | None = None, agent: str | None = None) -> int:
-        """Forget what was called after which need, and what is known of the conversations of this process.
+        """Forget what was called after which need, and the messages and searches of sessions opened by their id here.
 
         Args:
             principal: whose; None is everybody's.

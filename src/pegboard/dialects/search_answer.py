@@ -115,15 +115,13 @@ def shortened(names: Iterable[str]) -> str:
     >>> shortened(["git__log", "read", "git__diff", "file__read"])
     'git__{log, diff}, read, file__read'
     """
-    groups: dict[str, list[str]] = {}
+    groups: dict[tuple[str, bool], list[str]] = {}
     for name in names:
-        lead, mark, own = name.partition("__")
-        groups.setdefault(f"{lead}__" if mark and own else name, []).append(own or name)
-    return ", ".join(_together(lead, own) for lead, own in groups.items())
+        lead, _, own = name.partition("__")
+        parted = bool(lead and own)
+        groups.setdefault((f"{lead}__" if parted else name, parted), []).append(own)
+    return ", ".join(_together(lead, own) if parted else lead for (lead, parted), own in groups.items())
 
 
 def _together(lead: str, own: Sequence[str]) -> str:
-    """Return what stands in front with what follows it; a name that has nothing in front stands for itself."""
-    if not lead.endswith("__"):
-        return lead
     return f"{lead}{{{', '.join(own)}}}" if len(own) > 1 else f"{lead}{own[0]}"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.core.surface.searchable import Searchable
+from pegboard.core.surface.searchable import Group, Searchable
 from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
 
@@ -18,15 +18,17 @@ class FakeRanker:
     ``queries`` is the log of what was searched for, ``contexts`` that of what was known of the conversation.
     """
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *names: str, evidence: Evidence | None = None) -> None:
         """Set the order.
 
         Args:
-            names: Ids (``plugin/tool``), wire names or own names of tools, the best one first.
+            names: Ids (``plugin/tool``), wire names or own names of tools, or names of groups, the best one first.
+            evidence: What is known of the answers to each need; by default that something fits where it does.
         """
         self.queries: list[tuple[str, ...]] = []
         self.contexts: list[RankContext] = []
         self._names = names
+        self._evidence = evidence
 
     async def prepare(self, among: Searchable) -> None:
         """Do nothing: there is no index.
@@ -52,15 +54,17 @@ class FakeRanker:
             limit: How many at most.
 
         Returns:
-            The tools with falling scores.
+            The tools and groups with falling scores.
         """
         self.queries.append(tuple(queries))
         self.contexts.append(context)
-        found = [
-            tool for name in self._names for tool in among.tools if name in (tool.id, tool.wire, tool.name)
-        ]  # fmt: skip
+        found: list[Tool | Group] = []
+        for name in self._names:
+            found += [tool for tool in among.tools if name in (tool.id, tool.wire, tool.name)]
+            found += [group for group in among.groups if name == group.name]
         hits = [Ranked(found=tool, score=1 - place / (len(found) + 1)) for place, tool in enumerate(found[:limit])]
-        return Ranking(hits=tuple(hits), needs=tuple(Evidence(fits=1.0 if found else 0.0) for _ in queries))
+        known = self._evidence or Evidence(fits=1.0 if found else 0.0)
+        return Ranking(hits=tuple(hits), needs=tuple(known for _ in queries))
 
 
 class WordCounter:

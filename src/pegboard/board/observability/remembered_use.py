@@ -70,7 +70,8 @@ class RememberedUse:
 
 
 def _within_reach(records: Sequence[UseRecord], access: CompiledPermissions, state: State, now: float) -> _WithinReach:
-    kept = [record for record in records if record.at > now - USE_LIFETIME and _reaches(access, state, record.tool)]
+    reached = {tool for tool in {record.tool for record in records} if _reaches(access, state, tool)}
+    kept = [record for record in records if record.at > now - USE_LIFETIME and record.tool in reached]
     return _WithinReach(
         records=records,
         access=access,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 Stamp = tuple[int, int | None, int]
 """The generation of the file, the newest id (never used twice) and how many there are."""
+Read = tuple[Stamp, tuple[UseRecord, ...]]
 
 MOST_WAITING: Final = 10_000
 MOST_READ: Final = 128
@@ -27,7 +28,7 @@ class UseQueue:
 
     def __init__(self) -> None:
         self._waiting: list[UseRecord] = []
-        self._read: dict[Key, tuple[Stamp, tuple[UseRecord, ...]]] = {}
+        self._read: dict[Key, Read] = {}
 
     def __bool__(self) -> bool:
         """Return whether uses wait."""
@@ -66,7 +67,7 @@ class UseQueue:
         if known is None or known[0] != stamp:
             if len(self._read) >= MOST_READ:
                 self._read.clear()
-            known = self._read[key] = stamp, _select(connection, key)
+            known = self._read[key] = stamp, _changed(connection, key, known, stamp)
         waiting = [use for use in self._waiting if (use.principal, use.agent) == key]
         return _joined(known[1], waiting) if waiting else known[1]
 
@@ -85,9 +86,18 @@ def _extent(connection: sqlite3.Connection, key: Key) -> tuple[int | None, int]:
     return connection.execute(query, tuple(map(to_column, key))).fetchone()
 
 
-def _select(connection: sqlite3.Connection, key: Key) -> tuple[UseRecord, ...]:
-    query = "SELECT at, need, tool FROM uses WHERE principal = ? AND agent = ? ORDER BY id"
-    rows = connection.execute(query, tuple(map(to_column, key))).fetchall()
+def _changed(connection: sqlite3.Connection, key: Key, known: Read | None, stamp: Stamp) -> tuple[UseRecord, ...]:
+    """Return what is stored, of which the stamp is: what is known and what is newer, where nothing else has changed."""
+    if known is not None and known[0][0] == stamp[0]:
+        found = _joined(known[1], _select(connection, key, after=known[0][1] or 0))
+        if len(found) == stamp[2]:
+            return found
+    return _select(connection, key)
+
+
+def _select(connection: sqlite3.Connection, key: Key, *, after: int = 0) -> tuple[UseRecord, ...]:
+    query = "SELECT at, need, tool FROM uses WHERE principal = ? AND agent = ? AND id > ? ORDER BY id"
+    rows = connection.execute(query, (*map(to_column, key), after)).fetchall()
     return tuple([UseRecord(at, *key, from_column(need), from_column(tool)) for at, need, tool in rows])
 
 
