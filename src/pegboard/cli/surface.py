@@ -23,7 +23,10 @@ COLUMNS = (Column("name"), Column("plugin"), Column("lease"), Column("reason"), 
 @on_session
 def surface(
     options: Options,
-    message: Annotated[str | None, typer.Option("--message", help="The user's message, for focus rules.")] = None,
+    message: Annotated[
+        str | None,
+        typer.Option("--message", help="The user's message: focus rules read it, and what it needs is loaded ahead."),
+    ] = None,
 ) -> int:
     """Show what goes to the model now, and what it costs.
 
