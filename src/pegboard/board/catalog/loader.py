@@ -270,10 +270,13 @@ class CatalogLoader:
 
     def _publish(self) -> None:
         arrived, self._arrived = self._arrived, {}
-        before = set(self.catalog.clashes)
-        self.catalog = self.catalog.with_plugins(arrived.values())
+        before = self.catalog
+        self.catalog = before.with_plugins(arrived.values())
+        if self.catalog is before:
+            return
+        known = set(before.clashes)
         for clash in self.catalog.clashes:
-            if clash in before:
+            if clash in known:
                 continue
             log.warning(
                 "tools %s and %s are both called %s: the later one is not listed",
