@@ -41,7 +41,7 @@ def texts() -> tuple[tuple[str, str, dict[str, Any]], ...]:
     """Return names, descriptions and schemas of tools."""
     folder = os.environ.get("PEGBOARD_DATA")
     files = sorted(Path(folder).glob("*/tools.jsonl")) if folder else []
-    rows = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+    rows = [json.loads(line) for file in files for line in file.open(encoding="utf-8")]
     found = [(r.get("orig_name") or r["name"], r.get("description") or "", r.get("input_schema") or {}) for r in rows]
     if found:
         return tuple(found)
