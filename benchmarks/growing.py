@@ -213,14 +213,17 @@ async def denied() -> list[Row]:
     few = {"default": {"discoverable": ["own*"]}}
     async with (
         opened(FakeSource(own), list(own), **few) as alone,
+        opened(FakeSource(own), list(own), **few) as again,
         opened(FakeSource(own | others), [*others, *own], **few) as among,
     ):
         await alone.ready()
+        await again.ready()
         await among.ready()
         assert len(among.world.catalog) == 20_010
         pairs = [
             ("only 10 tools", await alone.session(session_id="s")),
             ("10 of 20,000", await among.session(session_id="s")),
+            ("only 10 tools, a second time", await again.session(session_id="s")),
         ]
         times: dict[str, list[float]] = {way: [] for way, _ in pairs}
         answers: dict[str, list[object]] = {way: [] for way, _ in pairs}
