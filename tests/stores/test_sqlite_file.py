@@ -192,6 +192,18 @@ async def test_a_step_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
     await old.aclose()
 
 
+async def test_a_switch_that_cannot_be_recorded_is_not_set(path: Path) -> None:
+    """P2, X4: switch and audit record are one transaction."""
+    store = SqliteStore(path)
+    await store.open()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE audit")
+    with pytest.raises(StoreError):
+        await store.set_switch("assistant", "git", False, audit=[ENTRY])
+    assert await store.all_switches() == {}
+    await store.aclose()
+
+
 async def test_a_newer_file_is_refused_with_both_versions_and_left_alone(path: Path) -> None:
     newer = SqliteStore(path, migrations=(*MIGRATIONS, ("CREATE TABLE one (x)",)))
     await newer.open()
