@@ -140,6 +140,22 @@ async def test_a_file_removed_while_it_is_open_is_made_anew_and_repeats_no_numbe
     assert in_file(store.path, "SELECT text FROM sessions") == [("after",)]
 
 
+async def test_a_file_that_another_one_replaces_counts_no_longer_for_one_who_only_reads(store: SqliteStore) -> None:
+    """P4: a copy that is put back while a process serves binds its next request."""
+    await store.set_switch("assistant", "git", True)
+    before = (await store.change_token()).permissions
+    other = SqliteStore(store.path.with_name("other.db"))
+    await other.open()
+    await other.set_switch("assistant", "git", False)
+    await other.aclose()
+    for end in ("-wal", "-shm"):
+        store.path.with_name(store.path.name + end).unlink()
+    other.path.replace(store.path)
+
+    assert (await store.change_token()).permissions != before
+    assert await store.all_switches() == {"assistant": {"git": False}}
+
+
 # The schema
 
 

@@ -187,6 +187,7 @@ class SqliteStore:
         token = self._token
         if token is None or since is None or self._looked_at < since:
             self._looked_at = time.monotonic()
+            await database.follow()
             token = await database.read(self._newest)
         return token
 
