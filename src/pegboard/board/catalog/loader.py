@@ -125,6 +125,7 @@ class CatalogLoader:
         self.catalog = Catalog()
         self.specs: Mapping[str, PluginSpec] = {}
         self.masker = masker
+        self.closed = False
         self._sources = tuple(sources)
         self._manifests = manifests
         self._trust = trust
@@ -327,6 +328,7 @@ class CatalogLoader:
 
     async def aclose(self) -> None:
         """Stop fetching, and stop the sources."""
+        self.closed = True
         for task in tuple(self._tasks.values()):
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
