@@ -236,6 +236,13 @@ async def test_a_switch_is_kept_until_it_is_unset(store: Store) -> None:
     assert all(type(value) is bool for value in ((await store.all_switches()).get("assistant", {})).values())
 
 
+async def test_a_switch_is_stored_with_what_is_recorded_of_it(store: Store) -> None:
+    """P2, X4: one step; a switch without its record, or a record without its switch, there is not."""
+    await store.set_switch("assistant", "research", True, audit=[ENTRY])
+    assert await store.all_switches() == {"assistant": {"research": True}}
+    assert await store.entries() == [ENTRY]
+
+
 async def test_the_token_of_permissions_differs_after_every_change_of_a_switch_and_with_nothing_else(
     store: Store,
 ) -> None:

@@ -27,9 +27,11 @@ from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found, Search
 from pegboard.dialects.pegboard import KEEP
-from pegboard.errors import UsageError
+from pegboard.errors import StoreError, UsageError, board_closed
 from pegboard.ports import Client, Progress, SessionKey
 from pegboard.removed import NamesReplacements
+
+_OPEN = "Pegboard.open"
 
 
 class Session(NamesReplacements):
@@ -301,9 +303,20 @@ class Session(NamesReplacements):
         Raises:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
+            UsageError: the board is closed, or was before the call ended.
         """
         given: JsonObject = arguments if arguments is not None else {}
         channel = CallerChannel(progress=progress, client=client, meta=request_meta or EMPTY)
+        try:
+            return await self._answered(name, given, channel, arrived)
+        except StoreError:
+            if self._services.loader.closed:
+                raise board_closed(_OPEN) from None
+            raise
+
+    async def _answered(
+        self, name: str, given: JsonObject, channel: CallerChannel, arrived: float | None
+    ) -> CallAnswer:
         services, snapshot = self._services, await self._read(arrived)
         tool = snapshot.meta_tools.get(name)
         if tool is None:
@@ -335,6 +348,8 @@ class Session(NamesReplacements):
 
         With ``start`` it is as if nothing had been stored of it.
         """
+        if self._services.loader.closed:
+            raise board_closed(_OPEN)
         if start:
             return await read_start(self._services, self._info)
         self._known = snapshot = await read(self._services, self._info, since, known=self._known)

@@ -82,8 +82,9 @@ class MemoryStore:
         ]
         return sorted(found, key=lambda item: item[1].version, reverse=True)
 
-    async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
-        """Store a boolean, or remove it (None)."""
+    async def set_switch(self, agent: str, name: str, value: bool | None, *, audit: Sequence[AuditRecord] = ()) -> None:
+        """Store a boolean, or remove it (None), with what is recorded of it."""
+        self._audit.extend(audit)
         switches = self._switches.setdefault(agent, {})
         if value is None:
             switches.pop(name, None)

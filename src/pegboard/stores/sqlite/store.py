@@ -156,8 +156,8 @@ class SqliteStore:
             for row in rows
         ]
 
-    async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
-        """Store a boolean, or remove it (None)."""
+    async def set_switch(self, agent: str, name: str, value: bool | None, *, audit: Sequence[AuditRecord] = ()) -> None:
+        """Store a boolean, or remove it (None), in one transaction with what is recorded of it."""
         columns = (to_column(agent), to_column(name))
 
         def change(connection: sqlite3.Connection) -> None:
@@ -166,6 +166,7 @@ class SqliteStore:
             else:
                 connection.execute("INSERT OR REPLACE INTO switches VALUES (?, ?, ?)", (*columns, value))
             _count(connection, "permissions")
+            self._queue.write(connection, audit)
 
         await self._write(change, permissions=True)
 
@@ -201,6 +202,7 @@ class SqliteStore:
         token = self._token
         if token is None or since is None or self._looked_at < since:
             self._looked_at = time.monotonic()
+            await database.follow()
             token = await database.read(newest)
         return token
 
