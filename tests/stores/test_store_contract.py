@@ -420,10 +420,10 @@ def test_any_sequence_of_saves_leaves_what_the_accepted_ones_wrote(
 async def test_what_a_server_claims_at_first_is_kept_once(store: Store) -> None:
     """G6: a later list does not take the place of the first, not even of an empty one."""
     assert await store.claims() == {}
-    await store.keep_first_claims("git", ["log", "diff"])
-    await store.keep_first_claims("git", ["log", "wipe"])
-    await store.keep_first_claims("mute", [])
-    await store.keep_first_claims("mute", ["wipe"])
+    assert await store.keep_first_claims("git", ["log", "diff"]) == {"log", "diff"}
+    assert await store.keep_first_claims("git", ["log", "wipe"]) == {"log", "diff"}
+    assert await store.keep_first_claims("mute", []) == frozenset()
+    assert await store.keep_first_claims("mute", ["wipe"]) == frozenset()
     assert await store.claims() == {"git": {"log", "diff"}, "mute": frozenset()}
 
 

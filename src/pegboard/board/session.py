@@ -308,24 +308,19 @@ class Session(NamesReplacements):
         given: JsonObject = arguments if arguments is not None else {}
         channel = CallerChannel(progress=progress, client=client, meta=request_meta or EMPTY)
         try:
-            return await self._answered(name, given, channel, arrived)
+            services, snapshot = self._services, await self._read(arrived)
+            tool = snapshot.meta_tools.get(name)
+            if tool is None:
+                return (await pipeline.run(services, snapshot, self._shown, name, given, channel))[1]
+            snapshot = await self._planned_for(snapshot)
+            snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, given, channel)
+            if snapshot.unloaded:
+                self._shown = self._shown.without(snapshot.unloaded)
+            return answered
         except StoreError:
             if self._services.loader.closed:
                 raise board_closed(_OPEN) from None
             raise
-
-    async def _answered(
-        self, name: str, given: JsonObject, channel: CallerChannel, arrived: float | None
-    ) -> CallAnswer:
-        services, snapshot = self._services, await self._read(arrived)
-        tool = snapshot.meta_tools.get(name)
-        if tool is None:
-            return (await pipeline.run(services, snapshot, self._shown, name, given, channel))[1]
-        snapshot = await self._planned_for(snapshot)
-        snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, given, channel)
-        if snapshot.unloaded:
-            self._shown = self._shown.without(snapshot.unloaded)
-        return answered
 
     def known_tool(self, name: str) -> Tool | None:
         """Return the permitted tool or meta-tool that a call of this name means as of the last request, or None.

@@ -163,12 +163,15 @@ class ReadOnlyTrustStore(Protocol):
         """
         ...
 
-    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> None:
+    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> frozenset[str]:
         """Store what counts for a server of which nothing is stored; change nothing where something is.
 
         Args:
             plugin: The server's name.
             tools: The own names of its tools.
+
+        Returns:
+            What counts for the server now: another process may have been first.
 
         Raises:
             StoreError: It cannot be written.
