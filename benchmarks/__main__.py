@@ -1,4 +1,4 @@
-"""Run benchmarks: ``python -m benchmarks [NAME …] [--json]``; ``gateway``, ``soak``, ``dialogues`` have own options."""
+"""Run benchmarks: ``python -m benchmarks [NAME …] [--json]``, or one of the programs with options of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KNOWN = {
 }
 
 
-PROGRAMS = ("gateway", "soak", "dialogues")
+PROGRAMS = ("answers", "dialogues", "gateway", "retrieval", "scale", "soak")
 """They take long, install or start much, and run only when they are named."""
 
 

@@ -25,6 +25,14 @@ PEGBOARD_PREFIX: Final = "pegboard/"
 SESSION_KEY: Final = "pegboard/session"
 TURN_KEY: Final = "pegboard/turn"
 
+UI_EXTENSION: Final = "io.modelcontextprotocol/ui"
+"""The extension that a client declares which draws the user interfaces of tools (MCP Apps)."""
+UI_MIME_TYPE: Final = "text/html;profile=mcp-app"
+"""The media type that such a client has to name among its ``mimeTypes``."""
+
+ALWAYS_LOAD_KEY: Final = "anthropic/alwaysLoad"
+"""The ``_meta`` key with which Claude Code keeps a tool in view that it would defer else."""
+
 INVALID_REQUEST: Final = -32600
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603

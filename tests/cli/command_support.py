@@ -1,11 +1,15 @@
-"""Run the command in this process, and compare what it prints with a shape."""
+"""Run the command in this process, compare what it prints with a shape, and write and read files of clients."""
 
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from pegboard.config.documents import json_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,3 +61,20 @@ def misfits(value: Any, shape: Any, path: str = "$") -> list[str]:
             return [f"{path}: {value!r} is a boolean"]
         case _:
             return [] if isinstance(value, shape) else [f"{path}: {value!r} is no {shape}"]
+
+
+def put(name: str, text: str, mode: int = 0o644) -> Path:
+    """Write a file below the current folder."""
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    path.chmod(mode)
+    return path
+
+
+def servers_in(path: Path) -> dict[str, Any]:
+    """Return the servers in a client's file."""
+    if path.suffix == ".toml":
+        return tomllib.loads(path.read_text())["mcp_servers"]
+    value = json_text.compose(path.read_text("utf-8-sig"), path.name).value
+    return next(value[root] for root in ("mcpServers", "servers", "context_servers") if root in value)

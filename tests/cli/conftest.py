@@ -69,6 +69,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the home folder, which lies in the current one."""
+    home = folder / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    monkeypatch.delenv("COPILOT_HOME", raising=False)
+    return home
+
+
+@pytest.fixture
 def project(folder: Path) -> Path:
     """Return the current folder with two agents in it."""
     (folder / "notes.py").write_text(NOTES)

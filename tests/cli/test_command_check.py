@@ -5,10 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_support import Run, misfits
+from command_support import Run, misfits, put
 
 SERVERS = Path(__file__).resolve().parent.parent / "servers"
 SERVER = SERVERS / "plain_server.py"
+GONE = {"command": sys.executable, "args": ["-c", "exit(3)"]}
 SHAPE = {
     "ok": bool,
     "problems": [
@@ -258,3 +259,18 @@ def test_p6_a_plugin_that_cannot_be_imported_is_a_warning(run: Run, folder: Path
         checked = run(*arguments).json
         (problem,) = checked["problems"]
         assert (checked["ok"], problem["severity"], problem["code"]) == (True, "warning", "unavailable")
+
+
+@pytest.mark.parametrize(
+    ("file", "document", "section"),
+    [
+        (".mcp.json", {"mcpServers": {"gone": GONE}}, "mcpServers: gone"),
+        (".vscode/mcp.json", {"servers": {"gone": GONE}}, "servers: gone"),
+        ("settings.json", {"mcp": {"servers": {"gone": GONE}}}, "mcp.servers: gone"),
+    ],
+)
+def test_a_hint_names_the_section_that_stands_in_the_file(
+    run: Run, folder: Path, file: str, document: object, section: str
+) -> None:
+    path = put(file, json.dumps(document))
+    assert f"See the server's command in `{section}`." in run("check", "--probe", "--config", str(folder / path)).out

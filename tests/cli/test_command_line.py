@@ -7,9 +7,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from command_support import ERROR, Run, misfits
+
+from pegboard.cli.audit import Kind
+from pegboard.ports import AuditKind
 
 COMMANDS = [
     "init", "check", "serve", "tools", "search", "surface", "explain", "loadouts", "call", "audit", "schema",
@@ -48,6 +52,12 @@ def test_help_and_version_import_neither_mcp_nor_pydantic() -> None:
         assert loaded.isdisjoint({"mcp", "pydantic", "rich", "sqlite3", "uvicorn", "yaml"})
 
 
+def test_the_kinds_of_audit_records_are_those_that_are_written(run: Run) -> None:
+    """X4: help lists them, and another one is refused."""
+    assert get_args(Kind) == get_args(AuditKind)
+    assert "|".join(get_args(Kind)) in "".join(run("audit", "--help").out.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -62,6 +72,7 @@ def test_help_and_version_import_neither_mcp_nor_pydantic() -> None:
         (["session", "load", "notes", "--keep", "forever"], "'forever' is not one of"),
         (["serve", "--port", "many"], "Invalid value for '--port'"),
         (["audit", "--limit", "0"], "greater than or equal to 1"),
+        (["audit", "--kind", "loads"], "'loads' is not one of 'load', 'unload', 'evict'"),
     ],
 )
 def test_a_command_that_cannot_be_understood_says_so_in_one_line_and_exits_2(

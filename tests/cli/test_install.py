@@ -3,17 +3,15 @@
 import asyncio
 import json
 import os
-import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command_support import Run, misfits
+from command_support import Run, misfits, put, servers_in
 
 from pegboard.config.clients.installing import file_of, installation
 from pegboard.config.clients.known import CLIENTS
 from pegboard.config.clients.machine import Machine
-from pegboard.config.documents import json_text, yaml_text
+from pegboard.config.documents import yaml_text
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ConfigError
 from pegboard.sources.mcp import McpSource
@@ -78,10 +76,15 @@ CLAUDE = '{"numStartups":7,"mcpServers":{"git":{"command":"mcp-server-git"}},"oa
 GEMINI = (
     '\ufeff{\r\n\t"mcpServers": {\r\n\t\t"git": {"command": "mcp-server-git", "env": {"K": "$KEY"}}\r\n\t}\r\n}\r\n'
 )
+COPILOT = (
+    '{"mcpServers": {"git": '
+    '{"type": "local", "command": "mcp-server-git", "tools": ["git_log"], "deferTools": "auto"}}}\n'
+)
 FILES = {
     "claude-code": (".mcp.json", MCP),
     "cursor": (".cursor/mcp.json", MCP),
     "vscode": (".vscode/mcp.json", VSCODE),
+    "copilot-cli": ("home/.copilot/mcp-config.json", COPILOT),
     "codex": ("home/.codex/config.toml", CODEX),
     "zed": ("home/.config/zed/settings.json", ZED),
     "claude-desktop": ("home/.config/Claude/claude_desktop_config.json", MCP),
@@ -89,41 +92,16 @@ FILES = {
     "windsurf": ("home/.codeium/windsurf/mcp_config.json", MCP),
 }
 SHAPE = {
-    "client": str, "file": str, "status": str, "config": str, "servers": [str], "backup": (str, type(None)),
-    "diff": str,
+    "client": str, "file": str, "status": str, "config": str, "servers": [str],
+    "staying": [{"name": str, "reason": str}], "backup": (str, type(None)), "diff": str,
 }  # fmt: skip
+pytestmark = pytest.mark.usefixtures("home")
 SECRETS = ("supersecret1", "abcdef123", "zzzzzzzz", "t0k3n-of-mine", '"12"')
-
-
-@pytest.fixture(autouse=True)
-def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the home folder, which lies in the current one."""
-    home = folder / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
-    monkeypatch.delenv("CODEX_HOME", raising=False)
-    return home
-
-
-def put(name: str, text: str, mode: int = 0o644) -> Path:
-    path = Path(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode())
-    path.chmod(mode)
-    return path
 
 
 def placed(client: str) -> Path:
     name, text = FILES[client]
     return put(name, text)
-
-
-def servers_in(path: Path) -> dict[str, Any]:
-    if path.suffix == ".toml":
-        return tomllib.loads(path.read_text())["mcp_servers"]
-    value = json_text.compose(path.read_text("utf-8-sig"), path.name).value
-    return next(value[root] for root in ("mcpServers", "servers", "context_servers") if root in value)
 
 
 @pytest.mark.parametrize("client", FILES)

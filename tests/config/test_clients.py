@@ -38,6 +38,7 @@ def servers(writer: Writer, text: str | dict[str, Any], name: str, **env: str) -
         ("linux", "cursor", ".cursor/mcp.json"),
         ("darwin", "vscode", "Library/Application Support/Code/User/mcp.json"),
         ("linux", "codex", ".codex/config.toml"),
+        ("win32", "copilot-cli", ".copilot/mcp-config.json"),
         ("linux", "gemini", ".gemini/settings.json"),
         ("darwin", "zed", ".config/zed/settings.json"),
         ("win32", "zed", "AppData/Roaming/Zed/settings.json"),
@@ -52,15 +53,16 @@ def test_every_client_has_its_places_on_every_system(writer: Writer, system: str
 def test_the_current_folder_is_looked_at_before_the_home_folder(writer: Writer) -> None:
     scopes = [spot.scope for spot in every_spot(machine(writer))]
     assert scopes == sorted(scopes)
-    assert scopes.count("project") == 7
+    assert scopes.count("project") == 8
 
 
 def test_variables_move_the_places(writer: Writer) -> None:
-    here = machine(writer, XDG_CONFIG_HOME="/elsewhere", CODEX_HOME="/codex")
+    here = machine(writer, XDG_CONFIG_HOME="/elsewhere", CODEX_HOME="/codex", COPILOT_HOME="/copilot")
     found = {str(spot.path) for spot in every_spot(here)}
     assert {
         "/elsewhere/Claude/claude_desktop_config.json",
         "/codex/config.toml",
+        "/copilot/mcp-config.json",
         "/elsewhere/zed/settings.json",
     } <= found
 

@@ -113,6 +113,16 @@ def test_a_tool_that_is_permitted_and_not_loaded_says_both() -> None:
     assert found.reasons[0].text == "Toolkit 'dev' is allowed."
 
 
+@pytest.mark.parametrize(
+    ("unloaded_call", "words"), [("schema", "it may be."), ("run", "and runs"), ("reject", "not by a call")]
+)
+def test_a_tool_that_is_not_loaded_says_what_a_call_of_it_does(unloaded_call: str, words: str) -> None:
+    """F5, X1: it is not callable as it stands; where calls load, a call runs all the same."""
+    held = access(WORLD, discoverable=["notes"], unloaded_call=unloaded_call)
+    assert predicates(told(held, "notes/add")) == (True, False, False, False)
+    assert words in texts(held, "notes/add")[-1]
+
+
 def test_a_loaded_tool_says_by_what_since_when_and_until_when() -> None:
     """F5, S5: the lease that stands."""
     held = access(WORLD, allowed=["dev"])

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 import mcp_types as types
 from mcp import Client
+from mcp.client.extension import ClientExtension
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
@@ -97,7 +98,7 @@ async def way_in(kind: str, config: Path) -> AsyncIterator[str | StdioServerPara
 
 @asynccontextmanager
 async def connected(
-    target: Any, era: str, *, token: str | None = None, event: int = 2**20
+    target: Any, era: str, *, token: str | None = None, event: int = 2**20, extensions: Sequence[ClientExtension] = ()
 ) -> AsyncIterator["Connected"]:
     """Connect the official client in one era; it keeps what it is notified of, and reads events of so many bytes."""
     seen: list[Any] = []
@@ -109,7 +110,7 @@ async def connected(
     async with httpx2.AsyncClient(headers=headers, timeout=20) as http:
         if isinstance(target, str):
             target = streamable_http_client(target, http_client=http, max_sse_event_size=event)
-        async with Client(target, mode=era, message_handler=note) as client:
+        async with Client(target, mode=era, message_handler=note, extensions=extensions) as client:
             yield Connected(client, seen)
 
 

@@ -1,6 +1,8 @@
 """An MCP server of the handshake era whose tools stand in a file: it lists what stands there now.
 
-The tool ``announce`` says that the list has changed; every other one answers with its own name.
+The file maps the names of tools to whether they say that they only read, or to what else their entry has.
+The tool ``announce`` says that the list has changed; every other one answers with its own name. With ``--pages`` every
+resource below ``ui://`` is a page.
 """
 
 import json
@@ -8,6 +10,8 @@ import sys
 from pathlib import Path
 
 LIST = Path(sys.argv[1])
+PAGES = "--pages" in sys.argv
+PAGE = {"mimeType": "text/html;profile=mcp-app", "text": "<canvas></canvas>"}
 
 
 def send(**message: object) -> None:
@@ -19,23 +23,25 @@ def answer(request: dict) -> dict | None:
         case "initialize":
             return {
                 "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {"listChanged": True}},
+                "capabilities": {"tools": {"listChanged": True}, **({"resources": {}} if PAGES else {})},
                 "serverInfo": {"name": "listed", "version": "1"},
             }
         case "tools/list":
-            hints = json.loads(LIST.read_text())
+            listed = json.loads(LIST.read_text()).items()
             schema = {"type": "object", "properties": {}}
-            return {
-                "tools": [
-                    {"name": name, "inputSchema": schema, "annotations": {"readOnlyHint": hint}}
-                    for name, hint in hints.items()
-                ]
+            more = {
+                name: one if isinstance(one, dict) else {"annotations": {"readOnlyHint": one}} for name, one in listed
             }
+            return {"tools": [{"name": name, "inputSchema": schema, **more[name]} for name in more]}
         case "tools/call":
             name = request["params"]["name"]
             if name == "announce":
                 send(method="notifications/tools/list_changed")
             return {"content": [{"type": "text", "text": f"ran {name}"}]}
+        case "resources/list":
+            return {"resources": []}
+        case "resources/read" if request["params"]["uri"].startswith("ui://"):
+            return {"contents": [{"uri": request["params"]["uri"], **PAGE}]}
         case _:
             return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pegboard.ports import AuditRecord
 
 EXAMPLE = "pegboard audit --kind deny --limit 20"
+Kind = Literal["load", "unload", "evict", "loadout", "deny", "call", "read", "prompt", "permission", "forget"]
+"""``AuditKind``, which costs too much to import before a command is chosen."""
 COLUMNS = (
     *(Column(name) for name in ("time", "kind", "who", "session", "turn", "subject", "decision")),
     Column("ms", "right"),
@@ -25,7 +27,7 @@ COLUMNS = (
 
 def audit(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many records, the newest first.")] = 50,
-    kind: Annotated[str | None, typer.Option("--kind", help="Only load, unload, evict, deny, call, read …")] = None,
+    kind: Annotated[Kind | None, typer.Option("--kind", help="Only records of this kind.")] = None,
     config: ConfigOption = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
     session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only this session.")] = None,

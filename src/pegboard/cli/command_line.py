@@ -20,6 +20,7 @@ from pegboard.cli import (
     search,
     serve,
     session,
+    suggest,
     surface,
     tools,
 )
@@ -77,6 +78,7 @@ for _name, (_command, _example) in permissions.COMMANDS.items():
 app.add_typer(_permissions, name="permissions")
 
 _add(app, "audit", audit.audit, audit.EXAMPLE)
+_add(app, "suggest", suggest.suggest, suggest.EXAMPLE)
 _add(app, "schema", schema.schema, schema.EXAMPLE)
 
 

@@ -190,12 +190,15 @@ async def open_session(board: Pegboard, options: Options) -> Session:
     )
 
 
-async def bring_in(board: Pegboard, printer: Printer, access: CompiledPermissions | None = None) -> None:
+async def bring_in(
+    board: Pegboard, printer: Printer, access: CompiledPermissions | None = None, *, start: bool = True
+) -> None:
     """Ask servers and modules for their tools that nobody has asked before; go on without the slow ones.
 
-    With ``access`` only those that are granted.
+    With ``access`` only those that are granted; without ``start`` no server.
     """
-    unseen = [p for p in board.world.catalog.plugins.values() if p.kind in _ASKED and not _seen(p)]
+    kinds = _ASKED if start else _ASKED - {"server"}
+    unseen = [p for p in board.world.catalog.plugins.values() if p.kind in kinds and not _seen(p)]
     names = [plugin.name for plugin in unseen if access is None or access.grants_unseen(plugin)]
     if not names:
         return

@@ -44,6 +44,13 @@ def init(
     uninstall: Annotated[
         str | None, typer.Option("--uninstall", metavar="CLIENT", help="Give this client its servers back.")
     ] = None,
+    probe: Annotated[
+        bool,
+        typer.Option(
+            "--probe/--no-probe",
+            help="With --install: ask remote servers whether they demand a login, which stays with the client.",
+        ),
+    ] = True,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="With --install or --uninstall: show what would change, and change nothing."),
@@ -53,14 +60,14 @@ def init(
     """Write a pegboard.yaml, or put Pegboard into a client.
 
     It takes over the MCP servers of a client's configuration where there is one. Clients: claude-code,
-    claude-desktop, cursor, vscode, codex, gemini, zed, windsurf.
+    claude-desktop, cursor, vscode, copilot-cli, codex, gemini, zed, windsurf.
     """
 
     async def written(printer: Printer) -> int:
         if install is not None and uninstall is not None:
             raise UsageError("--install and --uninstall exclude each other.")
         if install is not None:
-            return _install(printer, install, source, config, force=force, dry_run=dry_run)
+            return await _install(printer, install, source, config, force=force, probe=probe, dry_run=dry_run)
         if uninstall is not None:
             return _uninstall(printer, uninstall, source, dry_run=dry_run)
         if dry_run:
@@ -123,8 +130,8 @@ def _problems(path: Path) -> list[Problem]:
 # -- into a client ---------------------------------------------------------------------------------
 
 
-def _install(
-    printer: Printer, name: str, source: Path | None, config: Path | None, *, force: bool, dry_run: bool
+async def _install(
+    printer: Printer, name: str, source: Path | None, config: Path | None, *, force: bool, probe: bool, dry_run: bool
 ) -> int:
     from pegboard.config.clients import installing
     from pegboard.config.clients.generated import taken_from
@@ -135,9 +142,12 @@ def _install(
     client = installing.client_named(name)
     file = installing.file_of(client, machine, source)
     printer.masker = Masker(secrets_in(dict(file.entries)))
+    if probe:
+        file = await _asked_for_logins(printer, file, machine)
     if installing.own_names(file, machine):
         return _installed_already(printer, file, machine)
     movable = installing.movable(file)
+    _require_servers(movable, file)
     _refuse_faults(movable, machine)
     taken = taken_from(movable)
     moved = replace(taken, servers=installing.inputs_as_variables(dict(taken.servers)))
@@ -155,12 +165,43 @@ def _install(
         "status": "would_install" if dry_run else "installed",
         "config": str(config),
         "servers": list(moved.servers),
+        "staying": [{"name": name, "reason": why} for name, why in file.only_its_own().items()],
         "backup": str(backup) if backup else None,
         "diff": diff,
     }
     verb = "Kept" if shared else "Would write" if dry_run else "Wrote"
     listed = f"{plural(len(moved.servers), 'server')}: {', '.join(moved.servers) or 'none'}"
     return _answer(printer, document, [diff, "", f"{verb} {config} with {listed}.", *_after_install(file, backup)])
+
+
+async def _asked_for_logins(printer: Printer, file: ServerFile, machine: Machine) -> ServerFile:
+    """Return a file with those remote servers marked that demand a login; they are asked, all at once and briefly."""
+    import asyncio
+
+    from pegboard.config.clients import installing
+    from pegboard.config.clients.compiled_servers import servers_of
+    from pegboard.sources.mcp.transports.logins import demands_login, has_credentials
+
+    movable, own = installing.movable(file), installing.own_names(file, machine)
+    others = {name: entry for name, entry in movable.entries.items() if name not in own}
+    specs = servers_of(replace(movable, entries=others), machine).specs.values()
+    specs = [spec for spec in specs if spec.url and not has_credentials(spec)]
+    if not specs:
+        return file
+    names = [spec.name for spec in specs]
+    printer.note(f"Asking {', '.join(names)} whether a login is needed (--no-probe asks nobody) …")
+    answers = dict(zip(names, await asyncio.gather(*(demands_login(spec) for spec in specs)), strict=True))
+    if silent := [name for name, answer in answers.items() if answer is None]:
+        printer.note(f"No answer from {', '.join(silent)}: whether a login is needed is not known.")
+    return replace(file, logins=frozenset(name for name, answer in answers.items() if answer))
+
+
+def _require_servers(movable: ServerFile, file: ServerFile) -> None:
+    """Raise ``ConfigError`` where every server of a client stays where it is."""
+    if not movable.entries:
+        staying = "; ".join(f"{name} stays: {why}" for name, why in file.only_its_own().items())
+        message = f"{file.label} has no server that could stand behind Pegboard, and is left as it is."
+        raise ConfigError(message, code="no_servers", hint=f"{staying}.")
 
 
 def _heading(file: ServerFile) -> dict[str, Any]:
@@ -188,7 +229,9 @@ def _installed_already(printer: Printer, file: ServerFile, machine: Machine) -> 
     more = f" Beside it stand {', '.join(beside)}: move them into that file by hand." if beside else ""
     gone = "" if used is None or used.exists() else " That file does not exist: take Pegboard out and begin anew."
     text = f"Pegboard is in {file.label} already and uses {used}.{gone}{more}"
-    document = {"status": "already_installed", "config": str(used), "servers": beside, "backup": None, "diff": ""}
+    staying = [{"name": name, "reason": why} for name, why in file.only_its_own().items()]
+    found = {"status": "already_installed", "config": str(used), "servers": beside, "staying": staying}
+    document = {**found, "backup": None, "diff": ""}
     return _answer(printer, {**_heading(file), **document}, [text])
 
 

@@ -53,6 +53,10 @@ class Printer:
         """Write text for people."""
         _write(sys.stdout, clean(self.masker.text(text)))
 
+    def patch(self, diff: str) -> None:
+        """Write a change of a file as a program takes it, line ends and all; a reader let its text through before."""
+        _write(sys.stdout, self.masker.text(diff).removesuffix("\n"))
+
     def note(self, text: str) -> None:
         """Write what is not part of the answer: progress, warnings, errors."""
         _write(sys.stderr, clean(self.masker.text(text)))

@@ -65,11 +65,13 @@ def compiled(
     unavailable: Mapping[str, str],
     filters: Mapping[str, dict[str, Any]],
     client: bool,
+    in_view: Iterable[str] = (),
 ) -> UncheckedConfig:
     """Return the core values of a file.
 
-    ``client`` takes it for the file of an MCP client: every server is a toolkit of its own. Where a
-    file has no ``agents`` section, one agent ``default`` may load everything that it names.
+    ``client`` takes it for the file of an MCP client: every server is a toolkit of its own, and those
+    that the client is to keep ``in_view`` are initial. Where a file has no ``agents`` section, one agent
+    ``default`` may load everything that it names.
     """
     file = validated.section
     written: dict[str, ServerSpec | PythonSpec] = {
@@ -88,7 +90,7 @@ def compiled(
         written=written,
         toolkits=toolkits,
         loadouts={**loadouts, **own},
-        agents=_agents(validated, tuple(toolkits), client=client),
+        agents=_agents(validated, tuple(toolkits), client=client, initial=tuple(n for n in in_view if n in toolkits)),
         sub_apps={
             n: tuple(_members(part.tool_names, validated, "sub_apps", n, "tool_names"))
             for n, part in file.sub_apps.items()
@@ -99,7 +101,9 @@ def compiled(
     )
 
 
-def _agents(validated: ValidatedDocument[File], toolkits: tuple[str, ...], *, client: bool) -> dict[str, Agent]:
+def _agents(
+    validated: ValidatedDocument[File], toolkits: tuple[str, ...], *, client: bool, initial: tuple[str, ...]
+) -> dict[str, Agent]:
     parts = validated.section.agents
     if parts is None and "agents" not in validated.raw:
         everything = () if client else ("*",)
@@ -107,6 +111,7 @@ def _agents(validated: ValidatedDocument[File], toolkits: tuple[str, ...], *, cl
             "default": Agent(
                 name="default",
                 allowed_toolkits=toolkits,
+                initial_toolkits=initial,
                 discoverable=everything,
                 search_loads=validated.section.search.load,
                 remember=validated.section.defaults.remember,

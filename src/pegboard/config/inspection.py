@@ -55,12 +55,14 @@ def inspect(
     env: Mapping[str, str] | None = None,
     tools: Mapping[str, Collection[str]] = _NO_TOOLS,
     misfits: Sequence[Misfit] = (),
+    text: str | None = None,
 ) -> tuple[Configuration | None, list[Problem]]:
     """Return a configuration, or None if it has an error, and every problem by its place.
 
-    ``misfits`` are overrides that plugins were asked about and do not take.
+    ``misfits`` are overrides that plugins were asked about and do not take. ``text`` is read in place of
+    what is in the file, which need not be there.
     """
-    reading = Reading(path=path, env=os.environ if env is None else env)
+    reading = Reading(path=path, env=os.environ if env is None else env, text=text)
     try:
         config, written = reading.unchecked()
     except UnreadableError as error:

@@ -30,10 +30,14 @@ _TEXT_KEYS: Final = frozenset(
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
-    """One reading of the files of a configuration: what was found, and what is wrong."""
+    """One reading of the files of a configuration: what was found, and what is wrong.
+
+    ``text`` is read in place of what is in the file.
+    """
 
     path: Path
     env: Mapping[str, str]
+    text: str | None = field(default=None, repr=False)
     secrets: set[str] = field(default_factory=set[str])
     problems: list[Problem] = field(default_factory=list[Problem])
     files: list[Path] = field(default_factory=list[Path])
@@ -74,6 +78,7 @@ class Reading:
             unavailable=unavailable,
             filters=client.filters if client else {},
             client=client is not None,
+            in_view=client.in_view if client else (),
         )
         stated = (part.env_file for part in validated.section.servers.values() if part.env_file)
         self.files += [env_file_of(text, self.folder) for text in stated]
@@ -90,7 +95,7 @@ class Reading:
 
     def _document(self, path: Path) -> Document:
         file = display_path(path)
-        text = read_text(path, file=file)
+        text = self.text if self.text is not None and path == self.path else read_text(path, file=file)
         self.files.append(path)
         return json_text.compose(text, file) if _is_json(path) else yaml_text.compose(text, file)
 

@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING
 
 from pegboard.ports.adapters import Adapters
 from pegboard.ports.arguments import ArgumentValidator
+from pegboard.ports.audit_trail import AuditKind, AuditLog, AuditRecord, TrailPage
 from pegboard.ports.calls import CallContext, Progress
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.ports.focus import FocusRules
+from pegboard.ports.past_uses import USE_LIFETIME, USES_KEPT, UseRecord, UseStore
 from pegboard.ports.ranking import Evidence, PastUse, RankContext, Ranked, Ranker, Ranking
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import Source
 from pegboard.ports.stores import (
-    USE_LIFETIME,
-    USES_KEPT,
-    AuditLog,
-    AuditRecord,
     ChangeToken,
     ManifestStore,
     PermissionStore,
@@ -25,8 +23,6 @@ from pegboard.ports.stores import (
     SessionStore,
     Store,
     StoredState,
-    UseRecord,
-    UseStore,
 )
 from pegboard.ports.tokens import TokenCounter
 from pegboard.removed import missing
@@ -38,6 +34,7 @@ __all__ = [
     "Adapters",
     "ArgumentValidator",
     "AskRefusedError",
+    "AuditKind",
     "AuditLog",
     "AuditRecord",
     "CallContext",
@@ -63,6 +60,7 @@ __all__ = [
     "Store",
     "StoredState",
     "TokenCounter",
+    "TrailPage",
     "UseRecord",
     "UseStore",
 ]

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pegboard.core.model.tools import Manifest
-
-USES_KEPT: Final = 500
-"""How many remembered uses of a principal and agent are kept."""
-USE_LIFETIME: Final = 30 * 24 * 3600.0
-"""For how long a use is remembered, in seconds."""
+from pegboard.ports.audit_trail import AuditLog, AuditRecord
+from pegboard.ports.past_uses import UseStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,145 +181,6 @@ class ReadOnlyTrustStore(Protocol):
             plugin: The server's name.
             accept: Tools that count from now on.
             retract: Tools that count no more.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
-        ...
-
-
-class AuditRecord(NamedTuple):
-    """One line of the audit trail (X4); ``arguments`` is a keyed digest, never the arguments.
-
-    ``kind`` is load, unload, evict, deny, call, read, prompt, permission …; ``duration`` is in milliseconds.
-    """
-
-    at: datetime
-    kind: str
-    principal: str
-    agent: str
-    session: str
-    turn: int
-    subject: str
-    decision: str
-    reason: str = ""
-    duration: float | None = None
-    outcome: str = ""
-    arguments: str = ""
-
-
-class AuditLog(Protocol):
-    """The audit trail: decisions at once, calls within 50 ms (S2)."""
-
-    async def record(self, *entries: AuditRecord) -> None:
-        """Store decisions, in order, before returning.
-
-        Args:
-            entries: What was decided.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
-        ...
-
-    def record_later(self, entry: AuditRecord) -> None:
-        """Store a call within 50 ms, in a batch.
-
-        Args:
-            entry: What was called.
-        """
-        ...
-
-    async def entries(
-        self,
-        *,
-        principal: str | None = None,
-        agent: str | None = None,
-        session: str | None = None,
-        kind: str | None = None,
-        limit: int = 100,
-    ) -> Sequence[AuditRecord]:
-        """Return a part of the trail, newest first.
-
-        Args:
-            principal: Only what was done for this one.
-            agent: Only what was done for this one.
-            session: Only what was done in this one.
-            kind: Only records of this kind.
-            limit: How many at most.
-
-        Returns:
-            The records.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
-        ...
-
-    async def digest_key(self) -> bytes:
-        """Return the secret with which arguments are digested.
-
-        Returns:
-            The key: made once, kept in the store.
-
-        Raises:
-            StoreError: It cannot be read or made.
-        """
-        ...
-
-
-class UseRecord(NamedTuple):
-    """A tool that was called, and the need after which that was, secrets masked (X5).
-
-    ``at`` is in seconds since the epoch, ``tool`` the id of the tool.
-    """
-
-    at: float
-    principal: str
-    agent: str
-    need: str
-    tool: str
-
-
-class UseStore(Protocol):
-    """What was called after which need; neither two principals nor two agents share it (S1).
-
-    Of a principal and agent the newest ``USES_KEPT`` are kept. An equal need and tool are there once, as new as the
-    newest. What is ``USE_LIFETIME`` older than what is stored is removed with it, whoever it was of.
-    """
-
-    def remember_later(self, *uses: UseRecord) -> None:
-        """Store uses within 50 ms, in a batch.
-
-        Args:
-            uses: What was called, the newest last.
-        """
-        ...
-
-    async def uses(self, principal: str, agent: str) -> Sequence[UseRecord]:
-        """Return what is remembered, what waits to be stored included.
-
-        Args:
-            principal: Whose uses they are.
-            agent: Which agent's.
-
-        Returns:
-            The newest last; the same object as long as nothing has changed.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
-        ...
-
-    async def forget_uses(self, *, principal: str | None = None, agent: str | None = None) -> int:
-        """Remove what is remembered; what a file had of it is overwritten.
-
-        Args:
-            principal: Only the uses of this one.
-            agent: Only the uses of this one.
-
-        Returns:
-            How many there were.
 
         Raises:
             StoreError: It cannot be written.

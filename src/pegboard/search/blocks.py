@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group
-from pegboard.search.analysis.stemming import singular
 from pegboard.search.analysis.words import words
 from pegboard.search.fields import FIELDS, FIRST, NAME, PARAMETER_TEXTS, PLUGIN_TEXT, REST, texts_of
+from pegboard.search.names import name_keys
 from pegboard.search.vocabulary import Vocabulary
 
 Document: TypeAlias = Tool | Group
@@ -41,7 +41,7 @@ class Rows:
     numbers: Small
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Block:
     """Documents that were read together.
 
@@ -58,17 +58,6 @@ class Block:
     names: Rows
     keys: Integers
     texts: Integers
-
-
-def name_key(parts: Sequence[str]) -> int:
-    """Return the key of a name, which its other spellings share: case, separators, the plural."""
-    return hash(" ".join(singular(word) for part in parts for word in words(part)))
-
-
-def name_keys(document: Document) -> tuple[int, int]:
-    """Return the keys under which a document is found by name: its own name's, and that with its plugin's."""
-    plugin = document.plugin if isinstance(document, Tool) else ""
-    return name_key((document.name,)), name_key((plugin, document.name))
 
 
 def read(documents: Sequence[Document], plugin_texts: Sequence[str], vocabulary: Vocabulary) -> Block:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Searchable
-from pegboard.search.blocks import Document, Floats, Integers, added_up, name_key, name_keys, read
+from pegboard.search.blocks import Document, Floats, Integers, added_up, read
+from pegboard.search.names import LONGEST, Names, name_key, name_keys, spelled
 from pegboard.search.segments import Place, Segment, joined
 from pegboard.search.vocabulary import Vocabulary
 
@@ -25,8 +26,6 @@ SMALL: Final = 2_000
 Entry: TypeAlias = tuple[Document, str, Place]
 """A document that has been read, the text of its plugin at the time, and where its words were counted."""
 
-LONGEST_NAME: Final = 150
-"""A longer text is no name."""
 SAMPLE: Final = 100
 """About so many documents are looked up to see which earlier index is near."""
 
@@ -52,6 +51,8 @@ class Index:
         name_mass: the weight of each row's name.
         texts: a number for each row that rows with equal texts share.
         plugins: the rows by plugin.
+        names: where the rows' names stand, for what begins one.
+        usual: what the best wrong answer usually reaches (:func:`pegboard.search.evidence.calibrated`).
     """
 
     among: Searchable
@@ -68,6 +69,8 @@ class Index:
     name_mass: Floats
     texts: Integers
     plugins: Plugins
+    names: Names
+    usual: float = 1.0
 
     @property
     def size(self) -> int:
@@ -91,10 +94,16 @@ class Index:
         return by_number if self.ordered else by_number[self.rows]
 
     def named(self, text: str) -> list[int]:
-        """Return the rows with this name: as ``tool`` or ``plugin.tool``, whatever the separators, case and number."""
-        if len(text) > LONGEST_NAME:
+        """Return the rows that a text names, best first.
+
+        A name is that of a tool, toolkit or plugin, or ``plugin.tool`` with any separator, in any case, in the
+        singular or plural; spelled as it is it comes first. Where nothing has the name, it is the only one that
+        begins so.
+        """
+        text = text.strip()
+        key = name_key((text,)) if 0 < len(text) <= LONGEST else 0
+        if not key:
             return []
-        key = name_key((text,))
         found: list[int] = []
         offset = 0
         for segment in self.segments:
@@ -103,7 +112,8 @@ class Index:
             found += (segment.named[first:last] + offset).tolist()
             offset += segment.size
         rows = np.flatnonzero(np.isin(self.rows, found)).tolist() if found else []
-        return [row for row in rows if key in name_keys(self.documents[row])]
+        rows = [row for row in rows if key in name_keys(self.documents[row])]
+        return sorted(rows, key=lambda row: not spelled(self.documents[row], text)) or self.names.beginning(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -157,6 +167,7 @@ def build(among: Searchable, vocabulary: Vocabulary, known: Sequence[Index] = ()
         entries=entries,
         numbers=numbers,
         plugins=_plugins(documents),
+        names=Names(documents),
     )
 
 

@@ -108,7 +108,7 @@ class ToolRanker:
             scores = self._meaning.fused(query, context, lexical, index)
         rows = best(scores, lexical.exact, index, limit)
         known = {row: 1.0 if row in lexical.exact else relevance(float(scores[row])) for row in rows}
-        return rows, known, evidence(lexical, scores, rows)
+        return rows, known, evidence(need, lexical, scores, rows, index)
 
     def _kept(self, among: Searchable) -> Index | None:
         for place, index in enumerate(self._indexes):
@@ -124,12 +124,13 @@ class ToolRanker:
             self._indexes = (index, *others[: KEPT - 1])
 
     def _built(self, among: Searchable) -> Index:
+        from pegboard.search.evidence import calibrated
         from pegboard.search.index import build
         from pegboard.search.vocabulary import Vocabulary
 
         with self._lock:
             vocabulary = self._vocabulary = self._vocabulary or Vocabulary()
-        index = build(among, vocabulary, self._indexes)
+        index = calibrated(build(among, vocabulary, self._indexes))
         if self._meaning is not None:
             self._meaning.prepare(index)
         self._keep(index)

@@ -28,7 +28,7 @@ class Postings:
         return (self.starts[term], self.starts[term + 1]) if term + 1 < len(self.starts) else (0, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Segment:
     """Documents that are searched together; it is never changed.
 

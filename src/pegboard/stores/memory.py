@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from pegboard.core.model.tools import Manifest
-from pegboard.ports import USE_LIFETIME, USES_KEPT, AuditRecord, ChangeToken, SessionKey, StoredState, UseRecord
+from pegboard.ports import (
+    USE_LIFETIME,
+    USES_KEPT,
+    AuditRecord,
+    ChangeToken,
+    SessionKey,
+    StoredState,
+    TrailPage,
+    UseRecord,
+)
 
 
 class MemoryStore:
@@ -19,8 +28,8 @@ class MemoryStore:
     """
 
     __slots__ = (
-        "_audit", "_changes", "_claims", "_digest_key", "_manifests", "_revision", "_states", "_switches", "_uses",
-        "_version",
+        "_audit", "_audited", "_changes", "_claims", "_digest_key", "_manifests", "_revision", "_states", "_switches",
+        "_uses", "_version",
     )  # fmt: skip
 
     def __init__(self, *, audit_keep: int = 100_000) -> None:
@@ -29,6 +38,7 @@ class MemoryStore:
         self._manifests: dict[tuple[str, str], Manifest] = {}
         self._claims: dict[str, frozenset[str]] = {}
         self._audit: deque[AuditRecord] = deque(maxlen=audit_keep)
+        self._audited = 0
         self._uses: dict[tuple[str, str], tuple[UseRecord, ...]] = {}
         self._digest_key = secrets.token_bytes(32)
         self._version = 0
@@ -53,7 +63,7 @@ class MemoryStore:
         if (stored.version if stored else 0) != expected:
             return None
         self._changes += 1
-        self._audit.extend(audit)
+        self._append(audit)
         if text is None:
             self._states.pop(key, None)
             return 0
@@ -119,11 +129,15 @@ class MemoryStore:
 
     async def record(self, *entries: AuditRecord) -> None:
         """Store entries."""
-        self._audit.extend(entries)
+        self._append(entries)
 
     def record_later(self, entry: AuditRecord) -> None:
         """Store an entry; in memory, later is now."""
-        self._audit.append(entry)
+        self._append((entry,))
+
+    def _append(self, entries: Sequence[AuditRecord]) -> None:
+        self._audit.extend(entries)
+        self._audited += len(entries)
 
     async def entries(
         self,
@@ -144,6 +158,15 @@ class MemoryStore:
             and kind in (None, entry.kind)
         )
         return list(islice(found, max(limit, 0)))
+
+    async def trail(self, *, after: int = 0, agent: str | None = None, limit: int = 5000) -> TrailPage:
+        """Return a part of the trail, oldest first."""
+        gone = self._audited - len(self._audit)
+        start = max(after - gone, 0)
+        part = list(islice(self._audit, start, start + limit))
+        end = gone + start + len(part)
+        entries = [entry for entry in part if agent in (None, entry.agent)]
+        return TrailPage(entries, end if end < self._audited else None)
 
     async def digest_key(self) -> bytes:
         """Return the secret with which arguments are digested; it ends with the process."""

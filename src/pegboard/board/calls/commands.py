@@ -22,7 +22,7 @@ from pegboard.core.state.commands import (
     Use,
 )
 from pegboard.core.surface.outcomes import apply
-from pegboard.ports import SessionKey
+from pegboard.ports import AuditKind, SessionKey
 
 
 async def carry_out(services: Services, snapshot: Snapshot, command: Command) -> tuple[Snapshot, Outcome]:
@@ -74,7 +74,7 @@ def _notes(services: Services, key: SessionKey, command: Command, outcome: Outco
     return tuple(_note(services, key, outcome.turn, kind, event, item) for item in outcome.items)
 
 
-def _note(services: Services, key: SessionKey, turn: int, kind: str, event: str, item: Item) -> Note:
+def _note(services: Services, key: SessionKey, turn: int, kind: AuditKind, event: str, item: Item) -> Note:
     decision = _decision(item)
     subject = str(item.subject) if item.subject is not None else item.name
     entry = services.recorder.entry(key, turn, kind, subject, decision, reason=item.message, outcome=item.status)

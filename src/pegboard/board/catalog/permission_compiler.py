@@ -57,6 +57,8 @@ class PermissionCompiler:
             UnknownAgentError: its agent is not configured any more.
         """
         constraints = info.constraints
+        if info.host.draws_ui:
+            constraints = replace(constraints, draws_ui=True)
         if info.parent is not None:
             constraints = replace(constraints, parent=self._parent(info.parent, narrowed_above))
         return self._compile(info.key.agent, constraints)
@@ -72,7 +74,7 @@ class PermissionCompiler:
 
     def _compile(self, agent: str, constraints: SessionConstraints) -> CompiledPermissions:
         c = constraints
-        key = agent, c.sub_app, c.worker_scope, c.narrowed, c.everything, c.parent
+        key = agent, c.sub_app, c.worker_scope, c.narrowed, c.everything, c.draws_ui, c.parent
         known = self._compiled.get(key)
         if known is None:
             profile = agent_of(self.world, agent)

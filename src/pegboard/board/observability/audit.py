@@ -10,7 +10,7 @@ from pegboard.board.observability.events import Events
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import JsonObject
-from pegboard.ports import AuditLog, AuditRecord, SessionKey
+from pegboard.ports import AuditKind, AuditLog, AuditRecord, SessionKey
 
 _SUBJECT = 300
 _SUBJECTS = 4096
@@ -51,7 +51,7 @@ class Recorder:
         self,
         key: SessionKey,
         turn: int,
-        kind: str,
+        kind: AuditKind,
         subject: str,
         decision: str,
         *,

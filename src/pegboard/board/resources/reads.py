@@ -16,7 +16,7 @@ from pegboard.board.snapshot import Snapshot
 from pegboard.core.access.listed_items import Target, completed, owners, unalias, why_not
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.errors import PegboardError
-from pegboard.ports import CallContext, SessionKey
+from pegboard.ports import AuditKind, CallContext, SessionKey
 
 Servers = Mapping[str, ReachedServer]
 
@@ -152,7 +152,13 @@ async def subscribe(
 
 
 def _note(
-    services: Services, snapshot: Snapshot, kind: str, subject: str, outcome: str, started: float, digest: str = ""
+    services: Services,
+    snapshot: Snapshot,
+    kind: AuditKind,
+    subject: str,
+    outcome: str,
+    started: float,
+    digest: str = "",
 ) -> None:
     duration = round((time.perf_counter() - started) * 1000, 3)
     recorder, key, turn = services.recorder, snapshot.info.key, snapshot.stored.turn
@@ -160,7 +166,9 @@ def _note(
     recorder.note_later(entry)
 
 
-async def _note_refusal(services: Services, snapshot: Snapshot, kind: str, subject: str, owner: str | None) -> None:
+async def _note_refusal(
+    services: Services, snapshot: Snapshot, kind: AuditKind, subject: str, owner: str | None
+) -> None:
     """Audit a request for what there is not for this agent, with the true reason where it is known (P9)."""
     access = snapshot.access
     plugin = access.world.catalog.plugins.get(owner or "")

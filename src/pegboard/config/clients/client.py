@@ -15,6 +15,7 @@ Scope = Literal["project", "user"]
 Root = tuple[str, ...]
 Server = dict[str, Any]
 _REFERENCE: Final = re.compile(r"(?<!\$)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)[:}]")
+_LOGINS: Final = ("oauth", "auth")
 _INPUT: Final = re.compile(r"\$\{input:([^}]*)\}")
 
 
@@ -50,9 +51,18 @@ def plain_entry(entry: Server, _needed: Needed) -> Server:
     return entry
 
 
-def nothing_of_its_own(_found: Server) -> str:
+def nothing_of_its_own(_entry: Mapping[str, Any], _found: Server) -> str:
     """Return nothing: what this client can start, anybody can."""
     return ""
+
+
+def _logs_in(entry: Mapping[str, Any]) -> bool:
+    """Return whether an entry says how its client is to log in to a remote server."""
+    for key in _LOGINS:
+        said = entry.get(key)
+        if said == "oauth" or (is_mapping(said) and said.get("enabled") is not False):
+            return True
+    return isinstance(entry.get("authProviderType"), str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +75,7 @@ class Client:
 
     ``ignored`` keys mean something to this client only; ``renamed`` ones are ours under another name.
     ``translate`` gets a server as it stands in the file and what is left of it after both, and returns
-    it as most clients write it; ``only_its_own`` says why nobody else can start one, or nothing;
+    it as most clients write it; ``only_its_own`` gets it and that, and says why it is for nobody else, or nothing;
     ``entry`` completes the entry under which Pegboard itself is put in.
     """
 
@@ -78,7 +88,7 @@ class Client:
     ignored: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = field(default=EMPTY)
     translate: Callable[[Mapping[str, Any], Server], Server] = without_trust
-    only_its_own: Callable[[Server], str] = nothing_of_its_own
+    only_its_own: Callable[[Mapping[str, Any], Server], str] = nothing_of_its_own
     entry: Callable[[Server, Needed], Server] = plain_entry
 
     def server(self, entry: Any) -> Any:
@@ -91,9 +101,16 @@ class Client:
         return self.translate(entry, found)
 
     def unstartable(self, entry: Any) -> str:
-        """Return why a server is known to this client only, or nothing."""
-        found = self.server(entry)
-        return self.only_its_own(found) if is_mapping(found) else ""
+        """Return why a server is for this client only, or nothing."""
+        if not is_mapping(entry):
+            return ""
+        why = self.only_its_own(entry, self.server(entry))
+        return why or (self.login if _logs_in(entry) else "")
+
+    @property
+    def login(self) -> str:
+        """Return why a server stays that demands a login."""
+        return f"it demands a login, which {self.title} makes and Pegboard cannot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

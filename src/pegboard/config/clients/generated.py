@@ -35,7 +35,7 @@ agents:
     # Every server may be loaded when it is needed. Name those under `tools` that should always be loaded.
     discoverable: ["*"]
     {toolkits}
-    # tools: [{example}]
+    {tools}
     # permissions: {{{example}: false}}     # switches by toolkit, plugin or tool
     # lease: {{kind: idle, turns: 5}}     # unload what was not used for five turns
     # budget: {{tools: 40, tokens: 8000}}
@@ -69,10 +69,11 @@ agents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """The servers of a client's file, in our own shape."""
+    """The servers of a client's file, in our own shape; the tools of those ``in_view`` are always loaded."""
 
     servers: Mapping[str, Any]
     filters: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    in_view: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
@@ -95,6 +96,7 @@ def taken_from(file: ServerFile) -> Taken:
     return Taken(
         servers={str(name): _localised(entry, folder) for name, entry in client.value["servers"].items()},
         filters=client.filters,
+        in_view=client.in_view,
         problems=client.problems,
     )
 
@@ -121,13 +123,15 @@ def client_text(taken: Taken, source: str) -> str:
     example = next(iter(taken.servers), "name")
     toolkits = {name: {"tools": [{name: rule}]} for name, rule in taken.filters.items()}
     allowed = f"allowed_toolkits: {_inline(list(toolkits))}" if toolkits else "# allowed_toolkits: []"
+    static = [{name: taken.filters[name]} if name in taken.filters else name for name in taken.in_view]
+    tools = f"tools: {_inline(static)}" if static else f"# tools: [{_inline(example)}]"
     shown = TOOLKITS.format(toolkits=_yaml({"toolkits": toolkits})) if toolkits else ""
     return "".join(
         (
             HEAD.format(source=f" from {source}"),
             SERVERS.format(servers=_yaml({"servers": dict(taken.servers)})),
             shown,
-            AGENTS.format(toolkits=allowed, example=_inline(example)),
+            AGENTS.format(toolkits=allowed, tools=tools, example=_inline(example)),
         )
     )
 

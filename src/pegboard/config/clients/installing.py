@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -80,7 +80,7 @@ def own_names(file: ServerFile, machine: Machine) -> tuple[str, ...]:
 
 
 def movable(file: ServerFile) -> ServerFile:
-    """Return a file without the servers that only its own client can start."""
+    """Return a file without the servers that are for its own client only."""
     staying = file.only_its_own()
     return replace(file, entries={name: entry for name, entry in file.entries.items() if name not in staying})
 
@@ -120,21 +120,25 @@ def entry_for(file: ServerFile, servers: Mapping[str, Any], config: Path) -> dic
     """Return Pegboard as a server of this client.
 
     ``servers`` are those behind it, in our own shape before :func:`inputs_as_variables`: what they
-    need of the client's environment is passed on where the client would not pass it on by itself.
+    need of the client's environment is passed on where the client would not pass it on by itself. In a
+    project it starts in the project's folder, in which relative paths are meant; else where the client does.
     """
     command, *rest = program()
     arguments = [*rest, "serve", "--stdio", "--config", str(config.absolute())]
-    return file.spot.client.entry({"command": command, "args": arguments}, needed_by(servers))
+    entry: dict[str, Any] = {"command": command, "args": arguments}
+    if file.spot.folder is not None:
+        entry["cwd"] = str(file.spot.folder.absolute())
+    return file.spot.client.entry(entry, needed_by(servers))
 
 
 def installation(file: ServerFile, entry: Mapping[str, Any]) -> Edit:
-    """Return the edit after which Pegboard is the client's only server, but for those that only it can start."""
+    """Return the edit after which Pegboard is the client's only server, but for those that are for it only."""
     staying = {name: file.entries[name] for name in file.only_its_own()}
-    return edited(file, installed(file, entry), {ENTRY: entry, **staying})
+    return edited(file, installed(file, entry, staying=staying), {ENTRY: entry, **staying})
 
 
-def installed(file: ServerFile, entry: Mapping[str, Any], *, name: str = ENTRY) -> str:
-    """Return the text of a file in which Pegboard stands in place of the servers."""
+def installed(file: ServerFile, entry: Mapping[str, Any], *, staying: Container[str], name: str = ENTRY) -> str:
+    """Return the text of a file in which Pegboard stands in place of the servers, but for some as they are written."""
     text = editable(file)
-    staying = {n: raw for n, raw in text.members(file.root).items() if n in file.only_its_own()}
-    return text.with_object(file.root, {name: entry, **staying})
+    kept = {n: raw for n, raw in text.members(file.root).items() if n in staying}
+    return text.with_object(file.root, {name: entry, **kept})

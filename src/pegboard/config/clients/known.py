@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, Spot, as_written
+from pegboard.config.clients.client import Client, Needed, Server, Spot, as_written
 from pegboard.config.clients.codex import CODEX
+from pegboard.config.clients.copilot import COPILOT_CLI, VSCODE
 from pegboard.config.clients.gemini import GEMINI
 from pegboard.config.clients.machine import Machine
-from pegboard.config.clients.vscode import VSCODE
 from pegboard.config.clients.zed import ZED
 from pegboard.config.documents.document import is_mapping
 
@@ -18,12 +18,20 @@ PEGBOARD: Final = Client(
     name="pegboard", title="Pegboard", roots=(("servers",),), project=("pegboard.yaml",), translate=as_written
 )
 ANY: Final = Client(name="mcp", title="MCP client", roots=(("mcpServers",), ("servers",), ("mcp", "servers")))
+
+
+def _in_claude_code(entry: Server, _needed: Needed) -> Server:
+    """Return the entry with the mark that keeps its tools in view: Claude Code defers all others."""
+    return {**entry, "alwaysLoad": True}
+
+
 CLAUDE_CODE: Final = Client(
     name="claude-code",
     title="Claude Code",
     project=(".mcp.json",),
     user=("~/.claude.json",),
     marker="projects",
+    entry=_in_claude_code,
 )
 CLIENTS: Final[Mapping[str, Client]] = {
     client.name: client
@@ -32,6 +40,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         Client(name="claude-desktop", title="Claude Desktop", user=("{apps}/Claude/claude_desktop_config.json",)),
         Client(name="cursor", title="Cursor", project=(".cursor/mcp.json",), user=("~/.cursor/mcp.json",)),
         VSCODE,
+        COPILOT_CLI,
         CODEX,
         GEMINI,
         ZED,

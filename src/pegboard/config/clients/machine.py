@@ -48,6 +48,7 @@ class Machine:
             "~/": self.home,
             "{apps}/": self.applications,
             "{codex}/": Path(self.env.get("CODEX_HOME") or self.home / ".codex"),
+            "{copilot}/": Path(self.env.get("COPILOT_HOME") or self.home / ".copilot"),
             "{zed}/": self.applications / "Zed" if self.system == "win32" else self.settings / "zed",
         }
         start = next(start for start in starts if pattern.startswith(start))

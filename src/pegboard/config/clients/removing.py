@@ -41,7 +41,8 @@ def removal(file: ServerFile, machine: Machine) -> tuple[Edit, Restored, Path]:
     if backup is None:
         raise ConfigError(f"No copy of {file.label} was kept.", code="no_backup", hint=_by_hand(config))
     was = _read_copy(backup, file, config)
-    if installed(was, written_now[names[0]], name=names[0]) == file.text:
+    staying = {name for name, entry in written_now.items() if was.entries.get(name) == entry}
+    if installed(was, written_now[names[0]], name=names[0], staying=staying) == file.text:
         require_writable(file, path)
         return Edit(file=file, path=path, data=path.read_bytes(), text=was.text), "restored", backup
     since = {n: e for n, e in written_now.items() if n not in names and was.entries.get(n) != e}

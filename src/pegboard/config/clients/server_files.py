@@ -41,7 +41,8 @@ class ServerFile:
 
     ``root`` is where its servers stand, or should; ``entries`` are they as they are written, those
     of the current folder's own project (Claude Code) before those of the user. ``elsewhere`` names
-    the other projects in the file that have servers.
+    the other projects in the file that have servers. ``logins`` are servers that were found to demand
+    a login of their client.
     """
 
     spot: Spot
@@ -50,6 +51,7 @@ class ServerFile:
     root: Root
     entries: Mapping[str, Any]
     elsewhere: tuple[str, ...] = ()
+    logins: frozenset[str] = frozenset()
 
     @property
     def label(self) -> str:
@@ -66,8 +68,12 @@ class ServerFile:
         return replace(found, unavailable={**found.unavailable, **self.only_its_own()})
 
     def only_its_own(self) -> Mapping[str, str]:
-        """Return the servers that nobody but this client can start, and why."""
-        reasons = {name: self.spot.client.unstartable(entry) for name, entry in self.entries.items()}
+        """Return the servers that are for nobody but this client, and why."""
+        client = self.spot.client
+        reasons = {
+            name: client.unstartable(entry) or (client.login if name in self.logins else "")
+            for name, entry in self.entries.items()
+        }
         return {name: reason for name, reason in reasons.items() if reason}
 
 

@@ -19,12 +19,13 @@ def _translate(entry: Mapping[str, Any], found: Server) -> Server:
     return found
 
 
-def _only_its_own(found: Server) -> str:
+def _only_its_own(_entry: Mapping[str, Any], found: Server) -> str:
     return "" if found.get("command") or found.get("url") else "an extension of Zed starts it, and only Zed knows how"
 
 
 def _entry(entry: Server, _needed: Needed) -> Server:
-    return {"source": "custom", **entry, "env": {}}
+    """Return the entry without a folder: Zed knows none, and starts servers in that of the project."""
+    return {"source": "custom", **{key: value for key, value in entry.items() if key != "cwd"}, "env": {}}
 
 
 ZED: Final = Client(

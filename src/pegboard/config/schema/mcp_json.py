@@ -16,9 +16,12 @@ from pegboard.problems import Problem
 _ROOTS: Final = (("mcpServers",), ("servers",), ("mcp", "servers"))
 _KNOWN_TOP: Final = frozenset({"mcpServers", "servers", "inputs", "$schema"})
 _RENAMED: Final = {"serverUrl": "url", "httpUrl": "url", "environment": "env"}
-_ONLY: Final = ("includeTools", "enabledTools")
+_ONLY: Final = ("includeTools", "enabledTools", "tools")
 _WITHOUT: Final = ("excludeTools", "disabledTools")
-_IGNORED: Final = frozenset({"name", "id", "gallery", "version", "icon", "$schema", "enabled", *_ONLY, *_WITHOUT})
+_IN_VIEW: Final = {"alwaysLoad": True, "deferTools": "never"}
+_IGNORED: Final = frozenset(
+    {"name", "id", "gallery", "version", "icon", "$schema", "enabled", "disableToolCache", *_IN_VIEW, *_ONLY, *_WITHOUT}
+)
 _MILLISECONDS: Final = 1000
 
 
@@ -27,7 +30,7 @@ class ClientFile:
     """What a client's file says, in our own shape.
 
     ``unavailable`` says why a server cannot run; ``filters`` are the overrides that let only some of
-    its functions through.
+    its functions through; ``in_view`` are the servers whose tools the client is to load always.
     """
 
     document: Document
@@ -35,6 +38,7 @@ class ClientFile:
     problems: tuple[Problem, ...] = ()
     unavailable: Mapping[str, str] = field(default=EMPTY)
     filters: Mapping[str, dict[str, Any]] = field(default=EMPTY)
+    in_view: tuple[str, ...] = ()
 
 
 def servers_root(value: Mapping[str, Any], *, json_file: bool) -> tuple[str, ...] | None:
@@ -88,7 +92,12 @@ def client_file(document: Document, value: dict[str, Any], root: tuple[str, ...]
         problems=tuple(problems),
         unavailable=unavailable,
         filters={name: rule for name, rule in filters.items() if rule},
+        in_view=tuple(name for name, entry in entries.items() if is_mapping(entry) and _stays_in_view(entry)),
     )
+
+
+def _stays_in_view(entry: Mapping[str, Any]) -> bool:
+    return any(entry.get(key) == mark for key, mark in _IN_VIEW.items())
 
 
 def _meaningless(key: str, document: Document) -> Problem:

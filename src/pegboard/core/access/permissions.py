@@ -24,7 +24,7 @@ class SessionConstraints:
     ``stored`` are the switches set at run time; ``parent`` are the permissions of the session that
     this one is a child of (P8), in which ``narrowed`` is that session's active loadout. With
     ``everything``, all that is permitted is loaded from the start, where a host's cache makes that
-    cheapest (F4).
+    cheapest (F4); with ``draws_ui``, every tool with a user interface, where the host draws it (G4).
     """
 
     stored: Mapping[str, bool] = field(default=EMPTY)
@@ -32,6 +32,7 @@ class SessionConstraints:
     worker_scope: WorkerScope | None = None
     narrowed: str | None = None
     everything: bool = False
+    draws_ui: bool = False
     parent: CompiledPermissions | None = None
 
 

@@ -48,11 +48,13 @@ class Host(NamesReplacements):
             the history), ``result`` (the schema stands in the answer), ``array`` (the tool list is sent anew).
         cache: the prompt cache, or None.
         calls_through: whether a tool that is not on the list can be called through a meta-tool.
+        draws_ui: whether it draws the user interfaces of tools, which are then loaded as initial (G4).
     """
 
     delivery: tuple[Delivery, ...] = ("array",)
     cache: Cache | None = None
     calls_through: bool = False
+    draws_ui: bool = False
 
 
 LIBRARY = Host()

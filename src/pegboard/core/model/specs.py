@@ -42,6 +42,12 @@ class ServerSpec:
     unavailable: str = ""
     place: Place | None = None
 
+    @property
+    def section(self) -> str:
+        """Return where its settings are written, as hints name it: ``servers: git``, ``mcpServers: git``."""
+        head = self.place.path.removesuffix(f".{self.name}") if self.place is not None else "servers"
+        return f"{head}: {self.name}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonSpec:

@@ -75,6 +75,17 @@ class Tool:
         """Return whether the source says that the tool changes nothing."""
         return self.annotations.get("readOnlyHint") is True
 
+    @property
+    def has_ui(self) -> bool:
+        """Return whether a client is to draw a user interface for the tool, or the tool serves one (MCP Apps)."""
+        match self.extra.get("_meta"):
+            case {"ui": {"resourceUri": str()}} | {"ui/resourceUri": str()}:
+                return True
+            case {"ui": {"visibility": [*seen_by]}}:
+                return "app" in seen_by
+            case _:
+                return False
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:

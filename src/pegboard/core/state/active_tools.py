@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pegboard.core.access.derived import once_per_permissions
@@ -105,11 +105,12 @@ def starting_tools(access: CompiledPermissions) -> StartingTools:
     active.require(needing, ALWAYS)
     head = dict(active.found)
     needing = active.place(_permitted(access, _initial(access)), ALWAYS, LeaseReason.INITIAL)
+    if access.constraints.draws_ui:
+        needing += active.place(_entered(access, lambda tool: tool.has_ui), ALWAYS, LeaseReason.INITIAL)
     needing += active.place(_switched(access), ALWAYS, LeaseReason.SWITCH)
     needing += active.place(_permitted(access, _active_of_loadout(access)), ALWAYS, LeaseReason.LOADOUT)
     if access.constraints.everything:
-        everything = ((tool, access.entries.of_tool(tool)) for tool in access.permitted)
-        needing += active.place(everything, ALWAYS, LeaseReason.INITIAL)
+        needing += active.place(_entered(access, lambda _: True), ALWAYS, LeaseReason.INITIAL)
     active.require(needing, ALWAYS)
     return StartingTools(
         head={key: one for key, one in active.found.items() if key in head},
@@ -119,6 +120,10 @@ def starting_tools(access: CompiledPermissions) -> StartingTools:
 
 def _permitted(access: CompiledPermissions, group: Iterable[Entry]) -> Iterator[tuple[Tool, Entry]]:
     return ((tool, entry) for entry in group for tool in entry.tools if access.permits(tool))
+
+
+def _entered(access: CompiledPermissions, wanted: Callable[[Tool], bool]) -> Iterator[tuple[Tool, Entry]]:
+    return ((tool, access.entries.of_tool(tool)) for tool in access.permitted if wanted(tool))
 
 
 def _initial(access: CompiledPermissions) -> Iterator[Entry]:

@@ -97,6 +97,19 @@ def _on_demand(sizes: Sizes, way: Delivery, cache: Cache, usage: Usage) -> float
     return _standing(sizes.meta + sizes.hints, requests, cache) + loads * one
 
 
+def standing_cost(tokens: float, requests: float, cache: Cache) -> float:
+    """Return what definitions cost that stand in every request of a conversation (F4)."""
+    return _standing(tokens, requests, cache)
+
+
+def load_cost(schema: float, *, behind: float, requests_left: float, cache: Cache, usage: Usage = USAGE) -> float:
+    """Return what one load costs where its answer has the schema: the request that it takes, and those that carry it.
+
+    ``behind`` are the tokens behind the tool list by then. It is linear in these and in the requests left.
+    """
+    return cache.read * behind + _standing(usage.answer + schema, requests_left, cache)
+
+
 def wire_list(
     previous: tuple[Tool, ...],
     surface: tuple[Tool, ...],

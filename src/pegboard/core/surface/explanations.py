@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.agents import UnloadedCall
 from pegboard.core.model.leases import Lease, LeaseReason
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
@@ -67,8 +68,14 @@ def _state_reasons(
         yield from (_lease_reason(access, state, loaded, because) for because in loaded.because)
     elif access.permits(tool):
         why = exclusion_reason(access, state, tool)
-        yield why or Reason(code="not_loaded", text="It is not loaded; it may be.")
+        yield why or Reason(code="not_loaded", text=_NOT_LOADED[access.agent.unloaded_call])
 
+
+_NOT_LOADED: Mapping[UnloadedCall, str] = {
+    "schema": "It is not loaded; it may be.",
+    "run": "It is not loaded; a call loads it first, where that is possible, and runs (unloaded_call: run).",
+    "reject": "It is not loaded; it may be, but not by a call (unloaded_call: reject).",
+}
 
 _LEASE_TEXT: Mapping[LeaseReason, str] = {
     LeaseReason.ESSENTIAL: "It is loaded because it is essential; it cannot be unloaded.",

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pegboard.core.model.delivery import GATEWAY, GATEWAY_HANDSHAKE
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import PegboardError
 from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.early_answers import EarlyAnswers
 from pegboard.gateway.protocol.jsonrpc import Message, dumped, parsed
-from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, TTL_MS
+from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, TTL_MS, declares_ui, host_of
 from pegboard.mcp_constants import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -94,6 +93,7 @@ class FirstResponses:
         if version not in HANDSHAKE_VERSIONS or not _objects(declared) or not _named(params.get("clientInfo")):
             return None
         self.early.modern = False
+        self.caller = replace(self.caller, draws_ui=declares_ui(declared))
         return {
             "protocolVersion": version,
             "capabilities": capabilities(),
@@ -109,6 +109,7 @@ class FirstResponses:
         session = meta.get(SESSION_KEY, self.caller.session or DEFAULT_SESSION)
         if label_problem(session):
             return None
+        self.caller = replace(self.caller, draws_ui=declares_ui(meta[CAPABILITIES_KEY]))
         result: Message = {"cacheScope": "private" if self.board.configuration.tokens else "public"}
         instructions: Message = {}
         if method == "tools/list":
@@ -136,7 +137,7 @@ class FirstResponses:
             agent=self.caller.agent,
             session_id=session_id,
             principal=self.caller.principal,
-            host=GATEWAY if modern else GATEWAY_HANDSHAKE,
+            host=host_of(self.caller, modern=modern),
         )
 
 

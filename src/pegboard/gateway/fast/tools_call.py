@@ -22,7 +22,7 @@ from pegboard.gateway.fast.questions import FastQuestions, OnGone
 from pegboard.gateway.handlers.error_answers import client_error
 from pegboard.gateway.handlers.tool_calls import IncomingCall
 from pegboard.gateway.protocol.jsonrpc import Message, dumped
-from pegboard.gateway.protocol.request_identity import RequestIdentity, request_of
+from pegboard.gateway.protocol.request_identity import RequestIdentity, on_connection, request_of
 from pegboard.mcp_constants import CAPABILITIES_KEY, CLIENT_KEY, META_PREFIX, SERVER_KEY, VERSION_KEY
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class FastToolCalls:
         version = LATEST_MODERN_VERSION if connection is None else connection.protocol_version
         token = call.progress_token
         return IncomingCall(
-            request=self._identity(caller, version, call.params),
+            request=self._identity(on_connection(caller, connection), version, call.params),
             name=call.name,
             arguments=call.arguments,
             params=call.params,

@@ -41,7 +41,7 @@ from pegboard.gateway.notifications.tool_list import ToolListNotifier
 from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.board_port import CALLER, BoardPort, Caller
 from pegboard.gateway.protocol.log_levels import forwarder_of
-from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, TTL_MS, request_of
+from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, TTL_MS, on_connection, request_of
 from pegboard.version import __version__
 
 if TYPE_CHECKING:
@@ -163,7 +163,8 @@ class Gateway:
             raise client_error(error, ctx.method, self.board.services.masker) from None
 
     async def _instructions(self, ctx: ServerRequestContext[Any, Any]) -> str:
-        caller, modern = CALLER.get(), ctx.method != "initialize"
+        caller = on_connection(CALLER.get(), connection_of(ctx.session))
+        modern = ctx.method != "initialize"
         session = await self.sessions.get(caller, caller.session or DEFAULT_SESSION, modern=modern)
         return await session.instructions()
 
@@ -203,7 +204,8 @@ class Gateway:
         return CallToolResult(content=[])
 
     def _incoming(self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> IncomingCall:
-        request = request_of(CALLER.get(), ctx.protocol_version, ctx.params)
+        connection = connection_of(ctx.session)
+        request = request_of(on_connection(CALLER.get(), connection), ctx.protocol_version, ctx.params)
 
         async def notify_list_changed() -> None:
             await ctx.session.send_notification(ToolListChangedNotification(), related_request_id=ctx.request_id)
@@ -213,7 +215,7 @@ class Gateway:
             name=params.name,
             arguments=params.arguments or {},
             params=ctx.params or {},
-            connection=None if request.modern else connection_of(ctx.session),
+            connection=None if request.modern else connection,
             progress=ctx.session.report_progress if "progress_token" in (ctx.meta or {}) else None,
             notify_list_changed=notify_list_changed,
             notify=notifier(ctx),

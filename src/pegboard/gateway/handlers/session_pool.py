@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pegboard.core.model.delivery import GATEWAY, GATEWAY_HANDSHAKE
+from pegboard.gateway.protocol.request_identity import host_of
 
 if TYPE_CHECKING:
     from pegboard.board import Session
@@ -14,15 +14,15 @@ _MOST: Final = 1024
 
 
 class SessionPool:
-    """Session objects by agent, principal, session id and era."""
+    """Session objects by agent, principal, session id, era, and whether the client draws user interfaces."""
 
     def __init__(self, board: BoardPort) -> None:
         self._board = board
-        self._sessions: dict[tuple[str, str, str, bool], Session] = {}
+        self._sessions: dict[tuple[str, str, str, bool, bool], Session] = {}
 
     async def get(self, caller: Caller, session_id: str, *, modern: bool) -> Session:
         """Return the session that a request belongs to, on a host of its era; raises ``UnknownAgentError``."""
-        key = caller.agent, caller.principal, session_id, modern
+        key = caller.agent, caller.principal, session_id, modern, caller.draws_ui
         session = self._sessions.get(key)
         if session is None:
             if len(self._sessions) >= _MOST:
@@ -31,7 +31,7 @@ class SessionPool:
                 agent=caller.agent,
                 session_id=session_id,
                 principal=caller.principal,
-                host=GATEWAY if modern else GATEWAY_HANDSHAKE,
+                host=host_of(caller, modern=modern),
             )
         return session
 

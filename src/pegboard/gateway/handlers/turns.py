@@ -8,8 +8,9 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from pegboard.gateway.clients.handshake_connections import connection_of
 from pegboard.gateway.protocol.board_port import CALLER
-from pegboard.gateway.protocol.request_identity import RequestIdentity, request_of
+from pegboard.gateway.protocol.request_identity import RequestIdentity, on_connection, request_of
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -117,7 +118,8 @@ async def begin_request(
     ctx: ServerRequestContext[Any, Any], sessions: SessionPool, turns: Turns
 ) -> tuple[RequestIdentity, Session]:
     """Return what a request belongs to and its session, with the turn before it ended where it is over."""
-    request = request_of(CALLER.get(), ctx.protocol_version, ctx.params)
+    caller = on_connection(CALLER.get(), connection_of(ctx.session))
+    request = request_of(caller, ctx.protocol_version, ctx.params)
     session = await sessions.get(request.caller, request.session, modern=request.modern)
     await turns.begin(session, request.turn)
     return request, session

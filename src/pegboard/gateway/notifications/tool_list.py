@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
@@ -14,7 +14,9 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 from pegboard.concurrency.tasks import BackgroundTasks
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import PegboardError
+from pegboard.gateway.clients.handshake_connections import connection_of
 from pegboard.gateway.protocol.board_port import CALLER, BoardPort, Caller
+from pegboard.gateway.protocol.request_identity import on_connection
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -130,8 +132,8 @@ class ToolListNotifier:
         self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         """Serve one ``subscriptions/listen`` stream; events of other agents and principals are not on it."""
-        caller = CALLER.get()
-        viewer = Caller(agent=caller.agent, principal=caller.principal)
+        caller = on_connection(CALLER.get(), connection_of(ctx.session))
+        viewer = Caller(agent=caller.agent, principal=caller.principal, draws_ui=caller.draws_ui)
         digest = await self.digest(viewer, None)
         stream = self._streams.get(viewer)
         if stream is None:
@@ -147,13 +149,17 @@ class ToolListNotifier:
 
     async def publish(self, viewer: Caller, event: ServerEvent) -> None:
         """Send an event to those streams of a viewer that subscribed to it."""
-        stream = self._streams.get(viewer)
-        if stream is not None:
+        for stream in self._streams_of(viewer):
             await stream.bus.publish(event)
 
     def listens(self, viewer: Caller) -> bool:
         """Return whether a viewer has a stream open."""
-        return viewer in self._streams
+        return bool(self._streams_of(viewer))
+
+    def _streams_of(self, viewer: Caller) -> list[_Stream]:
+        """Return the streams of a viewer, whether the client draws user interfaces or not."""
+        both = (replace(viewer, draws_ui=draws_ui) for draws_ui in (False, True))
+        return [self._streams[one] for one in both if one in self._streams]
 
     # -- what happens on the board -----------------------------------------------------------------
 

@@ -103,12 +103,16 @@ class BoardPort(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """The principal and the agent of a request; ``session`` is what the URL or the command names, if they do."""
+    """The principal and the agent of a request; ``session`` is what the URL or the command names, if they do.
+
+    ``draws_ui`` is whether the client has declared that it draws the user interfaces of tools (G4).
+    """
 
     agent: str
     principal: str = LOCAL
     session: str | None = None
     transport_session: str | None = None
+    draws_ui: bool = False
 
 
 CALLER: ContextVar[Caller] = ContextVar("pegboard_caller")

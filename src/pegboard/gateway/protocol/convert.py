@@ -5,16 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from pegboard.core.model.leases import LeaseReason
+from pegboard.mcp_constants import ALWAYS_LOAD_KEY
 
 if TYPE_CHECKING:
     from pegboard.core.model.tools import CallResult, Tool
     from pegboard.core.surface.surfaces import Surface
 
 
+_IN_VIEW: Final[dict[str, Any]] = {"_meta": {ALWAYS_LOAD_KEY: True}}
+
+
 def tools_of(surface: Surface, *, modern: bool) -> list[dict[str, Any]]:
-    """Return the tools of a surface as ``tools/list`` has them, in order."""
-    return [tool_of(out.tool, modern=modern) for out in surface.tools]
+    """Return the tools of a surface as ``tools/list`` has them, in order.
+
+    Clients that defer tools are asked to keep the meta-tools in view: a model would have to search for the search.
+    """
+    return [
+        {**tool_of(out.tool, modern=modern), **(_IN_VIEW if LeaseReason.META in out.because else {})}
+        for out in surface.tools
+    ]
 
 
 def tool_of(tool: Tool, *, modern: bool) -> dict[str, Any]:

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from pegboard import mcp_constants
+from pegboard.core.model.delivery import GATEWAY, GATEWAY_HANDSHAKE, Host
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.tools import EMPTY
 from pegboard.gateway.protocol.board_port import Caller, Token
-from pegboard.mcp_constants import INVALID_PARAMS, META_PREFIX, MODERN, PEGBOARD_PREFIX, SESSION_KEY, TURN_KEY
+from pegboard.mcp_constants import (
+    CAPABILITIES_KEY,
+    INVALID_PARAMS,
+    META_PREFIX,
+    MODERN,
+    PEGBOARD_PREFIX,
+    SESSION_KEY,
+    TURN_KEY,
+)
+
+if TYPE_CHECKING:
+    from mcp.server.connection import Connection
 
 DEFAULT_SESSION: Final = "default"
 TTL_MS: Final = 2_000
@@ -35,9 +48,33 @@ def is_modern(version: str) -> bool:
     return version >= MODERN
 
 
+def declares_ui(capabilities: Any) -> bool:
+    """Return whether a client with these capabilities, as they stand on the wire, draws tools' user interfaces."""
+    match capabilities:
+        case {"extensions": {mcp_constants.UI_EXTENSION: {"mimeTypes": [*types]}}}:
+            return mcp_constants.UI_MIME_TYPE in types
+        case _:
+            return False
+
+
+def on_connection(caller: Caller, connection: Connection | None) -> Caller:
+    """Return a caller with what the client of its connection, if it has one, declared in the handshake."""
+    declared = connection.client_capabilities if connection is not None else None
+    if declared is None or not declared.extensions:
+        return caller
+    return replace(caller, draws_ui=declares_ui({"extensions": declared.extensions}))
+
+
+def host_of(caller: Caller, *, modern: bool) -> Host:
+    """Return what a client can do with a change of tools, in its era (D1)."""
+    host = GATEWAY if modern else GATEWAY_HANDSHAKE
+    return replace(host, draws_ui=True) if caller.draws_ui else host
+
+
 def request_of(caller: Caller, version: str, params: Mapping[str, Any] | None) -> RequestIdentity:
     """Return what a request belongs to; raises ``MCPError`` where its ``_meta`` cannot be meant.
 
+    In the 2026-07-28 era ``_meta`` also declares what the client can do; for the other see :func:`on_connection`.
     The session is named by ``_meta``, else by the URL or the command, else by the transport of the
     handshake era, else it is ``default`` (G1).
     """
@@ -46,6 +83,8 @@ def request_of(caller: Caller, version: str, params: Mapping[str, Any] | None) -
     meta = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else EMPTY
     own = _label(meta, SESSION_KEY)
     session = own or caller.session or (None if modern else caller.transport_session) or DEFAULT_SESSION
+    if modern and declares_ui(meta.get(CAPABILITIES_KEY)):
+        caller = replace(caller, draws_ui=True)
     passed = {k: v for k, v in meta.items() if k != "progressToken" and not k.startswith(_NOT_PASSED_ON)}
     return RequestIdentity(caller=caller, session=session, turn=_label(meta, TURN_KEY), modern=modern, meta=passed)
 

@@ -152,7 +152,7 @@ class McpSource:
             names = ", ".join(sorted(overrides))
             raise ToolUnavailableError(
                 f"Server {spec.name!r} takes no inline overrides ({names}).",
-                hint=f"Set `args`, `env` or `headers` in `servers: {spec.name}`.",
+                hint=f"Set `args`, `env` or `headers` in `{spec.section}`.",
                 location=spec.place,
             )
         if spec.unavailable:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.errors import StoreError
-from pegboard.ports import AuditRecord
+from pegboard.ports import AuditRecord, TrailPage
 from pegboard.stores.sqlite.codec import AUDIT_COLUMNS, entry_from_row, entry_to_row, to_column
 
 if TYPE_CHECKING:
@@ -112,3 +112,21 @@ def select_entries(connection: sqlite3.Connection, wanted: Mapping[str, str | No
         (*filters.values(), max(limit, 0)),
     ).fetchall()
     return [entry_from_row(row) for row in rows]
+
+
+def select_trail(connection: sqlite3.Connection, after: int, agent: str | None, limit: int) -> TrailPage:
+    """Return the entries behind an id, oldest first; one whose columns hold something else is counted, not raised."""
+    rows = connection.execute(
+        f"SELECT id, {', '.join(AUDIT_COLUMNS)} FROM audit WHERE id > ?1 AND (?2 IS NULL OR agent = ?2)"  # noqa: S608
+        " ORDER BY id LIMIT ?3",
+        (after, None if agent is None else to_column(agent), limit),
+    ).fetchall()
+    entries: list[AuditRecord] = []
+    for _, *cells in rows:
+        try:
+            entry = entry_from_row(tuple(cells))
+        except (ValueError, TypeError):
+            continue
+        if type(entry.turn) is int and type(entry.subject) is str:
+            entries.append(entry)
+    return TrailPage(entries, rows[-1][0] if len(rows) == limit else None, len(rows) - len(entries))

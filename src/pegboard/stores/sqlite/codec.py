@@ -90,12 +90,9 @@ def entry_to_row(entry: AuditRecord) -> tuple[Column, ...]:
 
 def entry_from_row(row: tuple[Any, ...]) -> AuditRecord:
     """Return the audit entry that :func:`entry_to_row` was given."""
-    values: dict[str, Any] = {
-        name: from_column(cell) if isinstance(cell, str | bytes) else cell
-        for name, cell in zip(AUDIT_COLUMNS, row, strict=True)
-    }
-    values["at"] = datetime.fromisoformat(values["at"])
-    return AuditRecord(**values)
+    if bytes in map(type, row):
+        row = tuple(from_column(cell) if isinstance(cell, bytes) else cell for cell in row)
+    return AuditRecord(datetime.fromisoformat(row[0]), *row[1:])
 
 
 def _to_cell(value: datetime | str | float | None) -> Column:

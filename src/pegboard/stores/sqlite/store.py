@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError
-from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState, UseRecord
-from pegboard.stores.sqlite.audit import AuditQueue, select_entries
+from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState, TrailPage, UseRecord
+from pegboard.stores.sqlite.audit import AuditQueue, select_entries, select_trail
 from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
 from pegboard.stores.sqlite.schema import MIGRATIONS, Step
 from pegboard.stores.sqlite.uses import UseQueue
@@ -85,8 +85,11 @@ class SqliteStore:
             raise StoreError(f"{self.path} is not open.", hint="Await `open()` before, and nothing after `aclose()`.")
         return self._database
 
-    async def _write(self, work: Work[T]) -> T:
-        """Return what the work returns once it is committed, together with the audit entries and uses that waited."""
+    async def _write(self, work: Work[T], *, permissions: bool | None = None) -> T:
+        """Return what the work returns once it is committed, together with the audit entries and uses that waited.
+
+        ``permissions`` is whether it changes more than states; None where the change token need not tell of it.
+        """
         taken = 0, 0
 
         def with_queues(connection: sqlite3.Connection) -> T:
@@ -97,6 +100,11 @@ class SqliteStore:
         result = await self._opened().write(with_queues)
         self._queue.drop(taken[0])
         self._uses.drop(taken[1])
+        if permissions is not None:
+            # The data version does not tell of changes through this connection.
+            self._changes += 1
+            known = None if permissions else self._token
+            self._token = None if known is None else ChangeToken((self._data_version, self._changes), known.permissions)
         return result
 
     async def load(self, key: SessionKey) -> StoredState | None:
@@ -125,9 +133,7 @@ class SqliteStore:
             self._queue.write(connection, audit)
             return version
 
-        stored = await self._write(swap)
-        self._changed(permissions=False)
-        return stored
+        return await self._write(swap, permissions=False)
 
     async def sessions(
         self, *, principal: str | None = None, agent: str | None = None
@@ -161,8 +167,7 @@ class SqliteStore:
                 connection.execute("INSERT OR REPLACE INTO switches VALUES (?, ?, ?)", (*columns, value))
             _count(connection, "permissions")
 
-        await self._write(change)
-        self._changed(permissions=True)
+        await self._write(change, permissions=True)
 
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
         """Return the stored booleans of every agent."""
@@ -198,12 +203,6 @@ class SqliteStore:
             self._looked_at = time.monotonic()
             token = await database.read(newest)
         return token
-
-    def _changed(self, *, permissions: bool) -> None:
-        """Note a change through this connection, of which the data version does not tell."""
-        self._changes += 1
-        known = None if permissions else self._token
-        self._token = None if known is None else ChangeToken((self._data_version, self._changes), known.permissions)
 
     async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
         """Return the stored manifest of a plugin whose specification has this fingerprint."""
@@ -247,8 +246,7 @@ class SqliteStore:
             if connection.execute("INSERT OR IGNORE INTO claims VALUES (?, ?)", row).rowcount:
                 _count(connection, "permissions")
 
-        await self._write(keep)
-        self._changed(permissions=True)
+        await self._write(keep, permissions=True)
 
     async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
         """Add tools to those that count, and take others away."""
@@ -262,8 +260,7 @@ class SqliteStore:
             connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?)", (name, text))
             _count(connection, "permissions")
 
-        await self._write(change)
-        self._changed(permissions=True)
+        await self._write(change, permissions=True)
 
     async def record(self, *entries: AuditRecord) -> None:
         """Store decisions, after the calls that wait, before returning."""
@@ -311,6 +308,11 @@ class SqliteStore:
         gone = await self._write(lambda connection: self._uses.delete(connection, wanted))
         await self._opened().read(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
         return gone
+
+    async def trail(self, *, after: int = 0, agent: str | None = None, limit: int = 5000) -> TrailPage:
+        """Return a part of the trail, oldest first; entries that cannot be read are counted."""
+        await self._flush()
+        return await self._opened().read(lambda connection: select_trail(connection, after, agent, limit))
 
     async def digest_key(self) -> bytes:
         """Return the secret with which arguments are digested; made once, kept in the file."""

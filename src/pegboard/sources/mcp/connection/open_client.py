@@ -158,7 +158,7 @@ def _refusal(error: MCPError, spec: ServerSpec) -> tuple[str, str]:
 
 def limit_hint(spec: ServerSpec) -> str:
     """Return which key raises the limit of a message."""
-    return f"Raise `limits: {{message: ...}}` in `servers: {spec.name}` if its messages have to be larger."
+    return f"Raise `limits: {{message: ...}}` in `{spec.section}` if its messages have to be larger."
 
 
 def _status(status: int, text: str) -> tuple[str, str]:

@@ -132,5 +132,5 @@ def _too_large(spec: ServerSpec, what: str) -> UpstreamError:
 def _too_slow(spec: ServerSpec, what: str) -> UpstreamTimeoutError:
     return UpstreamTimeoutError(
         f"Server {spec.name!r} did not answer {what!r} within {spec.timeout:g} s.",
-        hint=f"Set a longer `timeout` in `servers: {spec.name}` if the tool needs it.",
+        hint=f"Set a longer `timeout` in `{spec.section}` if the tool needs it.",
     )

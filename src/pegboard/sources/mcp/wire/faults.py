@@ -33,7 +33,7 @@ class Fault:
 
     def error(self, spec: ServerSpec, *, again_in: float | None = None) -> ToolUnavailableError:
         """Return the error for whoever needs the server."""
-        place = f"the server's command in `servers: {spec.name}`" if spec.url is None else f"`servers: {spec.name}`"
+        place = f"the server's command in `{spec.section}`" if spec.url is None else f"`{spec.section}`"
         hint = self.hint or f"See {place}."
         if again_in is not None:
             hint = f"{hint} It is tried again in {max(1, round(again_in))} s."

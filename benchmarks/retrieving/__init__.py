@@ -1,0 +1,1 @@
+"""How well, and how fast, engines find the tools that requests need."""

@@ -1,0 +1,361 @@
+"""`pegboard suggest`: what the audit trail speaks for, as a change of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from pegboard.cli.common import DONE, Options, bring_in, run
+from pegboard.cli.options import ConfigOption, JsonOption
+from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.errors import UnknownAgentError, UsageError
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+    from pegboard.config.proposed import Judge, ProposedConfiguration
+    from pegboard.config.schema.configuration import Configuration
+    from pegboard.core.access.permissions import CompiledPermissions
+    from pegboard.core.proposals.proposal import Accepted, Findings, Proposal
+    from pegboard.core.proposals.replay import Totals
+    from pegboard.core.proposals.trail import Trail
+    from pegboard.ports import AuditRecord
+
+EXAMPLE = "pegboard suggest --since 30d | patch -p0"
+LEAST: Final = 5
+CONTEXT: Final = 10_000
+MOST_GONE: Final = 8
+PROGRESS: Final = 200_000
+"""After how many records of a trail its progress is reported."""
+COLUMNS = (
+    Column("proposal"),
+    Column("because"),
+    *(Column(name, "right") for name in ("schema", "loads", "model calls", "tokens")),
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """What was read of an audit trail, by agent."""
+
+    trails: Mapping[str, Trail]
+    records: int = 0
+    damaged: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    own: bool = field(default=False)
+    """Whether every server is a toolkit of its own, as in a client's file: it counts as the plugin then."""
+
+    def take(self, entry: AuditRecord) -> None:
+        """Count a record; loads that a model asked for and got, and calls that ran, are followed."""
+        self.records += 1
+        self.first, self.last = self.first or entry.at, entry.at
+        trail = self.trails.get(entry.agent)
+        if trail is None or entry.decision != "allowed":
+            return
+        session, at = (entry.principal, entry.session), entry.at.timestamp()
+        if entry.kind == "load" and entry.outcome != "anticipated":
+            subject = entry.subject.replace("toolkit:", "plugin:", 1) if self.own else entry.subject
+            trail.load(session, entry.turn, subject, at)
+        elif entry.kind == "call":
+            trail.call(session, entry.turn, entry.subject, at - (entry.duration or 0.0) / 1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is shown: the trail, what it says of each agent, and the changed configuration."""
+
+    record: Record
+    found: Sequence[Findings]
+    proposed: ProposedConfiguration
+    least: int
+    context: int
+
+
+def suggest(
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DURATION", help="Only what is younger, such as 12h or 30d.")
+    ] = None,
+    least: Annotated[
+        int, typer.Option("--min-sessions", metavar="N", min=1, help="In how many sessions something must be done.")
+    ] = LEAST,
+    context: Annotated[
+        int, typer.Option("--context", metavar="TOKENS", min=0, help="What stands in front of each conversation.")
+    ] = CONTEXT,
+    config: ConfigOption = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Propose what should be loaded from the start, and toolkits.
+
+    It replays the audit trail and shows a change of pegboard.yaml with what it would have saved. Nothing is
+    written and no server is started.
+    """
+
+    async def suggested(board: Pegboard, printer: Printer) -> int:
+        if agent is not None and agent not in board.world.agents:
+            hint = f"There are: {', '.join(board.world.agents)}."
+            raise UnknownAgentError(f"There is no agent '{agent}'.", hint=hint)
+        answer = await _answer(board, printer, agent, _begin(since), least, context)
+        if printer.as_json:
+            printer.document(_json(answer, printer))
+        else:
+            _show(answer, printer)
+        return DONE
+
+    return run(Options(config=config, agent=agent, as_json=as_json), suggested)
+
+
+def _begin(since: str | None) -> datetime | None:
+    """Return since when records count."""
+    if since is None:
+        return None
+    from pydantic import TypeAdapter, ValidationError
+
+    from pegboard.config.schema.values import Seconds
+
+    try:
+        return datetime.now(UTC) - timedelta(seconds=TypeAdapter(Seconds).validate_python(since))
+    except ValidationError:
+        hint = "Write it as 90m, 12h or 30d; at most a year."
+        raise UsageError(f"--since: '{since[:40]}' is not a duration.", hint=hint) from None
+
+
+# -- finding ---------------------------------------------------------------------------------------
+
+
+async def _answer(
+    board: Pegboard, printer: Printer, agent: str | None, begin: datetime | None, least: int, context: int
+) -> Answer:
+    from pegboard.assembly import registered
+    from pegboard.config.proposed import configuration_of
+    from pegboard.core.model.delivery import Cache
+    from pegboard.core.proposals.choices import choose
+    from pegboard.core.proposals.replay import Replay
+    from pegboard.core.proposals.trail import Trail
+
+    services = board.services
+    await bring_in(board, printer, start=False)
+    await services.compiler.refresh()
+    known = {one.name: [tool.name for tool in one.tools] for one in board.world.catalog.plugins.values() if one.tools}
+    path = board.configuration.path
+    proposed = configuration_of(path, registered=registered(), tools=known, packaged=board.quickstart)
+    names = [agent] if agent is not None else list(board.world.agents)
+    trails = {name: Trail(unasked=board.world.agents[name].unloaded_call == "run") for name in names}
+    record = Record(trails=trails, own=not proposed.there and not board.quickstart)
+    await _read(board, printer, record, agent, begin)
+    found: list[Findings] = []
+    for name in names:
+        access = services.compiler.of_agent(name)
+        judge = await _judge(board, access)
+
+        def refuse(proposal: Proposal, access: CompiledPermissions = access, judge: Judge = judge) -> str:
+            nonlocal proposed
+            changed = proposed.with_proposal(proposal, access.agent, judge)
+            if isinstance(changed, str):
+                return changed
+            proposed = changed
+            return ""
+
+        replay = Replay(
+            access, trails[name].patterns(), lambda tool: services.prices([tool]), cache=Cache(tokens=context)
+        )
+        found.append(choose(access, replay, least=least, refuse=refuse))
+    return Answer(record=record, found=found, proposed=proposed, least=least, context=context)
+
+
+async def _read(board: Pegboard, printer: Printer, record: Record, agent: str | None, begin: datetime | None) -> None:
+    """Read the trail from its beginning, in parts; what cannot be read is counted."""
+    after: int | None = 0
+    with printer.working("Reading the audit trail"):
+        while after is not None:
+            before = record.records
+            page = await board.services.store.trail(after=after, agent=agent)
+            record.damaged += page.damaged
+            for entry in page.entries:
+                if begin is None or entry.at.timestamp() >= begin.timestamp():
+                    record.take(entry)
+            if record.records // PROGRESS > before // PROGRESS:
+                printer.note(f"pegboard: {record.records:,} records read")
+            after = page.next
+
+
+async def _judge(board: Pegboard, access: CompiledPermissions) -> Judge:
+    """Return what looks at a changed configuration: the agent may use what it may now, and keeps its budget (S9)."""
+    from pegboard.board.meta_tools import command_context
+    from pegboard.core.access.permissions import CompiledPermissions
+    from pegboard.core.state.active_tools import starting_tools
+    from pegboard.core.state.sessions import DEFAULT
+    from pegboard.core.state.shrinking import excess
+
+    name = access.agent.name
+    info = (await board.session(agent=name, session_id="suggest")).info
+    permitted = {tool.id for tool in access.permitted}
+    start = starting_tools(access)
+    before = {*start.head, *start.tail}
+
+    def judge(changed: Configuration) -> str:
+        world = changed.world(board.world.catalog)
+        new = CompiledPermissions(world, world.agents[name], access.constraints)
+        if {tool.id for tool in new.permitted} != permitted:
+            return f"Agent '{name}' would have other permissions than it has."
+        if any(tool not in starting_tools(new) for tool in before):
+            return "Something that is loaded from the start would not be any more."
+        if new.agent.dialect != access.agent.dialect:
+            return "The agent would have another dialect."
+        over = excess(new, DEFAULT, command_context(board.services, info, new))
+        return f"What is loaded from the start would exceed the budget: {over}." if over else ""
+
+    return judge
+
+
+# -- showing ---------------------------------------------------------------------------------------
+
+
+def _json(answer: Answer, printer: Printer) -> dict[str, Any]:
+    record, proposed = answer.record, answer.proposed
+    return {
+        "file": proposed.file if proposed.there else None,
+        "trail": {
+            "records": record.records,
+            "damaged": record.damaged,
+            "from": record.first.isoformat() if record.first else None,
+            "to": record.last.isoformat() if record.last else None,
+        },
+        "min_sessions": answer.least,
+        "context": answer.context,
+        "agents": [_findings_json(found) for found in answer.found],
+        "diff": proposed.diff(printer.masker),
+        "yaml": None if proposed.there or not _any(answer) else proposed.to_write(),
+    }
+
+
+def _findings_json(found: Findings) -> dict[str, Any]:
+    return {
+        "agent": found.agent,
+        "enough": found.enough,
+        "sessions": found.sessions,
+        "turns": found.turns,
+        "calls": found.calls,
+        "before": _totals_json(found.before),
+        "after": _totals_json(found.after),
+        "saved": _totals_json(found.before - found.after),
+        "proposals": [_accepted_json(one) for one in found.accepted],
+        "declined": [{**_proposal_json(one.proposal), "reason": one.reason} for one in found.declined],
+        "unknown": list(found.unknown),
+        "gone": list(found.gone),
+    }
+
+
+def _totals_json(totals: Totals) -> dict[str, int]:
+    return {"loads": totals.loads, "model_calls": totals.model_calls, "tokens": round(totals.tokens)}
+
+
+def _proposal_json(one: Proposal) -> dict[str, Any]:
+    kit = one.toolkit
+    shown = None if kit is None else {"name": kit.name, "description": kit.description, "tools": list(kit.members)}
+    return {
+        "tools": list(one.static),
+        "initial_toolkits": list(one.initial),
+        "toolkit": shown,
+        "sessions": one.sessions,
+        "of": one.of,
+        "schema_tokens": one.schema,
+    }
+
+
+def _accepted_json(one: Accepted) -> dict[str, Any]:
+    return {**_proposal_json(one.proposal), "saved": _totals_json(one.saved)}
+
+
+def _any(answer: Answer) -> bool:
+    return any(found.accepted for found in answer.found)
+
+
+def _show(answer: Answer, printer: Printer) -> None:
+    record, proposed = answer.record, answer.proposed
+    damaged = f"; {plural(record.damaged, 'record')} could not be read" if record.damaged else ""
+    printer.say(f"{plural(record.records, 'record')} on the audit trail{damaged}.")
+    for found in answer.found:
+        printer.say()
+        _show_agent(found, answer, printer)
+    if not _any(answer):
+        return
+    printer.say()
+    if proposed.there:
+        diff = proposed.diff(printer.masker)
+        if printer.masker.text(diff) != diff:
+            printer.note("pegboard: a changed line has a secret, which is not shown: make this change by hand.")
+        printer.patch(diff)
+        return
+    how = "Write this one:" if proposed.packaged else "`pegboard init` writes one; in it write these sections:"
+    printer.say(f"There is no pegboard.yaml to change. {how}\n\n{proposed.to_write().rstrip()}")
+
+
+def _show_agent(found: Findings, answer: Answer, printer: Printer) -> None:
+    if not found.enough:
+        needed = f"{plural(answer.least, 'session')} {'is' if answer.least == 1 else 'are'} needed (--min-sessions)"
+        on_record = plural(found.sessions, "session")
+        printer.say(f"Agent '{found.agent}': too little is on record: {on_record} with loads or calls, and {needed}.")
+        return
+    counts = (
+        plural(found.sessions, "session"), plural(found.turns, "turn"), plural(found.calls, "call"),
+        plural(found.before.loads, "load"), plural(found.before.model_calls, "model call"),
+    )  # fmt: skip
+    printer.heading(f"Agent '{found.agent}': {', '.join(counts[:-1])} by {counts[-1]}")
+    if found.accepted:
+        printer.table(COLUMNS, [_row(one) for one in found.accepted])
+        printer.say(_verdict(found, answer.context))
+    else:
+        printer.say("Nothing else would have been cheaper.")
+    for one in found.declined:
+        names = ", ".join(one.proposal.names)
+        printer.say(f"Not proposed: {names}, {_because(one.proposal)}. {one.reason}")
+    if found.unknown:
+        printer.say(f"Not counted, since their tools are not known: {', '.join(found.unknown)}.")
+    if found.gone:
+        more = f" and {len(found.gone) - MOST_GONE} more" if len(found.gone) > MOST_GONE else ""
+        printer.say(f"On the trail, but not there or not permitted today: {', '.join(found.gone[:MOST_GONE])}{more}.")
+
+
+def _row(one: Accepted) -> tuple[str, ...]:
+    saved = one.saved
+    return (
+        _what(one.proposal),
+        _because(one.proposal),
+        f"{one.proposal.schema:,}",
+        f"-{saved.loads}",
+        f"-{saved.model_calls}",
+        f"-{round(saved.tokens):,}",
+    )
+
+
+def _what(one: Proposal) -> str:
+    parts = [f"tools: {', '.join(one.static)}"] if one.static else []
+    parts += [f"initial_toolkits: {', '.join(one.initial)}"] if one.initial else []
+    if one.toolkit is not None:
+        parts.append(f"toolkit {one.toolkit.name}: {', '.join(one.toolkit.members)}")
+    return "; ".join(parts)
+
+
+def _because(one: Proposal) -> str:
+    used = "loaded together" if one.toolkit is not None else "used" if _by_tool(one) else "loaded"
+    return f"{used} in {one.sessions} of {one.of} sessions"
+
+
+def _by_tool(one: Proposal) -> bool:
+    return bool(one.static) and all("/" in name for name in one.static)
+
+
+def _verdict(found: Findings, context: int) -> str:
+    saved, before = found.before - found.after, found.before
+    share = f" ({saved.tokens / before.tokens:.0%})" if before.tokens else ""
+    return (
+        f"On this trail that would have saved {saved.loads} of {before.loads} loads, "
+        f"{saved.model_calls} of {before.model_calls} model calls and {round(saved.tokens):,} of "
+        f"{round(before.tokens):,} input tokens{share}. "
+        f"A cached token counts a tenth, the context is taken as {context:,} tokens; searches are not on the trail."
+    )

@@ -1,0 +1,52 @@
+"""VS Code and Copilot CLI, in which GitHub Copilot runs.
+
+What only VS Code can ask for, ``${input:…}``, is passed on as variables, and what runs in its sandbox stays there.
+Copilot CLI keeps the tools of a server in view where the entry says so (``deferTools``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pegboard.config.clients.client import Client, Needed, Server, input_variable
+
+
+def _in_vscode(entry: Server, needed: Needed) -> Server:
+    asked = {input_variable(name): f"${{input:{name}}}" for name in needed.inputs}
+    return {"type": "stdio", **entry, **({"env": asked} if asked else {})}
+
+
+def _sandboxed(entry: Mapping[str, Any], _found: Server) -> str:
+    return "VS Code runs it in a sandbox, and Pegboard has none" if entry.get("sandboxEnabled") is True else ""
+
+
+VSCODE: Final = Client(
+    name="vscode",
+    title="VS Code",
+    roots=(("servers",), ("mcp", "servers"), ("mcpServers",)),
+    project=(".vscode/mcp.json",),
+    user=("{apps}/Code/User/mcp.json", "{apps}/Code/User/settings.json", "{apps}/Code - Insiders/User/mcp.json"),
+    ignored=frozenset({"dev", "sandbox", "sandboxEnabled", "gallery"}),
+    only_its_own=_sandboxed,
+    entry=_in_vscode,
+)
+
+
+def _translate(_entry: Mapping[str, Any], found: Server) -> Server:
+    return {**found, "type": "stdio"} if found.get("type") == "local" else found
+
+
+def _in_copilot_cli(entry: Server, needed: Needed) -> Server:
+    passed = {"env": {name: f"${{{name}}}" for name in needed.variables}} if needed.variables else {}
+    return {"type": "local", **entry, **passed, "tools": ["*"], "deferTools": "never"}
+
+
+COPILOT_CLI: Final = Client(
+    name="copilot-cli",
+    title="Copilot CLI",
+    project=(".github/mcp.json",),
+    user=("{copilot}/mcp-config.json",),
+    translate=_translate,
+    entry=_in_copilot_cli,
+)

@@ -1,0 +1,1 @@
+"""What would the trail have cost otherwise? Statics, toolkits and initial toolkits that a trail speaks for."""

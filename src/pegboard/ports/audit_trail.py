@@ -1,0 +1,117 @@
+"""What happened: the audit trail (X4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple, Protocol
+
+AuditKind = Literal["load", "unload", "evict", "loadout", "deny", "call", "read", "prompt", "permission", "forget"]
+"""What an audit record is about."""
+
+
+class AuditRecord(NamedTuple):
+    """One line of the audit trail (X4); ``arguments`` is a keyed digest, never the arguments.
+
+    ``kind`` is one of ``AuditKind``; ``duration`` is in milliseconds.
+    """
+
+    at: datetime
+    kind: str
+    principal: str
+    agent: str
+    session: str
+    turn: int
+    subject: str
+    decision: str
+    reason: str = ""
+    duration: float | None = None
+    outcome: str = ""
+    arguments: str = ""
+
+
+class TrailPage(NamedTuple):
+    """A part of the audit trail, oldest first.
+
+    ``next`` is where the rest begins, None at the end; ``damaged`` counts the records here that cannot be read.
+    """
+
+    entries: Sequence[AuditRecord]
+    next: int | None
+    damaged: int = 0
+
+
+class AuditLog(Protocol):
+    """The audit trail: decisions at once, calls within 50 ms (S2)."""
+
+    async def record(self, *entries: AuditRecord) -> None:
+        """Store decisions, in order, before returning.
+
+        Args:
+            entries: What was decided.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+    def record_later(self, entry: AuditRecord) -> None:
+        """Store a call within 50 ms, in a batch.
+
+        Args:
+            entry: What was called.
+        """
+        ...
+
+    async def entries(
+        self,
+        *,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[AuditRecord]:
+        """Return a part of the trail, newest first.
+
+        Args:
+            principal: Only what was done for this one.
+            agent: Only what was done for this one.
+            session: Only what was done in this one.
+            kind: Only records of this kind.
+            limit: How many at most.
+
+        Returns:
+            The records.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def trail(self, *, after: int = 0, agent: str | None = None, limit: int = 5000) -> TrailPage:
+        """Return a part of the trail, oldest first, so that one of any length can be read in bounded memory.
+
+        Args:
+            after: Where the part before ended; 0 is the beginning.
+            agent: Only what was done for this one.
+            limit: How many records are looked at, at most.
+
+        Returns:
+            The records, and where the next part begins. What was removed in between is missing, nothing comes twice.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def digest_key(self) -> bytes:
+        """Return the secret with which arguments are digested.
+
+        Returns:
+            The key: made once, kept in the store.
+
+        Raises:
+            StoreError: It cannot be read or made.
+        """
+        ...

@@ -1,0 +1,79 @@
+"""The vectors of what may be found, kept as long as an index needs them."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegboard.core.model.tools import Tool
+from pegboard.search.blocks import Block, Document
+from pegboard.search.fields import FIRST, NAME, PARAMETERS, REST, texts_of
+from pegboard.search.index import Index, document_key
+from pegboard.search.meaning.pieces import parted
+from pegboard.search.meaning.table import STEPS, Steps, Table, in_steps
+from pegboard.search.segments import Segment
+
+Matrix = NDArray[np.float32]
+
+
+def text_of(document: Document) -> str:
+    """Return what is read of a tool or group: its name and what it is for."""
+    fields = texts_of(document, "")
+    names = parted(fields[NAME]) if isinstance(document, Tool) else f"{parted(fields[NAME])} {fields[PARAMETERS]}"
+    return f"{names}. {fields[FIRST]} {fields[REST]}"
+
+
+class Vectors:
+    """The vectors of documents: read once with their block, and side by side as they stand in their segment."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self._blocks: WeakKeyDictionary[Block, Steps] = WeakKeyDictionary()
+        self._segments: WeakKeyDictionary[Segment, Matrix] = WeakKeyDictionary()
+
+    def matrices(self, index: Index) -> list[Matrix]:
+        """Return a matrix for each segment of an index, a row for each document; what is missing is made."""
+        known = [self._segments.get(segment) for segment in index.segments]
+        if any(matrix is None for matrix in known):
+            self._read(index)
+        found: list[Matrix] = []
+        first = 0
+        for segment, matrix in zip(index.segments, known, strict=True):
+            made = self._matrix(index, first, segment.size) if matrix is None else matrix
+            self._segments[segment] = made
+            found.append(made)
+            first += segment.size
+        return found
+
+    def cosines(self, vector: NDArray[np.float32], index: Index) -> NDArray[np.float32]:
+        """Return the cosine of a vector with each row of an index, the same to the last bit in any company (P3)."""
+        steps = in_steps(vector).astype(np.float32)
+        found = [matrix @ steps for matrix in self.matrices(index)]
+        return index.by_row(np.concatenate(found) if len(found) > 1 else found[0]) / np.float32(STEPS * STEPS)
+
+    def _read(self, index: Index) -> None:
+        """Read the documents of the blocks that are new."""
+        new: dict[Block, dict[int, Document]] = {}
+        for document, _, (block, position) in index.entries.values():
+            if block not in self._blocks:
+                new.setdefault(block, {})[position] = document
+        for block, documents in new.items():
+            steps = np.zeros((len(block.texts), self.table.columns), np.int16)
+            steps[list(documents)] = self.table.steps([text_of(document) for document in documents.values()])
+            self._blocks[block] = steps
+
+    def _matrix(self, index: Index, first: int, size: int) -> Matrix:
+        """Return the vectors of a segment's documents; those that have no row in this index stay zero."""
+        places: dict[Block, tuple[list[int], list[int]]] = {}
+        for document, number in zip(index.documents, index.rows.tolist(), strict=True):
+            if first <= number < first + size:
+                _, _, (block, position) = index.entries[document_key(document)]
+                numbers, positions = places.setdefault(block, ([], []))
+                numbers.append(number - first)
+                positions.append(position)
+        matrix = np.zeros((size, self.table.columns), np.float32)
+        for block, (numbers, positions) in places.items():
+            matrix[numbers] = self._blocks[block][positions]
+        return matrix

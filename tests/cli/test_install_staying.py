@@ -1,0 +1,218 @@
+"""What `pegboard init --install` leaves with the client, and what its entry asks of the client."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from command_support import Run, put, servers_in
+
+from pegboard.config.inspection import load
+from pegboard.core.model.agents import Agent
+from pegboard.sources.mcp.transports import logins
+
+METADATA = 'Bearer realm="docs", resource_metadata="https://login.example/.well-known/oauth-protected-resource"'
+SANDBOXED = """{
+    "servers": {
+        // confined
+        "shell": {"command": "mcp-shell",   "sandboxEnabled": true, // on purpose
+                  "sandbox": {"filesystem": {"allowWrite": ["${workspaceFolder}"]}}},
+        "git": {"command": "mcp-server-git", "sandboxEnabled": false},
+    },
+}
+"""
+pytestmark = pytest.mark.usefixtures("home")
+
+
+class Door(BaseHTTPRequestHandler):
+    """A server that answers everybody without the right token with 401."""
+
+    asked: list[tuple[str, str]]
+    challenge: str | None
+
+    def answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
+        self.asked.append((self.command, body))
+        self.send_response(401)
+        if self.challenge is not None:
+            self.send_header("WWW-Authenticate", self.challenge)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_POST = answer  # noqa: N815 - the name that it is looked up by
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""
+
+
+@contextmanager
+def door(challenge: str | None = METADATA) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Serve such a server; yields its address, and what it is asked."""
+    asked: list[tuple[str, str]] = []
+    handler = type("Door", (Door,), {"asked": asked, "challenge": challenge})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/mcp", asked
+        server.shutdown()
+        thread.join()
+
+
+def cursor(**servers: Any) -> Path:
+    return put(".cursor/mcp.json", json.dumps({"mcpServers": {"git": {"command": "mcp-server-git"}, **servers}}))
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "mark"),
+    [
+        ("claude-code", ".mcp.json", {"alwaysLoad": True}),
+        ("copilot-cli", "home/.copilot/mcp-config.json", {"type": "local", "tools": ["*"], "deferTools": "never"}),
+        ("copilot-cli", ".github/mcp.json", {"type": "local", "tools": ["*"], "deferTools": "never"}),
+        ("cursor", ".cursor/mcp.json", {}),
+    ],
+)
+def test_the_entry_asks_a_client_that_defers_tools_to_keep_ours_in_view(
+    run: Run, client: str, file: str, mark: dict[str, Any]
+) -> None:
+    path = put(file, '{"mcpServers": {"git": {"command": "mcp-server-git", "env": {"K": "${KEY}"}}}}')
+    assert run("init", "--install", client).code == 0
+    entry = servers_in(path)["pegboard"]
+    passed = {"env": {"KEY": "${KEY}"}} if client == "copilot-cli" else {}
+    assert {key: value for key, value in entry.items() if key not in ("command", "args", "cwd")} == {**mark, **passed}
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "named"),
+    [
+        ("claude-code", "work/.mcp.json", True),
+        ("vscode", "work/.vscode/mcp.json", True),
+        ("zed", "work/.zed/settings.json", False),
+        ("windsurf", "home/.codeium/windsurf/mcp_config.json", False),
+    ],
+)
+def test_in_a_project_pegboard_starts_in_its_folder(
+    run: Run, folder: Path, client: str, file: str, named: bool
+) -> None:
+    """There relative paths of its servers are meant; a file of the user belongs to no folder."""
+    root = {"vscode": "servers", "zed": "context_servers"}.get(client, "mcpServers")
+    path = put(file, json.dumps({root: {"git": {"command": "mcp-server-git"}}}))
+    assert run("init", "--install", client, "--from", file).code == 0
+    assert servers_in(path)["pegboard"].get("cwd") == (str(folder / "work") if named else None)
+
+
+def test_a_server_in_the_sandbox_of_vs_code_stays_in_it(run: Run) -> None:
+    """The entry stays as it is written, byte for byte, and is what it was once Pegboard is removed."""
+    path = put(".vscode/mcp.json", SANDBOXED)
+    ran = run("init", "--install", "vscode")
+    assert ran.code == 0
+    assert "shell stays where it is: VS Code runs it in a sandbox, and Pegboard has none." in ran.out
+    assert list(servers_in(path)) == ["pegboard", "shell"]
+    start, end = SANDBOXED.index('{"command": "mcp-shell"'), SANDBOXED.index(',\n        "git"')
+    assert SANDBOXED[start:end] in path.read_text()
+    assert "mcp-shell" not in Path("pegboard.yaml").read_text()
+    assert "sandboxed" not in run("init", "--install", "vscode").out
+    assert "restored" in run("init", "--uninstall", "vscode", "--json").json["status"]
+    assert path.read_text() == SANDBOXED
+
+
+@pytest.mark.parametrize("challenge", [METADATA, None, "Bearer"])
+def test_a_server_that_demands_a_login_stays_with_the_client_that_makes_it(run: Run, challenge: str | None) -> None:
+    with door(challenge) as (url, asked):
+        path = cursor(docs={"url": url, "type": "http"})
+        before = path.read_bytes()
+        ran = run("init", "--install", "cursor", "--json")
+        assert [method for method, _ in asked] == ["POST"]
+        assert json.loads(asked[0][1])["method"] == "ping"
+        assert "Asking docs whether a login is needed" in ran.err
+        assert (ran.json["servers"], [one["name"] for one in ran.json["staying"]]) == (["git"], ["docs"])
+        assert servers_in(path)["docs"] == {"url": url, "type": "http"}
+        again = run("init", "--install", "cursor")
+        assert "Beside it" not in again.out
+    assert run("init", "--uninstall", "cursor").code == 0
+    assert path.read_bytes() == before
+
+
+def test_a_table_of_codex_whose_server_demands_a_login_stays_as_it_is_written(run: Run) -> None:
+    with door() as (url, _):
+        table = f"[mcp_servers.docs]\nurl = '{url}' # with a login\nstartup_timeout_sec = 20\n"
+        text = f'model = "gpt-6"\n\n[mcp_servers.git]\ncommand = "a"\n\n{table}'
+        path = put("home/.codex/config.toml", text)
+        ran = run("init", "--install", "codex")
+        assert "docs stays where it is: it demands a login, which Codex makes and Pegboard cannot." in ran.out
+    assert table in path.read_text()
+    assert run("init", "--uninstall", "codex").code == 0
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "entry", [{"oauth": {"clientId": "x"}}, {"auth": {"CLIENT_ID": "x"}}, {"authProviderType": "g"}]
+)
+def test_an_entry_that_says_how_to_log_in_stays_and_nobody_is_asked(run: Run, entry: dict[str, Any]) -> None:
+    path = cursor(docs={"url": "http://127.0.0.1:9/mcp", **entry}, open={"command": "x", "oauth": {"enabled": False}})
+    ran = run("init", "--install", "cursor", "--json")
+    assert (ran.json["servers"], ran.err) == (["git", "open"], "")
+    assert list(servers_in(path)) == ["pegboard", "docs"]
+
+
+def test_a_server_whose_key_is_configured_moves_whatever_it_answers(run: Run) -> None:
+    """A refusal means there that the key is wrong; whoever sends one is asked for no login."""
+    with door() as (url, asked):
+        cursor(docs={"url": url, "headers": {"authorization": "Bearer t0k3n-of-mine"}})
+        ran = run("init", "--install", "cursor", "--json")
+        assert (ran.json["servers"], ran.json["staying"], asked) == (["git", "docs"], [], [])
+    with door(None) as (url, asked):
+        cursor(docs={"url": url, "headers": {"X-Key": "t0k3n-of-mine"}})
+        ran = run("init", "--install", "cursor", "--force", "--json")
+        assert (ran.json["servers"], len(asked)) == (["git", "docs"], 1)
+
+
+@pytest.mark.parametrize("arguments", [["--no-probe"], ["--no-probe", "--dry-run"]])
+def test_nobody_is_asked_where_nobody_is_to_be(run: Run, arguments: list[str]) -> None:
+    with door() as (url, asked):
+        cursor(docs={"url": url})
+        ran = run("init", "--install", "cursor", *arguments, "--json")
+        assert (ran.json["servers"], ran.err, asked) == (["git", "docs"], "", [])
+
+
+def test_a_server_that_does_not_answer_moves_and_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logins, "PATIENCE", 0.2)
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as mute:  # nobody serves what comes
+        cursor(docs={"url": f"http://127.0.0.1:{mute.server_port}/mcp"}, gone={"url": "http://127.0.0.1:1/mcp"})
+        ran = run("init", "--install", "cursor", "--json")
+    assert (ran.code, ran.json["servers"]) == (0, ["git", "docs", "gone"])
+    assert "No answer from docs, gone: whether a login is needed is not known." in ran.err
+
+
+def test_where_every_server_stays_nothing_is_installed(run: Run) -> None:
+    text = '{"servers": {"shell": {"command": "x", "sandboxEnabled": true}}}'
+    path = put(".vscode/mcp.json", text)
+    ran = run("init", "--install", "vscode")
+    assert (ran.code, ran.out, path.read_text()) == (1, "", text)
+    assert "has no server that could stand behind Pegboard, and is left as it is." in ran.err
+    assert "shell stays: VS Code runs it in a sandbox" in ran.err
+    assert not Path("pegboard.yaml").exists()
+
+
+def loaded(path: Path) -> Agent:
+    return load(path, registered={}).agents["default"]
+
+
+def test_a_server_that_the_client_was_to_keep_in_view_is_always_loaded(run: Run) -> None:
+    """An entry with the mark moves to the static tools; of a file that is served as it is, it is initial."""
+    servers = {
+        "git": {"command": "mcp-server-git", "alwaysLoad": True},
+        "time": {"command": "mcp-server-time", "deferTools": "never", "tools": ["now"]},
+        "later": {"command": "x", "alwaysLoad": False, "deferTools": "auto", "tools": ["*"]},
+    }
+    path = put(".mcp.json", json.dumps({"mcpServers": servers}))
+    assert run("check", "--config", str(path)).err == ""
+    agent = loaded(path)
+    assert (agent.allowed_toolkits, agent.initial_toolkits) == (("git", "time", "later"), ("git", "time"))
+    assert run("init", "--install", "claude-code").code == 0
+    agent = loaded(Path("pegboard.yaml"))
+    members = [(member.name, member.include) for member in agent.static]
+    assert members == [("git", None), ("time", frozenset({"now"}))]
