@@ -1,4 +1,4 @@
-"""What a search answers a model in the library: what it loads, what it must not touch, and how it says that nothing fits."""
+"""What a search answers a model in the library: what it loads, what it must not touch, how it hedges."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -131,7 +131,9 @@ async def test_a_search_loads_nothing_where_it_is_switched_off_or_late_or_over_t
         assert await leases(session) == []
 
 
-async def test_what_is_loaded_is_called_by_name_and_from_the_next_request_on_where_it_joins_then(opened: Opened) -> None:
+async def test_what_is_loaded_is_called_by_name_and_from_the_next_request_on_where_it_joins_then(
+    opened: Opened,
+) -> None:
     """D2: each result says where it stands."""
     async with opened("log", "diff", "blame", agent={"activation": "next_request"}) as board:
         session = await board.session(session_id="s")

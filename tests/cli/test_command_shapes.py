@@ -62,9 +62,7 @@ def test_p6_a_plugin_that_cannot_run_is_listed_with_the_reason(run: Run, project
 def test_search_json_names_the_query_and_what_is_loaded(run: Run, project: Path) -> None:
     shape = {
         "query": str,
-        "results": [
-            {"name": str, "kind": str, "plugin": str, "description": str, "score": float, "loaded": bool}
-        ],
+        "results": [{"name": str, "kind": str, "plugin": str, "description": str, "score": float, "loaded": bool}],
         "hint": str,
     }
     found = run("search", "pad", "a", "text", *AGENT, "--json").json

@@ -40,7 +40,9 @@ def canned(*names: str) -> dict[str, Canned]:
 
 
 @asynccontextmanager
-async def served(folder: Path, plugins: Mapping[str, Mapping[str, Canned]], told: Mapping[str, str]) -> AsyncIterator[str]:
+async def served(
+    folder: Path, plugins: Mapping[str, Mapping[str, Canned]], told: Mapping[str, str]
+) -> AsyncIterator[str]:
     """Serve servers that are defined here, those that are described with their descriptions."""
     servers = {name: {"url": "http://127.0.0.1:9/mcp", "description": told.get(name, "")} for name in plugins}
     agents = {"default": {"discoverable": ["*"], "dialect": "pegboard"}}
