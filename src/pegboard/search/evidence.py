@@ -20,7 +20,7 @@ COVERED: Final = 0.9
 """The best is clear where it leads the second by this factor and the need has this share of its name."""
 
 SAMPLE, LARGE, OF_LARGE = 32, 10_000, 12
-"""So many names are asked for, each with its own tool left aside, to learn what nothing scores; fewer of a large set."""
+"""So many names are asked for, each with its own tool left aside, to learn what nothing scores; fewer where many."""
 QUARTILE: Final = 25
 MOST_LEAD: Final = 3.0
 _REACHED, _NAMED, _LEADING, _BASE = 0.72, 0.28, 0.26, -1.26

@@ -85,10 +85,6 @@ class Index:
         """Return how much a word or stem counts; None is one that no row has."""
         return self.weights[term] if term is not None and term < len(self.weights) else self.unknown
 
-    def text(self, row: int) -> int:
-        """Return a number that rows with equal texts share."""
-        return int(self.texts[row])
-
     def by_row(self, by_number: NDArray[Any]) -> NDArray[Any]:
         """Return values by the number of a document as values by row."""
         return by_number if self.ordered else by_number[self.rows]

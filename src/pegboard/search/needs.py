@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from pegboard.search.analysis.literals import KIND_OF_WORD, KIND_WEIGHT, VALUE_WEIGHT, parted
 from pegboard.search.analysis.stemming import stem
@@ -54,8 +54,7 @@ class WeightedWord:
 Words: TypeAlias = dict[str, WeightedWord]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class Term(NamedTuple):
     """A word or stem that stands in what may be found, and how much it counts in a need."""
 
     number: int
@@ -194,11 +193,11 @@ class _Reading:
         self._meant[vocabulary.word(root)[1:]] = (count, rough)
         where = tuple(entry.sentences)
         if often == frequency:
-            self._terms.append(Term(number=root, weight=weight, sentences=where))
+            self._terms.append(Term(root, weight, where))
             return
         if often and number is not None:
-            self._terms.append(Term(number=number, weight=count * exact / 2, sentences=where))
-        self._terms.append(Term(number=root, weight=count * rough / 2, sentences=where))
+            self._terms.append(Term(number, count * exact / 2, where))
+        self._terms.append(Term(root, count * rough / 2, where))
 
     def _relate(self, word: str, count: float) -> None:
         """Add the stems of words that begin like a word that the index lacks."""
@@ -230,11 +229,11 @@ class _Reading:
                 if number is not None and number not in self._stems and 0 < often <= most:
                     weight = SYNONYM * count * min(index.weight(number), least) / 2
                     added[number] = max(added.get(number, 0.0), weight)
-        return [Term(number=number, weight=weight) for number, weight in added.items()]
+        return [Term(number, weight) for number, weight in added.items()]
 
     def _names(self) -> list[Term]:
         """Return the word for names, where the need has a name that the index does not know."""
         root = self._vocabulary.known_stem("name") if self._proper else None
         if root is None or root in self._stems or not self._index.frequency(root):
             return []
-        return [Term(number=root, weight=NAMED * self._index.weight(root))]
+        return [Term(root, NAMED * self._index.weight(root))]
