@@ -1,24 +1,32 @@
-"""A model that knows which tool each step needs, and the engine that it talks to."""
+"""A model that needs certain tools, what it does where one is not loaded, and the engine that it talks to.
+
+It sees the schemas of what is loaded, and calls at once what is there. Where a tool is missing it searches with
+the user's message as its text, takes the tool from the answer if it is among it and loads it by name. Where it is
+not, it searches once more for more answers, and then loads the plugin by the name that the hints give. What an answer
+named in this turn is not searched for again. A policy with ``named`` gives it the tool's name without a search.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
 from benchmarks.stitched import Recording, Turn
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.agents import Agent
-from pegboard.core.model.delivery import Cache
+from pegboard.core.anticipation.by_message import RANKED, load_ahead
+from pegboard.core.anticipation.leases_ahead import Ahead
+from pegboard.core.model.agents import Agent, Anticipate
+from pegboard.core.model.delivery import Cache, Host
 from pegboard.core.model.leases import UNLOAD, LeaseTerm
 from pegboard.core.model.selectors import member
 from pegboard.core.model.tools import JsonObject, Tool, serialised
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.commands import CommandContext, EndTurn, Fallback, Load, Outcome, Use
 from pegboard.core.state.sessions import DEFAULT, State
-from pegboard.core.surface.cache_cost import wire_list
+from pegboard.core.surface.cache_cost import carried, wire_list
 from pegboard.core.surface.hints import hints
 from pegboard.core.surface.outcomes import apply
 from pegboard.core.surface.searchable import searchable
@@ -26,7 +34,7 @@ from pegboard.core.surface.surfaces import resolve
 from pegboard.dialects.call_tool import CALL, call_through_tools
 from pegboard.dialects.names import Done, Found, FoundTool, Payload, Search, View
 from pegboard.dialects.pegboard import PegboardDialect
-from pegboard.ports import RankContext
+from pegboard.ports import RankContext, Ranking
 from pegboard.search.ranker import ToolRanker
 from pegboard.tokens import OfflineTokenCounter
 
@@ -34,6 +42,8 @@ DIALECT = PegboardDialect()
 UNBOUNDED = 1_000_000
 SEPARATOR = re.compile(r"[:,\s]+")
 RANKER = ToolRanker()
+LIMITS = (5, 20)
+"""How many answers the model asks for when it searches, and when it searches once more."""
 count: Callable[[str], int] = cache(OfflineTokenCounter().count)
 
 
@@ -53,17 +63,20 @@ class Policy:
     """Say what is loaded when something is missing, and for how long.
 
     ``everything`` has all tools loaded from the start, ``plugins`` loads the plugin of what is missing,
-    ``hinted`` the plugin where the hints do not name the tool, ``fallback`` everything for one turn.
-    ``kept`` leaves what lapsed on the wire while that pays (D3).
+    ``fallback`` everything for one turn. ``named``: the model knows the name of what is missing without a search,
+    as if the hints had told it. ``kept`` leaves what lapsed on the wire while that pays (D3). ``ahead`` loads ahead of
+    being asked for, by the bounds of an agent's default; ``first`` does so with the first message alone.
     """
 
     name: str
     until: LeaseTerm = UNLOAD
     everything: bool = False
     plugins: bool = False
-    hinted: bool = False
+    named: bool = False
     fallback: bool = False
     kept: bool = False
+    ahead: bool = False
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,22 +101,31 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """Hold tools that were loaded ahead and follow the newest message."""
+
+    tools: tuple[Tool, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """Hold the end of a turn, and what lapsed."""
 
     removed: tuple[str, ...]
 
 
-Event = Said | Asked | Ended
+Event = Said | Asked | Joined | Ended
 
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """Count what the oracle did."""
+    """Count what the model did: ``first`` are calls to a plugin that was not used before in the conversation."""
 
     turns: int = 0
     calls: int = 0
-    out: int = 0
+    loaded: int = 0
+    first: int = 0
+    first_loaded: int = 0
     loads: int = 0
     searches: int = 0
 
@@ -115,14 +137,16 @@ class Oracle:
     calls through and has them in the description of ``load_tools``; what is said is the same.
     """
 
-    def __init__(self, recording: Recording, policy: Policy) -> None:
+    def __init__(self, recording: Recording, policy: Policy, context: int = 0) -> None:
         self.recording, self.policy = recording, policy
+        host = Host(delivery=("native", "result"), cache=Cache(), context=context)
+        self.ahead = Ahead(carried=carried(host), until=policy.until, price=lambda tools: sum(map(size, tools)))
         plugins = recording.world.catalog.plugins
         static = tuple(member(name) for name in plugins) if policy.everything else ()
         agent = Agent(name="default", static=static, discoverable=("*",))
         self.access = CompiledPermissions(recording.world, agent)
         self.lines = hints(self.access, count, budget=agent.hint_tokens)
-        self.shown = View(access=self.access, state=DEFAULT)
+        self.shown = View(access=self.access, state=DEFAULT, search_loads="clear")
         self.meta: tuple[Tool, ...] = ()
         through: tuple[Tool, ...] = ()
         if loadable(self.access):
@@ -134,7 +158,7 @@ class Oracle:
         self.words = {word for _, word in self.own}
         self.words |= {word.partition("__")[0] for word in self.words}
         self.terms = CommandContext(until=policy.until)
-        self.tally = Tally()
+        self.tallies: list[Tally] = []
 
     def _start(self, meta: tuple[Tool, ...]) -> tuple[Tool, ...]:
         return tuple(out.tool for out in resolve(self.access, DEFAULT, meta=meta).tools)
@@ -158,10 +182,14 @@ class Oracle:
     def _converse(self, turns: tuple[Turn, ...]) -> Iterator[Event]:
         self.state: State = DEFAULT
         self.wire, self.behind = self.start, 0
+        self.tally = Tally()
+        self.tallies.append(self.tally)
+        self.used: set[str] = set()
         self._look()
         for number, turn in enumerate(turns, 1):
-            self.turn = number
+            self.turn, self.answers, self.limit = number, set[str](), 0
             yield Said(tokens=count(turn.user))
+            yield from self._load_ahead(tools_of(self._ranked(turn.user, RANKED)) if self._anticipates() else ())
             for wire in turn.gold:
                 tool = self.recording.world.catalog.by_wire(wire)
                 assert tool is not None
@@ -173,9 +201,21 @@ class Oracle:
                 self._look()
             yield Ended(removed=outcome.removed)
 
+    def _anticipates(self) -> bool:
+        return self.policy.ahead and (not self.policy.first or self.turn == 1)
+
+    def _load_ahead(self, hits: Sequence[tuple[Tool, float]]) -> Iterator[Event]:
+        """Yield what joins ahead of being asked for: a host asks for the surface before each request."""
+        if self._anticipates():
+            known = set(self.loaded)
+            self.state, brought = load_ahead(self.access, self.state, hits, Anticipate(), self.ahead, self.terms)
+            if brought:
+                self._look()
+                yield Joined(tools=tuple(tool for tool in self.surface if tool.wire not in known))
+
     def _look(self) -> None:
         self.surface = tuple(out.tool for out in resolve(self.access, self.state, meta=self.meta).tools)
-        self.out = frozenset(tool.wire for tool in self.surface)
+        self.loaded = frozenset(tool.wire for tool in self.surface)
 
     def _asked(self) -> Asked:
         self.wire = self._wire() if self.policy.kept else self.surface
@@ -193,21 +233,23 @@ class Oracle:
         )
 
     def _call(self, turn: Turn, tool: Tool) -> Iterator[Event]:
+        stands = tool.wire in self.loaded or (self.policy.kept and tool in self.wire)
+        first = tool.plugin not in self.used
+        self.used.add(tool.plugin)
         self.tally.calls += 1
-        if tool.wire in self.out:
-            self.tally.out += 1
-        elif self.policy.kept and tool in self.wire:
-            self.tally.out += 1
+        self.tally.loaded += stands
+        self.tally.first += first
+        self.tally.first_loaded += first and stands
+        if not stands:
+            yield from self._fall_back() if self.policy.fallback else self._load(turn, tool)
+        elif tool.wire not in self.loaded:
             self._apply(Load(names=(tool.id,)))
-        elif self.policy.fallback:
-            yield from self._fall_back()
-        else:
-            yield from self._load(turn, tool)
         yield self._asked()
         made: JsonObject = {"name": tool.wire, "arguments": {}}
         through = {"name": CALL, "arguments": made} if self.meta else made
         yield Said(tokens=count(json.dumps(made)), through=count(json.dumps(through)))
         self.state, _ = apply(self.access, self.state, Use(tool=tool.id), self.terms)
+        yield from self._load_ahead(())
 
     def _fall_back(self) -> Iterator[Event]:
         self.tally.loads += 1
@@ -218,41 +260,46 @@ class Oracle:
         yield Said(tokens=bare + schemas, bare=bare, schemas=schemas)
 
     def _load(self, turn: Turn, tool: Tool) -> Iterator[Event]:
-        unnamed = self.policy.hinted and not self.names(tool)
-        name = tool.plugin if self.policy.plugins or unnamed else tool.wire
-        if name not in self.words and not (name == tool.wire and self.names(tool)):
-            self.tally.searches += 1
-            yield from self._ask("search_tools", {"queries": [turn.user]}, tool)
-        self.tally.loads += 1
-        yield from self._ask("load_tools", {"names": [name]}, tool)
-        assert tool.wire in self.out
+        if not self.policy.named:
+            for limit in LIMITS:
+                if tool.wire not in self.answers and self.limit < limit:
+                    self.tally.searches += 1
+                    self.limit = limit
+                    yield from self._ask("search_tools", {"queries": [turn.user], "limit": limit})
+        found = self.policy.named or tool.wire in self.answers
+        if tool.wire not in self.loaded:
+            self.tally.loads += 1
+            name = tool.wire if found and not self.policy.plugins else tool.plugin
+            yield from self._ask("load_tools", {"names": [name]})
+        assert tool.wire in self.loaded
 
-    def _ask(self, name: str, arguments: JsonObject, wanted: Tool) -> Iterator[Event]:
+    def _ask(self, name: str, arguments: JsonObject) -> Iterator[Event]:
         """Yield a call of a meta-tool, and its answer."""
         yield self._asked()
         yield Said(tokens=count(json.dumps({"name": name, "arguments": arguments})))
-        payload = self._carried(name, arguments, wanted)
+        payload = self._carried_out(name, arguments)
         bare = _bare(payload)
-        schemas = sum(size(tool) for tool in payload.schemas)
+        schemas = sum(size(tool) for tool in payload.schemas) if bare != payload.text() else 0
         yield Said(tokens=count(payload.text()), bare=count(bare), schemas=schemas)
 
-    def _carried(self, name: str, arguments: JsonObject, wanted: Tool) -> Payload:
+    def _carried_out(self, name: str, arguments: JsonObject) -> Payload:
         conversation = DIALECT.run(self._view(), name, arguments)
         try:
             step = next(conversation)
             while True:
                 if isinstance(step, Search):
-                    step = conversation.send(Done(view=self._view(), found=self._found(step, wanted)))
+                    step = conversation.send(Done(view=self._view(), found=self._found(step), count=count))
                 else:
-                    outcome = self._apply(step)
+                    siblings = name == "load_tools" and self._anticipates()
+                    outcome = self._apply(step, self.ahead if siblings else None)
                     step = conversation.send(Done(view=self._view(), outcome=outcome))
         except StopIteration as stop:
             payload: Payload = stop.value
             return payload
 
-    def _apply(self, command: object) -> Outcome:
+    def _apply(self, command: object, ahead: Ahead | None = None) -> Outcome:
         assert isinstance(command, Load | Fallback)
-        self.state, outcome = apply(self.access, self.state, command, self.terms)
+        self.state, outcome = apply(self.access, self.state, command, self.terms, ahead)
         assert outcome.status == "ok", outcome
         self._look()
         return outcome
@@ -260,32 +307,37 @@ class Oracle:
     def _view(self) -> View:
         return replace(self.shown, state=self.state)
 
-    def _found(self, step: Search, wanted: Tool) -> Found:
-        """Return what the ranker finds; what is wanted is always there, last if need be."""
-        ranked = _ranked(step, self.access)
-        if wanted not in ranked:
-            ranked = [*ranked[: step.limit - 1], wanted]
-        results = (
+    def _ranked(self, text: str, limit: int) -> Ranking:
+        """Return what our own ranker finds for a text."""
+        return RANKER.rank([text], searchable(self.access, None), RankContext(), limit=limit)
+
+    def _found(self, step: Search) -> Found:
+        ranking = self._ranked(step.queries[0], step.limit)
+        ranked = tools_of(ranking)
+        self.answers.update(tool.wire for tool, _ in ranked)
+        results = tuple(
             FoundTool(
                 name=tool.wire,
                 plugin=tool.plugin,
                 description=tool.description,
-                score=1.0,
-                loaded=tool.wire in self.out,
+                score=score,
+                loaded=tool.wire in self.loaded,
+                status="callable" if tool.wire in self.loaded else "loadable",
             )
-            for tool in ranked
+            for tool, score in ranked
         )
-        return Found(query=step.queries, results=tuple(results))
+        clear = tuple(result.name for result in results[:1] if ranking.needs[0].clear)
+        return Found(query=step.queries, results=results, clear=clear, likely=clear)
 
 
-def _ranked(step: Search, access: CompiledPermissions) -> list[Tool]:
-    hits = RANKER.rank(step.queries, searchable(access, None), RankContext(), limit=step.limit).hits
-    return [hit.found for hit in hits if isinstance(hit.found, Tool)]
+def tools_of(ranking: Ranking) -> list[tuple[Tool, float]]:
+    return [(hit.found, hit.score) for hit in ranking.hits if isinstance(hit.found, Tool)]
 
 
 def _bare(payload: Payload) -> str:
-    """Return the text of an answer without schemas, as where the provider reveals them."""
-    if not payload.schemas or isinstance(payload.value, str):
+    """Return the text of an answer without schemas, as where the provider reveals them; a search has them in place."""
+    if not payload.schemas or isinstance(payload.value, str) or "items" not in payload.value:
         return payload.text()
     items = [{k: v for k, v in item.items() if k != "tools"} for item in payload.value["items"]]
-    return json.dumps({**payload.value, "items": items}, ensure_ascii=False)
+    rest = {k: v for k, v in payload.value.items() if k not in ("required_tools", "also_loaded")}
+    return replace(payload, value={**rest, "items": items}).text()

@@ -508,6 +508,11 @@ RULES = {
             "Remove it, or write `kind: idle`."
         ),
     ),
+    "what is anticipated is bounds or a switch": (
+        "agents: {a: {anticipate: 5}}",
+        "wrong_type",
+        "pegboard.yaml:1:26: agents.a.anticipate: expected a mapping, found the number 5. Write it as `key: value`.",
+    ),
     "F3: when is a regular expression": (
         'toolkits: {t: {focus: {when: "(", tools: [docker]}}}',
         "bad_value",

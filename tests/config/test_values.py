@@ -69,6 +69,29 @@ def test_the_examples_of_the_seeds_load_without_a_word(name: str, writer: Writer
     assert [m.name for m in configuration.toolkits["research"].members] == ["duckduckgo", "arxiv", "wikipedia"]
 
 
+@pytest.mark.parametrize(
+    ("written", "defaults", "bounds"),
+    [
+        ("{}", "{}", (5, 1000)),
+        ("{dialect: discovery}", "{}", None),
+        ("{dialect: discovery, anticipate: {tools: 3}}", "{}", (3, 1000)),
+        ("{dialect: discovery, anticipate: true}", "{}", (5, 1000)),
+        ("{anticipate: false}", "{}", None),
+        ("{anticipate: off}", "{}", None),
+        ("{anticipate: {tokens: 0}}", "{}", None),
+        ("{}", "{anticipate: false}", None),
+        ("{anticipate: {tools: 2, tokens: 300}}", "{anticipate: false}", (2, 300)),
+        ("{dialect: toolkits}", "{anticipate: {tokens: 200}}", (5, 200)),
+    ],
+)
+def test_what_is_anticipated_is_the_agents_own_then_that_of_all_then_the_dialects(
+    writer: Writer, written: str, defaults: str, bounds: tuple[int, int] | None
+) -> None:
+    """S5, §5: in the pegboard dialect it is on, in the others where it is written."""
+    found = writer.loaded(f"defaults: {defaults}\nagents: {{a: {written}}}\n").agents["a"].anticipate
+    assert (None if found is None else (found.tools, found.tokens)) == bounds
+
+
 def test_defaults_join_every_agent_behind_its_own_tools(writer: Writer) -> None:
     """T7, MR21: the agent's own entry wins over the same name."""
     configuration = load(EXAMPLES / "data-agents.yaml", registered=REGISTERED, env=writer.env())

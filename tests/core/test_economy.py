@@ -1,12 +1,14 @@
 """When loading pays, and when a tool leaves the list."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.core.model.delivery import Cache, Delivery, Host
 from pegboard.core.model.tools import Tool
-from pegboard.core.surface.cache_cost import USAGE, Sizes, Usage, plan, wire_list
+from pegboard.core.surface.cache_cost import USAGE, Sizes, Usage, carried, plan, wire_list
 
 WAYS: tuple[Delivery, ...] = ("native", "result", "array")
 META = 230
@@ -18,8 +20,8 @@ def sizes(tools: int, *, each: int = 100, hints: int | None = None) -> Sizes:
     return Sizes(everything=tools * each, units=tools, meta=META, hints=told)
 
 
-def host(*ways: Delivery, tokens: int = 0) -> Host:
-    return Host(delivery=ways, cache=Cache(tokens=tokens))
+def host(*ways: Delivery, tokens: int = 0, context: int | None = None) -> Host:
+    return Host(delivery=ways, cache=Cache(tokens=tokens), context=context)
 
 
 def tool(name: str, text: str = "") -> Tool:
@@ -208,3 +210,42 @@ def test_no_other_removal_would_have_saved_more(
     after = listed(previous, held, behind=behind, turns=turns, each=each)
     cheapest = min(cost(cut(place)) for place in range(len(previous) + 1))
     assert cost(after) <= cheapest + 1e-6 * max(cheapest, 1)
+
+
+# -- what is carried ahead of being asked for ----------------------------------------------------
+
+
+def ahead_sizes(tools: int, *, plugins: int) -> Sizes:
+    """Return a catalog's sizes where tools are loaded ahead of being asked for."""
+    return replace(sizes(tools), plugins=plugins)
+
+
+@given(context=st.integers(0, 500_000), more=st.integers(0, 500_000), way=st.sampled_from(WAYS))
+def test_the_longer_the_conversation_the_more_it_is_cheaper_to_carry(context: int, more: int, way: Delivery) -> None:
+    """S5, D1: a model call more reads the whole conversation again."""
+    assert carried(host(way, context=context)) <= carried(host(way, context=context + more))
+
+
+def test_without_a_cache_an_array_carries_less() -> None:
+    """S5: what is paid in full with every request costs more than it saves; what is in the history is cached."""
+    array, result = (Host(delivery=(way,), context=1_000) for way in ("array", "result"))
+    assert carried(array) < carried(result) == carried(host("result", context=1_000))
+
+
+@pytest.mark.parametrize("way", ["native", "result"])
+@pytest.mark.parametrize("context", [1_000, 10_000, 50_000])
+def test_a_small_catalog_is_loaded_whole_and_a_large_one_as_it_is_needed(way: Delivery, context: int) -> None:
+    """F4, S5: twenty tools cost less than the first load; of five hundred a few plugins are used."""
+    assert plan(ahead_sizes(20, plugins=8), host(way, context=context)).everything
+    assert not plan(ahead_sizes(500, plugins=30), host(way, context=context)).everything
+
+
+def test_what_a_model_call_more_reads_again_speaks_for_everything() -> None:
+    """F4: the choice counts model calls with the context that the host has."""
+    assert not plan(sizes(160), host("native", context=1_000)).everything
+    assert plan(sizes(160), host("native", context=100_000)).everything
+
+
+def test_leases_ahead_save_the_calls_that_would_speak_for_everything() -> None:
+    """F4, S5: with them tools on demand stay the cheaper way in a long conversation."""
+    assert not plan(ahead_sizes(160, plugins=10), host("native", context=100_000)).everything

@@ -34,7 +34,15 @@ def test_an_upgrade_never_weakens_a_lease(left: Lease, right: Lease) -> None:
     both = left.upgraded(right)
     assert both.until == max(left.until, right.until)
     assert both.used_turn == max(left.used_turn, right.used_turn)
-    assert both.because == (right.because if right.until > left.until else left.because)
+    stronger, weaker = (right, left) if right.until > left.until else (left, right)
+    assert both.because == (weaker.because if stronger.because is LeaseReason.ANTICIPATED else stronger.because)
+
+
+def test_what_was_loaded_ahead_is_loaded_for_good_once_it_is_asked_for() -> None:
+    """S5: anticipated is the weakest reason; a load upgrades it, in its place."""
+    ahead = Lease(subject=Ref("plugin", "git"), until=UNLOAD, because=LeaseReason.ANTICIPATED)
+    assert ahead.upgraded(Lease(subject=ahead.subject, until=TURN)).because is LeaseReason.LOADED
+    assert ahead.upgraded(Lease(subject=ahead.subject, until=TURN)).until is UNLOAD
 
 
 @pytest.mark.parametrize(

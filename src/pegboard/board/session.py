@@ -8,6 +8,7 @@ from dataclasses import replace
 from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.commands import apply_command, carry_out, end_turn
+from pegboard.board.calls.loading_ahead import TurnMessage, anticipate
 from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.services import Services
@@ -48,6 +49,7 @@ class Session(NamesReplacements):
         self._known: Snapshot | None = None
         self._shown = Shown()
         self._planned = False
+        self._ranked: TurnMessage | None = None
 
     @property
     def key(self) -> SessionKey:
@@ -92,8 +94,9 @@ class Session(NamesReplacements):
         """Return what goes to the model at this step (F1).
 
         Args:
-            message: the newest user message: the context of searches until the next one, and what focus rules go by;
-                a focus binds calls until the next surface (F3).
+            message: the newest user message: the context of searches until the next one, what focus rules go by, and
+                what is loaded ahead of being asked for where the agent anticipates (S5); a focus binds calls until the
+                next surface (F3).
             loaded: False returns the part that no load changes, fixed for an agent and principal (G4).
 
         Returns:
@@ -106,6 +109,8 @@ class Session(NamesReplacements):
         snapshot = await self._prepared(start=not loaded)
         if message:
             self._info.conversation.heard(self._services.masker.value(message), snapshot.state.turn)
+        if loaded and message is not None:
+            snapshot, self._ranked = await anticipate(self._services, snapshot, message, self._ranked)
         shown = await surface(self._services, snapshot, message, loaded=loaded)
         if loaded:
             focus = None if shown.focus is None else frozenset(shown.focus["allowed_tools"])

@@ -12,6 +12,7 @@ from pegboard.config.documents.env_files import read_variables
 from pegboard.config.schema.configuration import Token
 from pegboard.config.schema.sections import (
     AgentSection,
+    DefaultsSection,
     File,
     LeaseSection,
     LimitsSection,
@@ -21,7 +22,7 @@ from pegboard.config.schema.sections import (
 )
 from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.config.schema.values import Entry
-from pegboard.core.model.agents import Agent, Budget
+from pegboard.core.model.agents import Agent, Anticipate, Budget
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import Loadout, category_of
@@ -107,16 +108,17 @@ def _agents(
     parts = validated.section.agents
     if parts is None and "agents" not in validated.raw:
         everything = () if client else ("*",)
-        return {
-            "default": Agent(
-                name="default",
-                allowed_toolkits=toolkits,
-                initial_toolkits=initial,
-                discoverable=everything,
-                search_loads=validated.section.search.load,
-                remember=validated.section.defaults.remember,
-            )
-        }
+        defaults = validated.section.defaults
+        agent = Agent(
+            name="default",
+            allowed_toolkits=toolkits,
+            initial_toolkits=initial,
+            discoverable=everything,
+            anticipate=_anticipate(AgentSection(), defaults),
+            search_loads=validated.section.search.load,
+            remember=defaults.remember,
+        )
+        return {"default": agent}
     return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
 
 
@@ -258,6 +260,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         budget=Budget(tools=budget.tools, tokens=budget.tokens, shrink=budget.shrink) if budget else Budget(),
         hint_tokens=part.hints.tokens if part.hints else 1500,
         unloaded_call=part.unloaded_call,
+        anticipate=_anticipate(part, validated.section.defaults),
         search_loads=validated.section.search.load,
         turn_gap=part.turn_gap,
         remember=defaults.remember if part.remember is None else part.remember,
@@ -292,6 +295,14 @@ def _until(part: LeaseSection | None) -> LeaseTerm | None:
             return UNLOAD
         case "idle":
             return LeaseTerm("idle", IDLE_TURNS if part.turns is None else part.turns)
+
+
+def _anticipate(part: AgentSection, defaults: DefaultsSection) -> Anticipate | None:
+    """Return what an agent may load ahead: its own bounds, else those of all, else the dialect's."""
+    chosen = part.anticipate if part.anticipate is not None else defaults.anticipate
+    if chosen is None:
+        return Anticipate() if part.dialect == "pegboard" else None
+    return Anticipate(tools=chosen.tools, tokens=chosen.tokens) if chosen.tools and chosen.tokens else None
 
 
 def _tokens(validated: ValidatedDocument[File]) -> Iterable[Token]:

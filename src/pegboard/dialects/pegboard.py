@@ -137,7 +137,7 @@ def _payload(
 
 
 def _load_payload(view: View, outcome: Outcome | None) -> Payload:
-    """Return the items, each with the schemas that no item before it has, then those that came as required."""
+    """Return the items, each with the schemas that no item before it has, then those that came beside."""
     items: list[dict[str, Any]] = []
     schemas: dict[str, Tool] = {}
     for item in _items(outcome):
@@ -147,6 +147,20 @@ def _load_payload(view: View, outcome: Outcome | None) -> Payload:
             entry["tools"] = [schema_of(t) for t in fresh if t.id not in schemas]
             schemas.update((tool.id, tool) for tool in fresh)
         items.append(entry)
-    required = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
-    more = {"required_tools": [schema_of(tool) for tool in required]} if required else EMPTY
-    return _payload(outcome, items, schemas=tuple(schemas.values()), more=more)
+    beside = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
+    ahead = _ahead_of(view, outcome)
+    more = {
+        name: [schema_of(tool) for tool in tools]
+        for name, tools in (
+            ("required_tools", [tool for tool in beside if tool.id not in ahead]),
+            ("also_loaded", [tool for tool in beside if tool.id in ahead]),
+        )
+        if tools
+    }
+    return _payload(outcome, items, schemas=(*schemas.values(), *beside), more=more)
+
+
+def _ahead_of(view: View, outcome: Outcome | None) -> frozenset[str]:
+    """Return the ids of what a load brought ahead of being asked for (S5)."""
+    subjects = outcome.anticipated if outcome is not None else ()
+    return frozenset(tool.id for ref in subjects for tool, _ in leased_tools(view.access, lease_on(ref)))

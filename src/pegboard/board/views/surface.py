@@ -28,12 +28,19 @@ async def surface(services: Services, snapshot: Snapshot, message: str | None, *
     rendered = replace(
         found,
         hints=() if info.host.calls_through else hints(access, count, budget=budget, state=state),
-        suffix=suffix(access, state) if loaded else "",
+        suffix=_suffix(services, snapshot, found) if loaded else "",
         policy=services.masker.text(policy.initial(access, state)),
     )
     focus = await focus_of(services, access, rendered, message) if loaded else None
     services.metrics.surfaced(info.key, rendered)
     return replace(rendered, focus=focus, count=lambda: _costs(services, snapshot, rendered))
+
+
+def _suffix(services: Services, snapshot: Snapshot, found: Surface) -> str:
+    """Return what follows the history, with the policy of what joined ahead of being asked for in this turn (T6)."""
+    access, state = snapshot.access, snapshot.state
+    ahead = policy.later(access, state, found.anticipated) if found.anticipated else ""
+    return "\n\n".join(text for text in (suffix(access, state), services.masker.text(ahead)) if text)
 
 
 def _costs(services: Services, snapshot: Snapshot, rendered: Surface) -> Costs:

@@ -35,6 +35,7 @@ def _sizes(services: Services, snapshot: Snapshot) -> Sizes:
         by="tool" if named else "plugin",
         meta=services.prices(meta_tools(services, info, view(services, info, access, DEFAULT))),
         hints=0 if info.host.calls_through else count(text),
+        plugins=len({tool.plugin for tool in tools}) if access.agent.anticipate is not None else 0,
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from pegboard.config.schema.configuration import Configuration, Token
-from pegboard.core.model.agents import Agent, Budget
+from pegboard.core.model.agents import Agent, Anticipate, Budget
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.masking import MASK, Masker, masked
@@ -25,6 +25,7 @@ from pegboard.problems import Place, Problem
 
 _RECORDS: Final[tuple[type[Any], ...]] = (
     Agent,
+    Anticipate,
     Budget,
     Configuration,
     LeaseTerm,

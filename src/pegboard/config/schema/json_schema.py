@@ -27,6 +27,8 @@ def _relax(name: str, part: dict[str, Any]) -> None:
     if name == "focus":
         rules = {key: part.pop(key) for key in ("type", "items")}
         part["anyOf"] = [rules, rules["items"], {"type": "string"}]
+    if name == "anticipate":
+        part["anyOf"].append({"type": "boolean"})
     inner = part.get("additionalProperties")
     if isinstance(inner, dict) and "$ref" in inner:
         part["additionalProperties"] = {"anyOf": [inner, {"type": "null"}]}

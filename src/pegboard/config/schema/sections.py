@@ -19,6 +19,7 @@ from pegboard.config.schema.values import (
     Rules,
     Seconds,
     Size,
+    SwitchedBounds,
     Text,
     bad,
 )
@@ -202,12 +203,24 @@ class SubAppSection(Section):
     tool_names: Entries = _optional("Its tools.", default_factory=list)
 
 
+class AnticipateSection(Section):
+    """How much one message of the user may load before anybody asks for it."""
+
+    tools: Count = _optional("How many tools.", default=5)
+    tokens: Count = _optional("How many tokens of schemas.", default=1000)
+
+
+Anticipated = Annotated[AnticipateSection, SwitchedBounds]
+ANTICIPATE = "What a message may load before anybody asks for it, or false; by default in the pegboard dialect only."
+
+
 class DefaultsSection(Section):
     """What every agent has."""
 
     tools: Entries = _optional(
         "Static tools of every agent; its own entry of the same name wins.", default_factory=list
     )
+    anticipate: Anticipated | None = _optional(ANTICIPATE)
     remember: Flag = _optional(
         "Whether what is called after which need is remembered for searches, where an agent does not say.", default=True
     )
@@ -278,6 +291,7 @@ class AgentSection(Section):
     unloaded_call: Literal["schema", "run", "reject"] = _optional(
         "What the call of a tool that is not loaded does.", default="schema"
     )
+    anticipate: Anticipated | None = _optional(ANTICIPATE)
     turn_gap: Seconds = _optional("How long without a call ends a turn in the gateway.", default=120.0)
     remember: Flag | None = _optional(
         "Whether what is called after which need is remembered for its searches. [default: as `defaults` says]"

@@ -194,6 +194,12 @@ def _rules(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
 
+def _bounds(value: Any) -> Any:
+    """Return bounds for a switch: those of the defaults, or of nothing."""
+    switched = value.truth if isinstance(value, YamlWord) else value
+    return ({} if switched else {"tools": 0, "tokens": 0}) if isinstance(switched, bool) else value
+
+
 _SETTINGS: Final = {"type": ["object", "null"], "additionalProperties": True}
 _ENTRY: Final = {
     "description": "A plugin or tool by name, or one name with its settings.",
@@ -226,3 +232,4 @@ ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]
 Names = list[Name]
 Entries = list[ToolEntry]
 Rules = BeforeValidator(_rules)
+SwitchedBounds = BeforeValidator(_bounds)

@@ -34,13 +34,21 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Anticipate:
+    """The bounds of what one message of the user may load before anybody asks for it (S5)."""
+
+    tools: int = 5
+    tokens: int = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """The profile of an agent; names are as written, looked up against the catalog later.
 
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
-    ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens; ``remember`` is
-    whether what is called after which need is remembered for its searches, ``search_loads`` whether a search loads
-    what it finds.
+    ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens;
+    ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
+    remembered for its searches, ``search_loads`` whether a search loads what it finds.
     """
 
     name: str
@@ -60,6 +68,7 @@ class Agent:
     budget: Budget = Budget()
     hint_tokens: int = 1500
     unloaded_call: UnloadedCall = "schema"
+    anticipate: Anticipate | None = None
     search_loads: bool = True
     turn_gap: float = 120.0
     remember: bool = True

@@ -48,12 +48,15 @@ class Host(NamesReplacements):
             the history), ``result`` (the schema stands in the answer), ``array`` (the tool list is sent anew).
         cache: the prompt cache, or None.
         calls_through: whether a tool that is not on the list can be called through a meta-tool.
+        context: how many tokens a request carries beside the tools, system text and conversation together: what a
+            model call more has to read again. None takes what is cached, and 10,000 for what is loaded ahead.
         draws_ui: whether it draws the user interfaces of tools, which are then loaded as initial (G4).
     """
 
     delivery: tuple[Delivery, ...] = ("array",)
     cache: Cache | None = None
     calls_through: bool = False
+    context: int | None = None
     draws_ui: bool = False
 
 

@@ -51,6 +51,7 @@ class LeaseReason(StrEnum):
     SWITCH = "switch"
     LOADOUT = "loadout"
     LOADED = "loaded"
+    ANTICIPATED = "anticipated"
     FALLBACK = "fallback"
     REQUIRED = "required"
 
@@ -85,12 +86,16 @@ class Lease:
     def upgraded(self, other: Lease) -> Lease:
         """Return this lease strengthened by a later one of the same subject, never weakened.
 
-        What was unloaded from it stays so: a later lease puts it behind everything else (F1).
+        What was unloaded from it stays so: a later lease puts it behind everything else (F1). What was
+        only anticipated is loaded for good once somebody loads it.
         """
+        stays = other.because is LeaseReason.ANTICIPATED or (
+            self.until >= other.until and self.because is not LeaseReason.ANTICIPATED
+        )
         return replace(
             self,
             until=max(self.until, other.until),
-            because=self.because if self.until >= other.until else other.because,
+            because=self.because if stays else other.because,
             used_turn=max(self.used_turn, other.used_turn),
         )
 

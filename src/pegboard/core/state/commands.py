@@ -129,6 +129,8 @@ class Outcome:
         message: everything in sentences for the model.
         policy: the policy text of the added (T6).
         turn: the session's turn after it.
+        anticipated: what was loaded beside it, ahead of being asked for (S5).
+        gave_way: what had been loaded ahead and ended to make room (S9).
     """
 
     status: Literal["ok", "partial", "refused"]
@@ -140,6 +142,8 @@ class Outcome:
     message: str = ""
     policy: str = ""
     turn: int = 1
+    anticipated: tuple[Ref, ...] = ()
+    gave_way: tuple[Ref, ...] = ()
 
 
 def title(access: CompiledPermissions, ref: Ref) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pegboard.core.access.lookup import lookup
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.leases import Lease
+from pegboard.core.model.leases import Lease, LeaseReason
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools, from_start
@@ -29,9 +29,26 @@ def load(
     until = command.until or terms.until
     lease = Lease(subject=ref, until=until, loaded_turn=state.turn, used_turn=state.turn)
     after, item = _load(access, state, lease, terms)
+    if item.status == "conflict":
+        after, item = _load_instead(access, state, lease, terms) or (after, item)
     if item.status == "not_found" and item.subject is None:
         return state, not_found(access, name)
     return after, replace(item, name=name, subject=ref)
+
+
+def _load_instead(
+    access: CompiledPermissions, state: State, lease: Lease, terms: CommandContext
+) -> tuple[State, Item] | None:
+    """Return a load to which what nobody asked for gives way, or None where that does not help (S9)."""
+    plugins = {entry.plugin for entry in lease_entries(access, lease)}
+    ahead = [one for one in state.leases if one.because is LeaseReason.ANTICIPATED]
+    concerned = [one for one in ahead if any(entry.plugin in plugins for entry in lease_entries(access, one))]
+    for ending in (concerned, ahead):
+        left = replace(state, leases=tuple(one for one in state.leases if one not in ending))
+        after, item = _load(access, left, lease, terms)
+        if item.status != "conflict":
+            return (after if item.status == "loaded" else state), item
+    return None
 
 
 _NOTHING = Item(name="", status="not_found", message="")
@@ -154,7 +171,12 @@ def _again(access: CompiledPermissions, state: State, lease: Lease, tools: tuple
     ids = {tool.id for tool in tools}
     state = state.used(one for one in state.leases if any(tool.id in ids for tool, _ in leased_tools(access, one)))
     active = active_tools(access, state)
-    stronger = any(tool.id not in active or active[tool.id].until < lease.until for tool in tools)
+    stronger = any(
+        tool.id not in active
+        or active[tool.id].until < lease.until
+        or active[tool.id].because == (LeaseReason.ANTICIPATED,)
+        for tool in tools
+    )
     return state.with_lease(lease) if stronger else state
 
 
@@ -165,7 +187,8 @@ def _over_budget(
     over = excess(access, fit_to_budget(access, after, terms), terms) if access.budgeted else ""
     if not over:
         return None
-    could_go = list(dict.fromkeys(display_name(access, lease.subject) for lease in before.leases))
+    asked_for = (lease for lease in before.leases if lease.because is not LeaseReason.ANTICIPATED)
+    could_go = list(dict.fromkeys(display_name(access, lease.subject) for lease in asked_for))
     advice = f" Unload first, for example: {', '.join(could_go[:5])}." if could_go else ""
     details: dict[str, object] = {"could_unload": could_go}
     smaller = fitting(access, after, terms)

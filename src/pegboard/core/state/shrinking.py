@@ -56,14 +56,31 @@ def excess(access: CompiledPermissions, state: State, terms: CommandContext) -> 
 def fit_to_budget(access: CompiledPermissions, state: State, terms: CommandContext) -> State:
     """Return the state with the loadout that has to step in, or none; it goes when there is room again (S9).
 
-    What was loaded stays: only what is loaded from the start is narrowed. Where no loadout fits, the
-    one that comes nearest steps in; one that would leave nothing never does.
+    What was loaded ahead of being asked for gives way first. What was loaded stays: only what is loaded
+    from the start is narrowed. Where no loadout fits, the one that comes nearest steps in; one that would leave
+    nothing never does.
     """
-    plain = replace(state, shrunk=None) if state.shrunk is not None else state
+    plain = _given_way(access, replace(state, shrunk=None) if state.shrunk is not None else state, terms)
     if not access.agent.budget.shrink or not excess(access, plain, terms):
         return plain
     smaller = _choice(access, plain, terms)
     return replace(plain, shrunk=smaller[0]) if smaller is not None else plain
+
+
+def _given_way(access: CompiledPermissions, state: State, terms: CommandContext) -> State:
+    """Return the state without as many leases ahead of being asked for as exceed the budget (S9).
+
+    What was used longest ago goes first, and nothing goes where that would not be enough.
+    """
+    ahead = [lease for lease in state.leases if lease.because is LeaseReason.ANTICIPATED]
+    if not ahead or not excess(access, state, terms):
+        return state
+    left = state
+    for lease in sorted(ahead, key=lambda one: one.used_turn):
+        left = replace(left, leases=tuple(one for one in left.leases if one is not lease))
+        if not excess(access, left, terms):
+            return left
+    return left if access.agent.budget.shrink else state
 
 
 def fitting(access: CompiledPermissions, state: State, terms: CommandContext) -> str | None:

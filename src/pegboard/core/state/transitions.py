@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import assert_never
 
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.leases import LeaseReason
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.commands import (
@@ -42,11 +44,21 @@ def transition(
     access: CompiledPermissions, state: State, command: Command, terms: CommandContext
 ) -> tuple[State, Outcome]:
     """Return the state after a command, and its outcome without policy text; ``state`` is healed first (S3)."""
-    state = _within_budget(access, heal(access, state), terms)
+    healed = heal(access, state)
+    state = _within_budget(access, healed, terms)
     before = active_tools(access, state)
     after, items = _carried_out(access, state, command, terms)
     after = _within_budget(access, after, terms)
-    return after, _outcome(before, active_tools(access, after), after.turn, items, terms)
+    outcome = _outcome(before, active_tools(access, after), after.turn, items, terms)
+    gave_way = _gave_way(healed, after) if not isinstance(command, EndTurn | MarkTurn | Unload) else ()
+    return after, replace(outcome, gave_way=gave_way) if gave_way else outcome
+
+
+def _gave_way(before: State, after: State) -> tuple[Ref, ...]:
+    """Return what had been loaded ahead of being asked for and stands no more (S9)."""
+    standing = {lease.subject for lease in after.leases}
+    ahead = (lease.subject for lease in before.leases if lease.because is LeaseReason.ANTICIPATED)
+    return tuple(subject for subject in ahead if subject not in standing)
 
 
 def _within_budget(access: CompiledPermissions, state: State, terms: CommandContext) -> State:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pegboard.core.model.delivery import Cache, Delivery, Host
+from pegboard.core.model.delivery import Cache, Delivery, Host, choose
 from pegboard.core.model.tools import Tool
 
 Price = Callable[[Tool], int]
@@ -18,8 +18,10 @@ class Usage:
 
     The defaults are means over seven recorded sets of conversations (docs/decisions/0003): turns,
     calls per turn, and tools or plugins per turn that were not loaded yet. ``found`` is the share of
-    loads that bring what was meant. In tokens: ``message`` is what a turn adds beside its calls,
-    ``result`` a call with its answer, ``answer`` what a load adds beside the schemas.
+    loads that bring what was meant, ``ahead`` that of new plugins which are loaded ahead of being asked for.
+    In tokens: ``message`` is what a turn adds beside its calls, ``result`` a call with its answer, ``answer``
+    what a load adds beside the schemas; ``wait`` is what a person's waiting for one model call more counts, beside
+    the tokens that it reads.
     """
 
     turns: float = 13.4
@@ -27,12 +29,26 @@ class Usage:
     tools: float = 0.7
     plugins: float = 0.32
     found: float = 0.75
+    ahead: float = 0.7
     message: int = 150
     result: int = 200
     answer: int = 120
+    wait: int = 4000
+
+    @property
+    def requests(self) -> float:
+        """Return how many requests a conversation takes in which nothing is loaded on demand."""
+        return self.turns * (self.calls + 1)
+
+    @property
+    def grown(self) -> float:
+        """Return the tokens that a whole conversation adds to what a request carries."""
+        return self.turns * (self.message + self.calls * self.result)
 
 
 USAGE: Final = Usage()
+CONTEXT: Final = 10_000
+"""The tokens of conversation that are assumed for what is loaded ahead where a host does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +57,8 @@ class Sizes:
 
     ``everything`` are the definitions that are not loaded anyway. The hints name ``units`` tools, or
     plugins where the tools do not fit: what they name is what is loaded. ``meta`` are the
-    definitions of the meta-tools, ``hints`` what stands behind the tool list.
+    definitions of the meta-tools, ``hints`` what stands behind the tool list. ``plugins`` is how many
+    plugins there are where tools are loaded ahead of being asked for, a plugin at a time, else 0.
     """
 
     everything: int
@@ -49,6 +66,7 @@ class Sizes:
     by: Literal["tool", "plugin"] = "tool"
     meta: int
     hints: int
+    plugins: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +86,10 @@ def plan(sizes: Sizes, host: Host, usage: Usage = USAGE) -> Plan:
     """
     if host.cache is None:
         return Plan(everything=False, cost_everything=0.0, cost_on_demand=0.0)
-    cache = host.cache
-    at_once = _standing(sizes.everything, usage.turns * (usage.calls + 1), cache)
-    on_demand = min(_on_demand(sizes, way, cache, usage) for way in host.delivery)
-    return Plan(everything=at_once <= on_demand, cost_everything=at_once, cost_on_demand=on_demand)
+    at_once = _standing(sizes.everything, usage.requests, host.cache)
+    on_demand = min(_on_demand(sizes, way, host, usage) for way in host.delivery)
+    small = sizes.plugins > 0 and host.delivery != ("array",) and sizes.everything <= carried(host, usage)
+    return Plan(everything=small or at_once <= on_demand, cost_everything=at_once, cost_on_demand=on_demand)
 
 
 def _standing(tokens: float, requests: float, cache: Cache) -> float:
@@ -79,22 +97,54 @@ def _standing(tokens: float, requests: float, cache: Cache) -> float:
     return tokens * (cache.write + cache.read * max(requests - 1, 0))
 
 
-def _on_demand(sizes: Sizes, way: Delivery, cache: Cache, usage: Usage) -> float:
-    """Return what meta-tools, hints and loads cost: each load takes one more request.
+def _behind(host: Host, usage: Usage, *, unknown: int = 0) -> float:
+    """Return the tokens of conversation that a request in the middle of it carries beside the tools."""
+    cached = host.cache.tokens if host.cache is not None else 0
+    return max(unknown if host.context is None else host.context, cached) + usage.grown / 2
+
+
+def carried(host: Host, usage: Usage = USAGE) -> int:
+    """Return how many tokens of a plugin's other tools it is cheaper to carry than to ask for them (S5).
+
+    Whoever uses one tool of a plugin needs more of it: ``tools / plugins`` of them, and each that is
+    not loaded is a model call more, which reads the whole conversation again, and lets a person wait. Without a
+    declared cache, an array is paid in full with every request; what follows the history is cached in any case.
+    """
+    cache = host.cache or (Cache(read=1.0, write=1.0) if choose(host) == "array" else Cache())
+    call = (
+        cache.read * _behind(host, usage, unknown=CONTEXT)
+        + _standing(usage.answer, usage.requests / 2, cache)
+        + usage.wait
+    )
+    saved = (usage.tools / usage.plugins - 1) / usage.found
+    return int(saved * call / _standing(1, usage.requests / 2, cache))
+
+
+def _on_demand(sizes: Sizes, way: Delivery, host: Host, usage: Usage) -> float:
+    """Return what meta-tools, hints and loads cost: each load takes one more request, which reads everything again.
 
     A load in the middle of the conversation stands for all: half of the messages are behind the
     tool list, half of the requests are to come. Array has the schema in the list and in the answer,
-    and writes anew what is behind the list.
+    and writes anew what is behind the list, so that nothing is loaded ahead there.
     """
+    cache = host.cache or Cache()
     loads = usage.turns * (usage.tools if sizes.by == "tool" else usage.plugins) / usage.found
-    requests = usage.turns * (usage.calls + 1) + loads
     schema = sizes.everything / max(sizes.units, 1)
+    beside = 0.0
+    if sizes.plugins and way != "array":
+        plugins = min(usage.turns * usage.plugins, sizes.plugins)
+        whole = sizes.everything / sizes.plugins
+        share = min(1.0, carried(host, usage) / max(whole, 1))
+        beside = plugins * _standing(whole * share, usage.requests / 2, cache)
+        asked = plugins + (1 - share) * max(usage.turns * usage.tools - plugins, 0.0)
+        loads = min(loads, (1 - usage.ahead) * asked / usage.found)
+        schema *= 1 - share
+    requests = usage.requests + loads
     added = usage.answer + schema * (2 if way == "array" else 1)
-    grown = usage.turns * (usage.message + usage.calls * usage.result) + loads * (usage.answer + schema)
-    behind = cache.tokens + grown / 2
+    behind = _behind(host, usage) + loads * (usage.answer + schema) / 2
     broken = (cache.write - cache.read) * (sizes.hints + behind) if way == "array" else 0.0
     one = cache.read * behind + _standing(added, requests / 2, cache) + broken
-    return _standing(sizes.meta + sizes.hints, requests, cache) + loads * one
+    return _standing(sizes.meta + sizes.hints, requests, cache) + beside + loads * one
 
 
 def standing_cost(tokens: float, requests: float, cache: Cache) -> float:

@@ -86,6 +86,7 @@ _LEASE_TEXT: Mapping[LeaseReason, str] = {
     LeaseReason.LOADOUT: "It is loaded because the agent's loadout makes it active; it is sticky.",
     LeaseReason.LOADED: "It is loaded because somebody loaded it.",
     LeaseReason.FALLBACK: "It is loaded for this turn, by fallback.",
+    LeaseReason.ANTICIPATED: "It was loaded ahead of being asked for.",
 }
 
 
@@ -93,11 +94,12 @@ def _lease_reason(access: CompiledPermissions, state: State, loaded: LoadedTool,
     if because is LeaseReason.REQUIRED:
         return Reason(code="loaded_required", text=f"It is loaded because {_needing(access, loaded)} it.")
     text = _LEASE_TEXT[because]
-    if because in (LeaseReason.LOADED, LeaseReason.FALLBACK):
+    if because in (LeaseReason.LOADED, LeaseReason.FALLBACK, LeaseReason.ANTICIPATED):
         found = _lease_of(access, state, loaded, because)
         if found is not None:
+            ahead = " ahead of being asked for" if because is LeaseReason.ANTICIPATED else ""
             text = (
-                f"It is loaded because {found.subject.kind} '{found.subject.name}' was loaded in turn "
+                f"It is loaded because {found.subject.kind} '{found.subject.name}' was loaded{ahead} in turn "
                 f"{found.loaded_turn}, until {found.until}."
             )
     return Reason(code=f"loaded_{because.value}", text=text)

@@ -5,15 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.state.commands import Command, CommandContext, Outcome
+from pegboard.core.anticipation.leases_ahead import Ahead
+from pegboard.core.anticipation.siblings import beside_load
+from pegboard.core.state.commands import Command, CommandContext, Load, Outcome
 from pegboard.core.state.sessions import State
 from pegboard.core.state.transitions import transition
 from pegboard.core.surface.policy import later
 
 
-def apply(access: CompiledPermissions, state: State, command: Command, terms: CommandContext) -> tuple[State, Outcome]:
-    """Return the state after a command, and its outcome with the policy of the tools that it added."""
+def apply(
+    access: CompiledPermissions,
+    state: State,
+    command: Command,
+    terms: CommandContext,
+    ahead: Ahead | None = None,
+) -> tuple[State, Outcome]:
+    """Return the state after a command, and its outcome with the policy of the tools that it added.
+
+    With ``ahead`` a load brings the siblings of the tools that it names, as far as they are cheap (S5).
+    """
     after, outcome = transition(access, state, command, terms)
+    if ahead is not None and isinstance(command, Load):
+        after, outcome = beside_load(access, after, outcome, ahead, terms)
     if outcome.added:
         outcome = replace(outcome, policy=terms.masker.text(later(access, after, outcome.added)))
     return after, outcome

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.anticipation.leases_ahead import new_ahead
 from pegboard.core.model.leases import ALWAYS, LeaseReason
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_tools
@@ -46,6 +47,8 @@ class Surface:
         focus: the tools of this step where a focus rule narrows it, else None (F3).
         loadout: the session's active loadout, or None (L7).
         shrunk: the loadout that narrows what is loaded from the start to fit the budget, or None (S9).
+        anticipated: the tools that joined in this turn ahead of being asked for (S5). A host without array delivery
+            puts their definitions once behind the newest message.
         count: what counts the tokens, or None.
     """
 
@@ -59,6 +62,7 @@ class Surface:
     focus: JsonObject | None = None
     loadout: str | None = None
     shrunk: str | None = None
+    anticipated: tuple[Tool, ...] = ()
     count: Callable[[], Costs] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -97,6 +101,7 @@ def resolve(
         tools=order(access, active_tools(access, state), loaded_meta_tools(meta)),
         loadout=state.loadout,
         shrunk=state.shrunk,
+        anticipated=new_ahead(access, state),
     )
 
 

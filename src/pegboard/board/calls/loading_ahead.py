@@ -1,0 +1,106 @@
+"""Load ahead of being asked for: by the user's message, and beside what is loaded and used (S5, S9, X4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pegboard.board.meta_tools import command_context, dialect_of
+from pegboard.board.services import Services
+from pegboard.board.snapshot import Change, Note, Snapshot, change
+from pegboard.board.views.rank_context import rank_context
+from pegboard.core.anticipation.by_message import RANKED, Hit, load_ahead
+from pegboard.core.anticipation.leases_ahead import Ahead
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.delivery import choose
+from pegboard.core.model.leases import IDLE_TURNS, Lease, LeaseTerm
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.commands import Outcome
+from pegboard.core.state.sessions import State
+from pegboard.core.surface.cache_cost import carried
+from pegboard.core.surface.searchable import searchable
+from pegboard.ports import SessionKey
+
+TurnMessage = tuple[int, str]
+"""A message of the user, and the turn in which it was given."""
+_IDLE: Final = LeaseTerm("idle", IDLE_TURNS)
+_AHEAD: Final = "It was loaded ahead of being asked for."
+_GAVE_WAY: Final = "It had been loaded ahead of being asked for, and gave way to what needed its room."
+
+
+def ahead_of(services: Services, snapshot: Snapshot) -> Ahead | None:
+    """Return what a session may load ahead of being asked for, or None where nothing.
+
+    An array that is cached is not touched. What is paid in full with every request goes when it idles;
+    what is cached, or stands in the history, costs more to take away than to keep (D3).
+    """
+    info, access = snapshot.info, snapshot.access
+    if access.agent.anticipate is None or not info.stable or access.constraints.everything:
+        return None
+    in_full = choose(info.host) == "array"
+    if in_full and info.host.cache is not None and info.host.cache.tokens:
+        return None
+    term = access.agent.lease or dialect_of(services, access).lease
+    until = min(term, _IDLE) if in_full and info.host.cache is None else term
+    return Ahead(carried=carried(info.host), until=until, price=services.prices)
+
+
+async def _ranked_for(services: Services, snapshot: Snapshot, message: str) -> Sequence[Hit]:
+    """Return the known tools that a message needs most probably, best first; nothing is asked or started for it.
+
+    Earlier messages do not count: what they needed is loaded already, and they hide that the subject changes.
+    """
+    if ahead_of(services, snapshot) is None:
+        return ()
+    among = searchable(snapshot.access, snapshot.state.loadout)
+    await services.ranker.prepare(among)
+    context = await rank_context(services, snapshot, [message], messages=())
+    ranking = services.ranker.rank([message], among, context, limit=RANKED)
+    return [(hit.found, hit.score) for hit in ranking.hits if isinstance(hit.found, Tool)]
+
+
+async def anticipate(
+    services: Services, snapshot: Snapshot, message: str, ranked: TurnMessage | None
+) -> tuple[Snapshot, TurnMessage]:
+    """Return the session with what the message needs most probably, and with the siblings of what was used.
+
+    A message is ranked once a turn: ``ranked`` is the one that was ranked last, and the answer the one that is now.
+    """
+    now = (snapshot.state.turn, message)
+    hits = await _ranked_for(services, snapshot, message) if now != ranked else ()
+
+    def decide(newest: Snapshot) -> Change[None]:
+        state, brought = _brought(services, newest, hits)
+        key, turn = newest.info.key, newest.state.turn
+        notes = [_note(services, key, turn, lease.subject, "loaded") for lease in brought]
+        return Change(state=state, result=None, notes=notes)
+
+    if _brought(services, snapshot, hits)[1]:
+        snapshot, _ = await change(services, snapshot, decide)
+    return snapshot, now
+
+
+def _brought(services: Services, snapshot: Snapshot, hits: Sequence[Hit]) -> tuple[State, tuple[Lease, ...]]:
+    access, ahead = snapshot.access, ahead_of(services, snapshot)
+    limits = access.agent.anticipate
+    if ahead is None or limits is None:
+        return snapshot.stored, ()
+    terms = command_context(services, snapshot.info, access)
+    state, brought = load_ahead(access, snapshot.state, hits, limits, ahead, terms)
+    return (state if brought else snapshot.stored), brought
+
+
+def _note(services: Services, key: SessionKey, turn: int, subject: Ref, event: str | None) -> Note:
+    entry = services.recorder.entry(key, turn, "load", str(subject), "allowed", reason=_AHEAD, outcome="anticipated")
+    return entry, event
+
+
+def notes_beside(services: Services, key: SessionKey, outcome: Outcome) -> tuple[Note, ...]:
+    """Return what is noted of a command's leases ahead: those that it brought, and those that gave way to it."""
+    brought = (_note(services, key, outcome.turn, ref, None) for ref in outcome.anticipated)
+    return (*brought, *(_gone(services, key, outcome.turn, ref) for ref in outcome.gave_way))
+
+
+def _gone(services: Services, key: SessionKey, turn: int, subject: Ref) -> Note:
+    entry = services.recorder.entry(key, turn, "evict", str(subject), "allowed", reason=_GAVE_WAY, outcome="unloaded")
+    return entry, "evicted"

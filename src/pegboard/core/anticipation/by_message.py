@@ -1,0 +1,115 @@
+"""Load what a user's message makes probable, before the model asks for it (S5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.anticipation.leases_ahead import Ahead, candidate, fits, loaded_ahead, unused
+from pegboard.core.anticipation.siblings import used_plugins, with_siblings
+from pegboard.core.model.agents import Anticipate
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.leases import Lease
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.commands import CommandContext
+from pegboard.core.state.sessions import State
+from pegboard.core.state.subjects import leased_tools
+
+RANKED: Final = 20
+"""How many ranked tools speak for their plugins."""
+_SPEAKING: Final = 3
+"""How many of a plugin's best tools speak for it."""
+CLEAR: Final = 1.5
+"""How many times the evidence of the next plugin a plugin needs to be the one that is meant."""
+
+Hit = tuple[Tool, float]
+
+
+def plugin_evidence(hits: Sequence[Hit]) -> Mapping[str, float]:
+    """Return how much speaks for each plugin, the best first: the scores of its best tools together."""
+    scores: dict[str, list[float]] = {}
+    for tool, score in hits:
+        found = scores.setdefault(tool.plugin, [])
+        if len(found) < _SPEAKING:
+            found.append(score)
+    return dict(sorted(((name, sum(found)) for name, found in scores.items()), key=lambda pair: -pair[1]))
+
+
+def load_ahead(
+    access: CompiledPermissions,
+    state: State,
+    hits: Sequence[Hit],
+    limits: Anticipate,
+    ahead: Ahead,
+    terms: CommandContext,
+) -> tuple[State, tuple[Lease, ...]]:
+    """Return the state with what a message needs most probably, and the leases that it gained (S5).
+
+    Without ``hits`` there is no new message. What else the plugins in use have joins where it is cheap.
+    """
+    state, probable = _probable(access, state, hits, limits, ahead, terms)
+    state, siblings = with_siblings(access, state, used_plugins(access, state), ahead, terms)
+    return state, (*probable, *siblings)
+
+
+def _probable(
+    access: CompiledPermissions,
+    state: State,
+    hits: Sequence[Hit],
+    limits: Anticipate,
+    ahead: Ahead,
+    terms: CommandContext,
+) -> tuple[State, tuple[Lease, ...]]:
+    """Return the state with what a message needs most probably.
+
+    ``hits`` are the best tools for the message, best first, loaded or not. The plugin that clearly is
+    meant comes whole where that is cheap, else its best few tools. Without one the best few tools come,
+    of plugins for which at least as much speaks as for those in use: a message that goes on with the work in
+    hand brings nothing. The same hits bring the same in a turn, however often they are given.
+    """
+    evidence = plugin_evidence(hits)
+    if not evidence:
+        return state, ()
+    first, *others = evidence
+    best = [tool for tool, _ in hits[: limits.tools]]
+    if evidence[first] >= CLEAR * max((evidence[name] for name in others), default=0.0):
+        after, brought = with_siblings(access, state, (first,), ahead, terms)
+        if brought:
+            return after, brought
+        return _best_few(access, state, [tool for tool in best if tool.plugin == first], limits, ahead, terms)
+    in_use = max((evidence.get(name, 0.0) for name in used_plugins(access, state)), default=0.0)
+    probable = [tool for tool in best if evidence[tool.plugin] >= in_use]
+    return _best_few(access, state, probable, limits, ahead, terms)
+
+
+def _best_few(
+    access: CompiledPermissions,
+    state: State,
+    tools: Sequence[Tool],
+    limits: Anticipate,
+    ahead: Ahead,
+    terms: CommandContext,
+) -> tuple[State, tuple[Lease, ...]]:
+    """Return the state with as many of the tools, best first, as the bounds of a turn allow.
+
+    What was loaded ahead and never used takes from what carrying more is worth.
+    """
+    before = [one for one in loaded_ahead(state) if one.loaded_turn == state.turn and one.subject.kind == "tool"]
+    tokens = limits.tokens - ahead.price(_tools(access, before))
+    room = min(tokens, ahead.carried - ahead.price(_tools(access, unused(state))))
+    brought: list[Lease] = []
+    for tool in tools:
+        if len(before) + len(brought) >= limits.tools:
+            break
+        found = candidate(access, state, Ref("tool", tool.id), ahead)
+        if found is None or (cost := ahead.price(found.adds)) > room or not fits(access, state, found, terms):
+            continue
+        room -= cost
+        state = state.with_lease(found.lease)
+        brought.append(found.lease)
+    return state, tuple(brought)
+
+
+def _tools(access: CompiledPermissions, leases: Iterable[Lease]) -> Iterator[Tool]:
+    return (tool for lease in leases for tool, _ in leased_tools(access, lease))

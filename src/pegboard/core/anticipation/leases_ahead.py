@@ -1,0 +1,122 @@
+"""Load ahead of being asked for, where nothing speaks against it (S5, S9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.leases import Lease, LeaseReason, LeaseTerm
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.selectors import Entry
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.active_tools import active_tools, starting_tools
+from pegboard.core.state.commands import CommandContext
+from pegboard.core.state.conflicts import conflict_of
+from pegboard.core.state.narrowing import excluded_by_loadout
+from pegboard.core.state.requirements import missing_requirements
+from pegboard.core.state.sessions import State
+from pegboard.core.state.shrinking import excess
+from pegboard.core.state.subjects import lease_entries, leased_tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """What a session may load ahead, under what its host's requests cost.
+
+    ``carried`` is how many tokens of tools that are probably needed it is cheaper to carry than to ask a model for
+    them once more; ``until`` is how long such a lease stands.
+    """
+
+    carried: int
+    until: LeaseTerm
+    price: Callable[[Iterable[Tool]], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A lease that may stand ahead, with the tools that it would add."""
+
+    lease: Lease
+    adds: tuple[Tool, ...]
+
+
+def candidate(access: CompiledPermissions, state: State, subject: Ref, ahead: Ahead) -> Candidate | None:
+    """Return the lease on a subject ahead of being asked for, or None where it must not stand (S5).
+
+    It starts no server and constructs no plugin: what is not known or cannot run is not loaded ahead. It
+    never conflicts, and nothing that was unloaded one by one comes back with it.
+    """
+    if state.leases_on(subject):
+        return None
+    lease = Lease(
+        subject=subject,
+        until=ahead.until,
+        because=LeaseReason.ANTICIPATED,
+        loaded_turn=state.turn,
+        used_turn=state.turn,
+    )
+    entries, active = lease_entries(access, lease), active_tools(access, state)
+    tools = tuple(tool for tool, _ in leased_tools(access, lease) if not excluded_by_loadout(access, state, tool))
+    if all(tool.id in active for tool in tools) or access.out_of_scope(entries):
+        return None
+    if not all(_stands_ready(access, entry) for entry in entries):
+        return None
+    if any(tool.unavailable for tool in tools) or missing_requirements(access, tools):
+        return None
+    after = active_tools(access, state.with_lease(lease))
+    adds = tuple(loaded.tool for key, loaded in after.items() if key not in active)
+    if _cut_before(state, adds):
+        return None
+    clashes = conflict_of(access, active, entries, Masker()) is not None
+    return None if clashes else Candidate(lease=lease, adds=adds)
+
+
+def _stands_ready(access: CompiledPermissions, entry: Entry) -> bool:
+    """Return whether a plugin is known under these overrides and can run."""
+    variant = access.world.catalog.plugins[entry.plugin].variant(entry.key)
+    return variant.known and not variant.unavailable
+
+
+def _cut_before(state: State, tools: Iterable[Tool]) -> bool:
+    """Return whether one of the tools was unloaded from a lease that still stands."""
+    cut = {tool_id for lease in state.leases for tool_id in lease.excluded}
+    return any(tool.id in cut for tool in tools)
+
+
+def fits(access: CompiledPermissions, state: State, found: Candidate, terms: CommandContext) -> bool:
+    """Return whether a lease ahead leaves the budget as it is: nothing gives way to it (S9)."""
+    return not excess(access, replace(state.with_lease(found.lease), shrunk=None), terms)
+
+
+def loaded_ahead(state: State) -> tuple[Lease, ...]:
+    """Return the leases that stand ahead of being asked for, in the order of their loading."""
+    return tuple(lease for lease in state.leases if lease.because is LeaseReason.ANTICIPATED)
+
+
+def new_ahead(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
+    """Return the tools that joined ahead of being asked for in this turn, in the order of their loading."""
+    active, start = active_tools(access, state), starting_tools(access)
+    known: set[str] = set()
+    found: dict[str, Tool] = {}
+    for lease in state.leases:
+        leased = (tool for tool, _ in leased_tools(access, lease))
+        joined = [tool for tool in leased if tool.id not in known and tool.id not in start]
+        if lease.because is LeaseReason.ANTICIPATED and lease.loaded_turn == state.turn:
+            found.update((tool.id, tool) for tool in joined if tool.id in active)
+        known.update(tool.id for tool in joined)
+    return tuple(found.values())
+
+
+def unused(state: State) -> tuple[Lease, ...]:
+    """Return the leases that were loaded ahead and not used since."""
+    return tuple(
+        lease
+        for lease in loaded_ahead(state)
+        if not any(_of_subject(lease.subject, tool_id) for tool_id in state.recent)
+    )
+
+
+def _of_subject(subject: Ref, tool_id: str) -> bool:
+    return subject.name == (tool_id if subject.kind == "tool" else tool_id.partition("/")[0])

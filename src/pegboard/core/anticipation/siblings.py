@@ -1,0 +1,49 @@
+"""Bring the tools that are used together with what was loaded or used, where carrying them is cheap (S5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.anticipation.leases_ahead import Ahead, candidate, fits
+from pegboard.core.model.catalog import Ref
+from pegboard.core.model.leases import Lease
+from pegboard.core.state.active_tools import active_tools
+from pegboard.core.state.commands import CommandContext, Outcome
+from pegboard.core.state.sessions import State
+
+
+def with_siblings(
+    access: CompiledPermissions, state: State, plugins: Iterable[str], ahead: Ahead, terms: CommandContext
+) -> tuple[State, tuple[Lease, ...]]:
+    """Return the state with what else these plugins have, as far as it is cheaper carried than asked for."""
+    brought: list[Lease] = []
+    for plugin in dict.fromkeys(plugins):
+        found = candidate(access, state, Ref("plugin", plugin), ahead)
+        if found is not None and ahead.price(found.adds) <= ahead.carried and fits(access, state, found, terms):
+            state = state.with_lease(found.lease)
+            brought.append(found.lease)
+    return state, tuple(brought)
+
+
+def beside_load(
+    access: CompiledPermissions, state: State, outcome: Outcome, ahead: Ahead, terms: CommandContext
+) -> tuple[State, Outcome]:
+    """Return what a load did once the siblings of the tools that it names have joined behind them."""
+    named = (item.subject for item in outcome.items if item.status in ("loaded", "already_loaded"))
+    plugins = [ref.name.partition("/")[0] for ref in named if ref is not None and ref.kind == "tool"]
+    after, brought = with_siblings(access, state, plugins, ahead, terms)
+    if not brought:
+        return state, outcome
+    before, active = active_tools(access, state), active_tools(access, after)
+    fresh = tuple(loaded.tool for key, loaded in active.items() if key not in before)
+    loaded = tuple(one.tool.wire for one in active.values())
+    subjects = tuple(lease.subject for lease in brought)
+    return after, replace(outcome, added=(*outcome.added, *fresh), loaded=loaded, anticipated=subjects)
+
+
+def used_plugins(access: CompiledPermissions, state: State) -> tuple[str, ...]:
+    """Return the plugins of which a tool was used that is still loaded, the last used first."""
+    active = active_tools(access, state)
+    return tuple(dict.fromkeys(tool_id.partition("/")[0] for tool_id in state.recent if tool_id in active))
