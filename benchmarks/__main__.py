@@ -7,7 +7,7 @@ import importlib
 import json
 import sys
 
-from benchmarks import check, conversations, fast_path, imports, loadouts, path, resolve, upstream
+from benchmarks import check, conversations, fast_path, growing, imports, loadouts, path, resolve, upstream
 
 KNOWN = {
     "imports": imports.measure,
@@ -18,6 +18,7 @@ KNOWN = {
     "upstream": upstream.measure,
     "path": path.measure,
     "fast": fast_path.measure,
+    "growing": growing.measure,
 }
 
 

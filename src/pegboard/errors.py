@@ -174,6 +174,11 @@ class UsageError(PegboardError):
     code = "usage"
 
 
+def board_closed(opened_with: str) -> UsageError:
+    """Return the error that a board is asked for something after it was closed, or is closed meanwhile."""
+    return UsageError("The board is closed.", hint=f"Open it again with `{opened_with}`.")
+
+
 def agent_required(agents: Iterable[str]) -> UsageError:
     """Return the error that no agent is named where several are defined and none is the default."""
     names = ", ".join(agents)

@@ -1,4 +1,4 @@
-"""What a search answers a model in the library: what it loads, what it must not touch, and how it says that nothing fits."""
+"""What a search answers a model in the library: what it loads, what it must not touch, how it hedges."""
 
 import json
 from collections.abc import AsyncIterator, Callable

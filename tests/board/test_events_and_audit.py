@@ -1,5 +1,6 @@
 """What happened, to subscribers and in the audit trail."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,9 @@ from typing import Any
 import pytest
 
 from pegboard import Pegboard
+from pegboard.errors import UsageError
+from pegboard.ports.adapters import Adapters
+from pegboard.testing import FakeSource
 
 CONFIG = """
 store: "memory:"
@@ -95,3 +99,25 @@ async def test_fallback_keeps_to_the_budget_and_takes_what_was_used_last_first(b
     assert 7000 < surface.tokens.tools <= 8000
     await session.end_turn()
     assert "tool_777" not in (await session.surface()).names
+
+
+async def test_a_call_during_which_the_board_is_closed_says_so(tmp_path: Path) -> None:
+    """X4: a host that closes too early reads what it did, not what the store lacks."""
+    began, may_end = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> str:
+        began.set()
+        await may_end.wait()
+        return "done"
+
+    (tmp_path / "pegboard.yaml").write_text("plugins: {slow: {python: slow}}\nagents: {default: {tools: [slow]}}\n")
+    async with Pegboard.open(
+        tmp_path / "pegboard.yaml", adapters=Adapters(sources=[FakeSource({"slow": [wait]})])
+    ) as board:
+        session = await board.session(session_id="s")
+        call = asyncio.create_task(session.call("wait", {}))
+        await began.wait()
+    may_end.set()
+    for calling in (call, session.call("wait", {}), session.load("slow")):
+        with pytest.raises(UsageError, match=r"The board is closed\. Open it again with `Pegboard\.open`\."):
+            await calling

@@ -1,6 +1,7 @@
 """What is loaded ahead of being asked for, and what gives way to what."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,7 +35,7 @@ def ahead(carried: int = 10_000) -> Ahead:
     return Ahead(carried=carried, until=UNLOAD, price=flat(EACH))
 
 
-def access(*plugins: Plugin, **profile: object) -> CompiledPermissions:
+def access(*plugins: Plugin, **profile: Any) -> CompiledPermissions:
     kits = [toolkit("devops", "docker", "log")]
     profile = {"allowed_toolkits": ("devops",), "discoverable": ("*",), **profile}
     return access_of(*(plugins or PLUGINS), toolkits=kits, **profile)

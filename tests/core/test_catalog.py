@@ -1,6 +1,7 @@
 """Every plugin and tool known."""
 
 import re
+from itertools import chain
 
 import pytest
 from builders import plugin, tool
@@ -157,3 +158,51 @@ def test_building_a_catalog_anew_changes_nothing(plugins: list[Plugin]) -> None:
     again = catalog.with_plugins([])
     assert list(again) == list(catalog)
     assert set(again.clashes) == set(catalog.clashes)
+
+
+CHANGES = st.lists(st.tuples(catalogs(), st.booleans()), min_size=1, max_size=6)
+
+
+@given(CHANGES)
+def test_a_catalog_that_grew_is_the_one_that_was_built_at_once(changes: list[tuple[list[Plugin], bool]]) -> None:
+    """G10: clashes, names and order depend on what there is, and not on how it came."""
+    grown, given_ = Catalog(), dict[str, Plugin]()
+    for changed, looked_up in changes:
+        if looked_up:
+            grown.named("a")
+        before = dict(grown.plugins)
+        grown = grown.with_plugins(changed)
+        given_ |= {held.name: held for held in changed}
+        at_once = Catalog(given_.values())
+        assert grown.plugins == at_once.plugins
+        assert list(grown.plugins) == list(at_once.plugins)
+        assert grown.clashes == at_once.clashes
+        assert len(grown) == len(at_once)
+        for held in chain.from_iterable(whole.tools for whole in given_.values()):
+            assert grown.by_id(held.id) == at_once.by_id(held.id)
+            assert grown.named(held.name) == at_once.named(held.name)
+            assert set(grown.find_folded(held.name.upper())) == set(at_once.find_folded(held.name.upper()))
+        for held in at_once:
+            found = grown.by_wire(held.wire)
+            assert found == held
+            assert found is grown.by_id(held.id)
+        for clash in at_once.clashes:
+            assert grown.by_wire(clash.wire) == at_once.by_wire(clash.wire)
+        for name, held in before.items():
+            if grown.plugins[name] == held:
+                assert grown.plugins[name] is held
+
+
+@given(catalogs(), catalogs())
+def test_a_catalog_is_not_changed_by_the_one_that_is_made_of_it(first: list[Plugin], later: list[Plugin]) -> None:
+    """G10: an immutable value."""
+    catalog, again = Catalog(first), Catalog(first)
+    assert catalog.named("a") == again.named("a")
+    catalog.with_plugins(later).named("b")
+    assert catalog.plugins == again.plugins
+    assert catalog.clashes == again.clashes
+    for held in again:
+        assert catalog.by_wire(held.wire) == held
+        assert catalog.named(held.name) == again.named(held.name)
+    for held in chain.from_iterable(whole.tools for whole in later):
+        assert catalog.by_id(held.id) == again.by_id(held.id)

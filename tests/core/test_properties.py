@@ -164,6 +164,28 @@ def test_a_decision_is_the_same_whatever_was_asked_before(held: CompiledPermissi
     assert tuple(t for t, d in zip(tools, decisions, strict=True) if d.permitted) == held.permitted
 
 
+@given(accesses(), st.sampled_from(PLUGINS).flatmap(lambda name: st.sampled_from(variations(name))), switches)
+@settings(max_examples=300)
+def test_what_is_taken_over_from_before_a_change_is_decided_as_if_anew(
+    held: CompiledPermissions, changed: Plugin, stored: dict[str, bool]
+) -> None:
+    """P1, P4: the arrival of a plugin, and a switch, change what they concern and nothing else."""
+    everything = list(held.world.catalog.plugins.values())
+    for item in held.world.catalog:
+        held.decide(item)
+    assert [held.grants_unseen(whole) for whole in everything] == [fresh(held).grants_unseen(p) for p in everything]
+    assert held.permitted == fresh(held).permitted
+    later = replace(held.world, catalog=held.world.catalog.with_plugins([changed]))
+    constraints = replace(held.constraints, stored=stored)
+    after = CompiledPermissions(later, held.agent, constraints, before=held)
+    anew = CompiledPermissions(later, held.agent, constraints)
+    assert after.permitted == anew.permitted
+    assert [after.decide(item) for item in later.catalog] == [anew.decide(item) for item in later.catalog]
+    for whole in later.catalog.plugins.values():
+        assert after.may_have_tools_of(whole) is anew.may_have_tools_of(whole)
+        assert after.grants_unseen(whole) is anew.grants_unseen(whole)
+
+
 @given(accesses())
 def test_explain_agrees_with_the_decision(held: CompiledPermissions) -> None:
     """F5, P1: for every tool of the catalog; what is loaded is permitted."""

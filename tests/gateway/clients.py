@@ -106,18 +106,26 @@ async def connected(
     async def note(message: Any) -> None:
         seen.append(message)
 
+    hears = asyncio.Event()
+
+    async def opened(response: httpx2.Response) -> None:
+        if response.request.method == "GET":
+            hears.set()
+
     headers = {"Authorization": f"Bearer {token}"} if token else None
-    async with httpx2.AsyncClient(headers=headers, timeout=20) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=20, event_hooks={"response": [opened]}) as http:
         if isinstance(target, str):
             target = streamable_http_client(target, http_client=http, max_sse_event_size=event)
         async with Client(target, mode=era, message_handler=note, extensions=extensions) as client:
-            yield Connected(client, seen)
+            yield Connected(client, seen, hears)
 
 
 @dataclass
 class Connected:
     client: Client
     seen: list[Any]
+    hears: asyncio.Event
+    """Set once the stream is open on which the handshake era is notified: what was sent before that is lost."""
 
     async def names(self) -> list[str]:
         return [tool.name for tool in (await self.client.list_tools(cache_mode="refresh")).tools]

@@ -71,6 +71,7 @@ async def test_connections_of_one_session_hear_of_each_others_loads(config: Path
         ):  # fmt: skip
             lists = [await client.names() for client in (a, b, c, d)]
             assert lists == [START] * 4
+            assert all([await client.hears.wait() for client in (a, b, c, d)])
             await a.load("notes")
             await until(lambda: a.changes() == b.changes() == 1)
             assert "note_add" in await b.names()
@@ -85,6 +86,7 @@ async def test_both_eras_share_one_session(config: Path) -> None:
         url = f"{running.url}?session=shared"
         async with connected(url, MODERN) as modern, connected(url, HANDSHAKE) as handshake:
             assert await handshake.names() == START
+            await handshake.hears.wait()
             await modern.load("notes")
             await until(lambda: handshake.changes() == 1)
             assert "note_add" in await handshake.names()
@@ -116,6 +118,8 @@ async def test_a_switch_of_another_process_reaches_the_clients(config: Path, era
     async with gateway(config) as running, connected(running.url, era) as pegboard, AsyncExitStack() as stack:
         if era == MODERN:
             await stack.enter_async_context(pegboard.client.listen(tools_list_changed=True))
+        else:
+            await pegboard.hears.wait()
         assert "echo" in await pegboard.names()
         async with Pegboard.open(config) as board:
             await board.permissions.set("default", "talk", False)

@@ -140,6 +140,22 @@ async def test_a_file_removed_while_it_is_open_is_made_anew_and_repeats_no_numbe
     assert in_file(store.path, "SELECT text FROM sessions") == [("after",)]
 
 
+async def test_a_file_that_another_one_replaces_counts_no_longer_for_one_who_only_reads(store: SqliteStore) -> None:
+    """P4: a copy that is put back while a process serves binds its next request."""
+    await store.set_switch("assistant", "git", True)
+    before = (await store.change_token()).permissions
+    other = SqliteStore(store.path.with_name("other.db"))
+    await other.open()
+    await other.set_switch("assistant", "git", False)
+    await other.aclose()
+    for end in ("-wal", "-shm"):
+        store.path.with_name(store.path.name + end).unlink()
+    other.path.replace(store.path)
+
+    assert (await store.change_token()).permissions != before
+    assert await store.all_switches() == {"assistant": {"git": False}}
+
+
 # The schema
 
 
@@ -190,6 +206,18 @@ async def test_a_step_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
     assert in_file(path, "SELECT count(*) FROM sqlite_master WHERE name = 'one'") == [(0,)]
     await old.open()
     await old.aclose()
+
+
+async def test_a_switch_that_cannot_be_recorded_is_not_set(path: Path) -> None:
+    """P2, X4: switch and audit record are one transaction."""
+    store = SqliteStore(path)
+    await store.open()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE audit")
+    with pytest.raises(StoreError):
+        await store.set_switch("assistant", "git", False, audit=[ENTRY])
+    assert await store.all_switches() == {}
+    await store.aclose()
 
 
 async def test_a_newer_file_is_refused_with_both_versions_and_left_alone(path: Path) -> None:

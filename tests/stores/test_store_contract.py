@@ -236,6 +236,13 @@ async def test_a_switch_is_kept_until_it_is_unset(store: Store) -> None:
     assert all(type(value) is bool for value in ((await store.all_switches()).get("assistant", {})).values())
 
 
+async def test_a_switch_is_stored_with_what_is_recorded_of_it(store: Store) -> None:
+    """P2, X4: one step; a switch without its record, or a record without its switch, there is not."""
+    await store.set_switch("assistant", "research", True, audit=[ENTRY])
+    assert await store.all_switches() == {"assistant": {"research": True}}
+    assert await store.entries() == [ENTRY]
+
+
 async def test_the_token_of_permissions_differs_after_every_change_of_a_switch_and_with_nothing_else(
     store: Store,
 ) -> None:
@@ -413,10 +420,10 @@ def test_any_sequence_of_saves_leaves_what_the_accepted_ones_wrote(
 async def test_what_a_server_claims_at_first_is_kept_once(store: Store) -> None:
     """G6: a later list does not take the place of the first, not even of an empty one."""
     assert await store.claims() == {}
-    await store.keep_first_claims("git", ["log", "diff"])
-    await store.keep_first_claims("git", ["log", "wipe"])
-    await store.keep_first_claims("mute", [])
-    await store.keep_first_claims("mute", ["wipe"])
+    assert await store.keep_first_claims("git", ["log", "diff"]) == {"log", "diff"}
+    assert await store.keep_first_claims("git", ["log", "wipe"]) == {"log", "diff"}
+    assert await store.keep_first_claims("mute", []) == frozenset()
+    assert await store.keep_first_claims("mute", ["wipe"]) == frozenset()
     assert await store.claims() == {"git": {"log", "diff"}, "mute": frozenset()}
 
 

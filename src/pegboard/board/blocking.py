@@ -20,7 +20,7 @@ from pegboard.core.state.commands import Outcome
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found
-from pegboard.errors import UsageError
+from pegboard.errors import UsageError, board_closed
 from pegboard.ports import Client, Progress, SessionKey
 from pegboard.problems import Problem
 from pegboard.removed import NamesReplacements
@@ -28,6 +28,7 @@ from pegboard.removed import NamesReplacements
 __all__ = ["SyncPegboard", "SyncPermissions", "SyncSession"]
 
 T = TypeVar("T")
+_OPEN = "Pegboard.open_sync"
 
 
 class OwnLoop:
@@ -45,7 +46,7 @@ class OwnLoop:
 
         async def run() -> T:
             if self._ended:
-                raise _closed()
+                raise board_closed(_OPEN)
             task = cast("Task[Any]", current_task())
             self._running.add(task)
             try:
@@ -57,7 +58,7 @@ class OwnLoop:
         try:
             return future.result()
         except CancelledError:
-            raise _closed() from None
+            raise board_closed(_OPEN) from None
         except BaseException:
             future.cancel()
             raise
@@ -73,7 +74,7 @@ class OwnLoop:
     def _check(self) -> None:
         """Raise ``UsageError`` where the loop would never answer."""
         if self._loop.is_closed():
-            raise _closed()
+            raise board_closed(_OPEN)
         if os.getpid() != self._process:
             raise UsageError("The board was opened in another process.", hint="Open it in each process, after a fork.")
         if self._is_here():
@@ -84,10 +85,6 @@ class OwnLoop:
         with suppress(RuntimeError):
             return get_running_loop() is self._loop
         return False
-
-
-def _closed() -> UsageError:
-    return UsageError("The board is closed.", hint="Open it again with `Pegboard.open_sync`.")
 
 
 class SyncSession(NamesReplacements):

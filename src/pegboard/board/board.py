@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -96,10 +96,11 @@ class Board(NamesReplacements):
         services.compiler.adopt(replace(world, catalog=services.loader.catalog))
         services.events.emit("configuration_changed", {})
 
-    def _catalog_changed(self, plugin: str) -> None:
+    def _catalog_changed(self, plugins: Iterable[str]) -> None:
         services = self.services
         services.compiler.adopt(replace(services.world, catalog=services.loader.catalog))
-        services.events.emit("catalog_changed", {"plugin": plugin})
+        for plugin in plugins:
+            services.events.emit("catalog_changed", {"plugin": plugin})
 
     def on(self, event: str, callback: Callable[[Mapping[str, Any]], object]) -> Callable[[], None]:
         """Call back at every such event.

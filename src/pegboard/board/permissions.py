@@ -39,10 +39,10 @@ class Permissions:
                 code="unknown_name",
                 hint=did_you_mean(name, names),
             )
-        await services.store.set_switch(agent, name, value)
         key = SessionKey(principal="local", agent=agent, session="")
         state = "unset" if value is None else "on" if value else "off"
-        await services.recorder.note(services.recorder.entry(key, 0, "permission", name, state))
+        record = services.recorder.entry(key, 0, "permission", name, state)
+        await services.store.set_switch(agent, name, value, audit=[record])
         services.events.emit("permissions_changed", {"agent": agent, "subject": name})
 
     async def accept_claims(self) -> tuple[Tool, ...]:

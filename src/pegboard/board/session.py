@@ -28,9 +28,11 @@ from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found, Search
 from pegboard.dialects.pegboard import KEEP
-from pegboard.errors import UsageError
+from pegboard.errors import StoreError, UsageError, board_closed
 from pegboard.ports import Client, Progress, SessionKey
 from pegboard.removed import NamesReplacements
+
+_OPEN = "Pegboard.open"
 
 
 class Session(NamesReplacements):
@@ -306,18 +308,24 @@ class Session(NamesReplacements):
         Raises:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
+            UsageError: the board is closed, or was before the call ended.
         """
         given: JsonObject = arguments if arguments is not None else {}
         channel = CallerChannel(progress=progress, client=client, meta=request_meta or EMPTY)
-        services, snapshot = self._services, await self._read(arrived)
-        tool = snapshot.meta_tools.get(name)
-        if tool is None:
-            return (await pipeline.run(services, snapshot, self._shown, name, given, channel))[1]
-        snapshot = await self._planned_for(snapshot)
-        snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, given, channel)
-        if snapshot.unloaded:
-            self._shown = self._shown.without(snapshot.unloaded)
-        return answered
+        try:
+            services, snapshot = self._services, await self._read(arrived)
+            tool = snapshot.meta_tools.get(name)
+            if tool is None:
+                return (await pipeline.run(services, snapshot, self._shown, name, given, channel))[1]
+            snapshot = await self._planned_for(snapshot)
+            snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, given, channel)
+            if snapshot.unloaded:
+                self._shown = self._shown.without(snapshot.unloaded)
+            return answered
+        except StoreError:
+            if self._services.loader.closed:
+                raise board_closed(_OPEN) from None
+            raise
 
     def known_tool(self, name: str) -> Tool | None:
         """Return the permitted tool or meta-tool that a call of this name means as of the last request, or None.
@@ -340,6 +348,8 @@ class Session(NamesReplacements):
 
         With ``start`` it is as if nothing had been stored of it.
         """
+        if self._services.loader.closed:
+            raise board_closed(_OPEN)
         if start:
             return await read_start(self._services, self._info)
         self._known = snapshot = await read(self._services, self._info, since, known=self._known)

@@ -17,7 +17,6 @@ TOKENS: Final = 400
 BYTES_PER_TOKEN: Final = 2
 """Text that has fewer tokens than this by its length is not counted: counting it would first read the vocabulary."""
 REASON_CHARACTERS: Final = 120
-FURTHER: Final = 10
 FAR: Final = 0.8
 """A result with less than this share of the best score is only named."""
 
@@ -44,7 +43,7 @@ def _without_far(found: Found) -> Found:
         best[result.need] = max(best.get(result.need, 0.0), result.score)
     near = tuple(r for r in found.results if r.kind != "tool" or r.score >= FAR * best[r.need])
     far = (result.name for result in found.results if result not in near)
-    return replace(found, results=near, further=(*far, *found.further)[:FURTHER])
+    return replace(found, results=near, further=(*far, *found.further))
 
 
 def _fits(text: str, count: Count) -> bool:

@@ -87,13 +87,14 @@ class SessionStore(Protocol):
 class PermissionStore(Protocol):
     """The switches that were set at run time (P2)."""
 
-    async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
-        """Store a switch, or remove it.
+    async def set_switch(self, agent: str, name: str, value: bool | None, *, audit: Sequence[AuditRecord] = ()) -> None:
+        """Store a switch, or remove it, in one transaction with what is recorded of it.
 
         Args:
             agent: Whose switch it is.
             name: A toolkit, plugin or tool, as the permissions have it.
             value: The boolean; None removes the stored one.
+            audit: The records of the change.
 
         Raises:
             StoreError: It cannot be written.
@@ -162,12 +163,15 @@ class ReadOnlyTrustStore(Protocol):
         """
         ...
 
-    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> None:
+    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> frozenset[str]:
         """Store what counts for a server of which nothing is stored; change nothing where something is.
 
         Args:
             plugin: The server's name.
             tools: The own names of its tools.
+
+        Returns:
+            What counts for the server now: another process may have been first.
 
         Raises:
             StoreError: It cannot be written.

@@ -82,8 +82,9 @@ class MemoryStore:
         ]
         return sorted(found, key=lambda item: item[1].version, reverse=True)
 
-    async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
-        """Store a boolean, or remove it (None)."""
+    async def set_switch(self, agent: str, name: str, value: bool | None, *, audit: Sequence[AuditRecord] = ()) -> None:
+        """Store a boolean, or remove it (None), with what is recorded of it."""
+        self._audit.extend(audit)
         switches = self._switches.setdefault(agent, {})
         if value is None:
             switches.pop(name, None)
@@ -114,12 +115,13 @@ class MemoryStore:
         """Return the tools that count as read-only, of every server that has been seen (G6)."""
         return dict(self._claims)
 
-    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> None:
-        """Store what counts for a server of which nothing is stored; change nothing where something is."""
+    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> frozenset[str]:
+        """Store what counts for a server of which nothing is stored; return what counts now."""
         if plugin not in self._claims:
             self._claims[plugin] = frozenset(tools)
             self._revision += 1
             self._changes += 1
+        return self._claims[plugin]
 
     async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
         """Add tools to those that count, and take others away."""

@@ -120,11 +120,12 @@ class CatalogLoader:
         trust: ReadOnlyTrust,
         masker: Masker,
         env: Mapping[str, str],
-        changed: Callable[[str], None],
+        changed: Callable[[Iterable[str]], None],
     ) -> None:
         self.catalog = Catalog()
         self.specs: Mapping[str, PluginSpec] = {}
         self.masker = masker
+        self.closed = False
         self._sources = tuple(sources)
         self._manifests = manifests
         self._trust = trust
@@ -132,12 +133,14 @@ class CatalogLoader:
         self._changed = changed
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._late: set[asyncio.Task[None]] = set()
+        self._arrived: dict[str, Plugin] = {}  # in this turn of the loop, and not in the catalog yet
         for source in self._sources:
             source.on_changed(self._stale)
 
     async def adopt(self, specs: Mapping[str, PluginSpec]) -> None:
         """Take over a configuration; what is known of unchanged plugins stays known."""
         before, self.specs = self.specs, dict(specs)
+        self._arrived = {name: found for name, found in self._arrived.items() if before.get(name) == specs.get(name)}
         await self._trust.refresh()
         plugins: list[Plugin] = []
         for name, spec in specs.items():
@@ -241,25 +244,40 @@ class CatalogLoader:
         if self.specs.get(want.plugin) != spec:
             return
         _warn_of_guards(spec, manifest)
-        plugin = self.catalog.plugins[want.plugin]
-        self._replace(plugin.with_manifest(want.key[1], self._judged(manifest)))
+        self._arrive(self._newest(want.plugin).with_manifest(want.key[1], self._judged(manifest)))
 
     def _fault(self, want: PluginRequest, spec: PluginSpec, error: PegboardError) -> None:
         if self.specs.get(want.plugin) != spec:
             return
         text = f"{error.message} {error.hint}".strip()
-        plugin = self.catalog.plugins[want.plugin]
+        plugin = self._newest(want.plugin)
         shown = self.masker.text(text)
         if isinstance(spec, ServerSpec) and plugin.variant(want.key[1]).known:
             log.warning("the tools of %s could not be read again: %s", want.plugin, shown)
             return  # what it had stays listed: the next call starts it again (G8)
-        self._replace(plugin.with_fault(want.key[1], shown))
+        self._arrive(plugin.with_fault(want.key[1], shown))
 
-    def _replace(self, plugin: Plugin) -> None:
-        before = set(self.catalog.clashes)
-        self.catalog = self.catalog.with_plugins([plugin])
+    def _newest(self, name: str) -> Plugin:
+        return self._arrived.get(name) or self.catalog.plugins[name]
+
+    def _arrive(self, plugin: Plugin) -> None:
+        """Take a plugin into the catalog with all that arrive in this turn of the loop.
+
+        Whoever waits for the task in which it arrived runs after that.
+        """
+        if not self._arrived:
+            asyncio.get_running_loop().call_soon(self._publish)
+        self._arrived[plugin.name] = plugin
+
+    def _publish(self) -> None:
+        arrived, self._arrived = self._arrived, {}
+        before = self.catalog
+        self.catalog = before.with_plugins(arrived.values())
+        if self.catalog is before:
+            return
+        known = set(before.clashes)
         for clash in self.catalog.clashes:
-            if clash in before:
+            if clash in known:
                 continue
             log.warning(
                 "tools %s and %s are both called %s: the later one is not listed",
@@ -267,7 +285,7 @@ class CatalogLoader:
                 clash.second,
                 clash.wire,
             )
-        self._changed(plugin.name)
+        self._changed(arrived)
 
     def _shown(self, manifest: Manifest) -> Manifest:
         """Return the manifest without secrets: it is listed, searched and stored (X5)."""
@@ -310,6 +328,7 @@ class CatalogLoader:
 
     async def aclose(self) -> None:
         """Stop fetching, and stop the sources."""
+        self.closed = True
         for task in tuple(self._tasks.values()):
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

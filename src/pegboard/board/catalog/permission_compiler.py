@@ -23,11 +23,15 @@ class PermissionCompiler:
         self._as_of: object = object()
         self._switches: Mapping[str, Mapping[str, bool]] = {}
         self._compiled: dict[tuple[object, ...], CompiledPermissions] = {}
+        self._before: dict[tuple[object, ...], CompiledPermissions] = {}
 
     def adopt(self, world: World) -> None:
         """Take over a world whole."""
+        configured = world.agents is not self.world.agents
         self.world = world
-        self._compiled.clear()
+        self._outdate()
+        if configured:
+            self._before.clear()
         self._as_of = object()
 
     async def refresh(self, since: float | None = None) -> object:
@@ -41,10 +45,15 @@ class PermissionCompiler:
             if self._token is None or token.permissions != self._token.permissions:
                 self._switches = await self._store.all_switches()
                 await self._trust.refresh()
-                self._compiled.clear()
+                self._outdate()
             self._token = token
             self._as_of = object()
         return self._as_of
+
+    def _outdate(self) -> None:
+        """Compile everything anew when it is asked for, out of what was compiled last."""
+        self._before |= {key: access for key, access in self._compiled.items() if access.constraints.parent is None}
+        self._compiled.clear()
 
     def permissions(self, info: SessionInfo, narrowed_above: tuple[str | None, ...] = ()) -> CompiledPermissions:
         """Return what a session may, as of the last refresh.
@@ -79,5 +88,7 @@ class PermissionCompiler:
         if known is None:
             profile = agent_of(self.world, agent)
             stored = replace(constraints, stored=self._switches.get(agent, {}))
-            known = self._compiled[key] = CompiledPermissions(self.world, profile, stored)
+            known = self._compiled[key] = CompiledPermissions(
+                self.world, profile, stored, before=self._before.pop(key, None)
+            )
         return known

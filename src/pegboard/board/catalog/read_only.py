@@ -42,9 +42,8 @@ class ReadOnlyTrust:
             return
         counted = self._counted.get(plugin.name)
         if counted is None:
-            await self._store.keep_first_claims(plugin.name, claimed_read_only(manifest.tools))
-            await self.refresh()
-            counted = self._counted.get(plugin.name, frozenset())  # another process may have been first
+            counted = await self._store.keep_first_claims(plugin.name, claimed_read_only(manifest.tools))
+            self._counted = {**self._counted, plugin.name: counted}
         judgement = compare_claims(counted, manifest.tools)
         if judgement.retracted:
             await self._store.change_claims(plugin.name, retract=judgement.retracted)

@@ -9,8 +9,8 @@ from typing import Final
 from pegboard.board.bring_in import bring_in_searchable
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.found import described, names_of, siblings
 from pegboard.board.views.rank_context import rank_context, ranked
+from pegboard.board.views.search_results import described, names_of, siblings
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.narrowing import reachable_in_category
@@ -19,7 +19,7 @@ from pegboard.core.surface.searchable import searchable
 from pegboard.dialects.names import Found, FoundTool, Search
 from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
-UNLIKELY: Final = 0.05
+UNLIKELY: Final = 0.3
 """Below which probability that anything fits an answer says so, and loads nothing."""
 NEEDS: Final = 50
 """How many needs one search answers."""

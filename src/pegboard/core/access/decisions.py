@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,7 +62,11 @@ class Decisions:
 
     def __init__(self, given: DecisionInputs) -> None:
         self._given = given
-        self._made: dict[Hashable, Decision] = {}
+        self._made: dict[str, dict[Hashable, Decision]] = {}  # by plugin
+
+    def carry_over(self, before: Decisions, changed: Container[str]) -> None:
+        """Take over what was decided before, but of plugins that have changed or are named otherwise."""
+        self._made = {name: made for name, made in before._made.items() if name not in changed}
 
     def permits(self, tool: Tool) -> bool:
         """Return whether the agent may use the tool."""
@@ -70,10 +74,13 @@ class Decisions:
 
     def decide(self, tool: Tool) -> Decision:
         """Return whether the agent may use the tool, and why (P1)."""
+        made = self._made.get(tool.plugin)
+        if made is None:
+            made = self._made[tool.plugin] = {}
         key = self._cache_key(tool)
-        known = self._made.get(key)
+        known = made.get(key)
         if known is None:
-            known = self._made[key] = self._decide(tool)
+            known = made[key] = self._decide(tool)
         return known
 
     # -- which tools are decided alike ---------------------------------------------------------

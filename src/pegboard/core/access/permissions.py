@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from pegboard.core.access.decisions import Decision, DecisionInputs, Decisions
 from pegboard.core.access.derived import Derived
@@ -43,9 +44,23 @@ class CompiledPermissions:
     grants and denials; ``switches`` and ``scope`` are those in force; whole plugins, seen or not, have
     a part of their own. Nothing depends on what a session has loaded. What others compute once from
     it is kept in ``derived``, by :func:`once_per_permissions`.
+
+    Args:
+        world: everything configured and known.
+        agent: whose permissions they are.
+        constraints: what a session adds.
+        before: the permissions of the same agent and constraints in another world or with other switches, from which
+            is taken over what cannot have changed.
     """
 
-    def __init__(self, world: World, agent: Agent, constraints: SessionConstraints | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        agent: Agent,
+        constraints: SessionConstraints | None = None,
+        *,
+        before: CompiledPermissions | None = None,
+    ) -> None:
         self.world = world
         self.agent = agent
         self.constraints = constraints = constraints or SessionConstraints()
@@ -68,6 +83,33 @@ class CompiledPermissions:
         of_parent = parent.plugin_permissions if parent is not None else None
         self.plugin_permissions = PluginPermissions(given, self.decisions, of_parent)
         self.derived: Derived = {}
+        if before is not None and self._may_carry_over(before):
+            changed = self._changed_since(before)
+            self.decisions.carry_over(before.decisions, changed)
+            self.plugin_permissions.carry_over(before.plugin_permissions, changed)
+
+    def _may_carry_over(self, before: CompiledPermissions) -> bool:
+        """Return whether both are decided alike where neither names a plugin, and it has not changed."""
+        mine, theirs = self.constraints, before.constraints
+        return (
+            self.agent == before.agent
+            and self.world.loadouts is before.world.loadouts
+            and mine.parent is theirs.parent is None
+            and (mine.worker_scope, mine.narrowed) == (theirs.worker_scope, theirs.narrowed)
+        )
+
+    def _changed_since(self, before: CompiledPermissions) -> frozenset[str]:
+        """Return the plugins that are others now, and those of which an entry or a switch speaks, before or now."""
+        now, then = self.world.catalog.plugins, before.world.catalog.plugins
+        others = (name for name, plugin in now.items() if then.get(name) is not plugin)
+        return frozenset((*others, *(then.keys() - now.keys()), *self._named(), *before._named()))
+
+    def _named(self) -> Iterator[str]:
+        """Yield the plugins of which an entry or a switch speaks, or of a tool."""
+        yield from self.entries.filters
+        yield from self.switches.plugins
+        switched = (self.world.catalog.by_id(tool_id) for tool_id in self.switches.tools)
+        yield from (tool.plugin for tool in switched if tool is not None)
 
     @property
     def loadout(self) -> MergedLoadout | None:
@@ -85,7 +127,8 @@ class CompiledPermissions:
     @cached_property
     def permitted(self) -> tuple[Tool, ...]:
         """Return every permitted tool, in the order of the catalog; the same object every time."""
-        return tuple(tool for tool in self.world.catalog if self.permits(tool))
+        plugins = self.world.catalog.plugins.values()
+        return tuple(chain.from_iterable(map(self.plugin_permissions.tools_of, plugins)))
 
     def may_load_toolkit(self, name: str) -> bool:
         """Return whether the toolkit is allowed or switched on, and not switched off."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from pegboard.core.access.decisions import DecisionInputs, Decisions
 from pegboard.core.model.tools import Plugin, Tool
@@ -17,18 +17,34 @@ class PluginPermissions:
         self._given = given
         self._decisions = decisions
         self._parent = parent
+        self._tools: dict[str, tuple[Tool, ...]] = {}
+        self._unseen: dict[str, bool] = {}
+
+    def carry_over(self, before: PluginPermissions, changed: Container[str]) -> None:
+        """Take over what was found before, but of plugins that have changed or are named otherwise."""
+        self._tools = {name: tools for name, tools in before._tools.items() if name not in changed}
+        self._unseen = {name: found for name, found in before._unseen.items() if name not in changed}
+
+    def tools_of(self, plugin: Plugin) -> tuple[Tool, ...]:
+        """Return the permitted tools of a plugin of the catalog; the same object until something changes for it."""
+        known = self._tools.get(plugin.name)
+        if known is None:
+            found = tuple(tool for tool in plugin.tools if self._decisions.permits(tool))
+            known = self._tools[plugin.name] = plugin.tools if len(found) == len(plugin.tools) else found
+        return known
 
     def may_have_tools_of(self, plugin: Plugin) -> bool:
         """Return whether something grants the plugin or a part of it, seen or not seen yet."""
-        if any(self._decisions.permits(tool) for tool in plugin.tools):
-            return True
-        return not plugin.tools and self.grants_unseen(plugin)
+        return bool(self.tools_of(plugin)) if plugin.tools else self.grants_unseen(plugin)
 
     def grants_unseen(self, plugin: Plugin) -> bool:
         """Return whether a plugin whose tools are not known yet would be granted and not denied."""
-        if self._parent is not None and not self._parent.grants_unseen(plugin):
-            return False
-        return self._names_whole(plugin) and not self._denial_codes(plugin)
+        known = self._unseen.get(plugin.name)
+        if known is None:
+            of_parent = self._parent is None or self._parent.grants_unseen(plugin)
+            known = of_parent and self._names_whole(plugin) and not self._denial_codes(plugin)
+            self._unseen[plugin.name] = known
+        return known
 
     def scope_only(self, plugin: Plugin) -> bool:
         """Return whether only the scope stands between the agent and some of a plugin (P5)."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from bisect import insort
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from pegboard.core.layered import Layered
 from pegboard.core.model.naming import wire_name
 from pegboard.core.model.tools import Frozen, Plugin, Tool
 
@@ -59,63 +62,185 @@ def split_kind(name: str) -> tuple[RefKind | None, str]:
     return None, name
 
 
+Name = str | tuple[str]
+"""What only one tool of a catalog has: its wire name, and in a tuple its id where that has a second slash."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Admission:
+    """What comes of plugins that are admitted in the order of the catalog; ``outside`` is what others have taken."""
+
+    outside: Callable[[Name], Tool | None]
+    plugins: dict[str, Plugin] = field(default_factory=dict[str, Plugin])
+    taken: dict[Name, Tool] = field(default_factory=dict[Name, Tool])
+    wanted: dict[Name, tuple[str, ...]] = field(default_factory=dict[Name, tuple[str, ...]])
+    clashes: dict[str, tuple[Clash, ...]] = field(default_factory=dict[str, tuple[Clash, ...]])
+
+    def admit(self, whole: Plugin) -> None:
+        """Add a plugin, without the tools of which a name is taken."""
+        kept: list[Tool] = []
+        clashes: list[Clash] = []
+        for tool in whole.tools:
+            names = _names(tool)
+            first = next((taken for name in names if (taken := self.taken.get(name) or self.outside(name))), None)
+            if first is None:
+                self.taken.update(dict.fromkeys(names, tool))
+                kept.append(tool)
+                continue
+            clashes.append(Clash(wire=tool.wire, first=first.id, second=tool.id))
+            for name in names:
+                self.wanted[name] = (*self.wanted.get(name, ()), whole.name)
+        if clashes:
+            self.clashes[whole.name] = tuple(clashes)
+        self.plugins[whole.name] = replace(whole, tools=tuple(kept)) if clashes else whole
+
+
 class Catalog:
     """Every plugin and tool known.
 
     Tools have their wire names once they are in a catalog. A tool whose wire name (or id, where
     names have slashes) is taken is excluded and reported in :attr:`clashes`, so that one bad name
     never costs the list. Of two plugins of one name the later one counts.
+
+    A catalog with other plugins shares with the one before what has not changed, down to the objects of the tools. It
+    costs what has changed: the plugins that came, and those whose tools come or go with theirs.
     """
 
-    __slots__ = ("_by_name", "_by_wire", "_excluded", "_folded", "_lengths", "_slashed", "clashes", "plugins")
+    __slots__ = (
+        "_aliases", "_clashes", "_folds", "_lengths", "_order", "_taken", "_wanted", "_whole", "plugins",
+    )  # fmt: skip
 
     def __init__(self, plugins: Iterable[Plugin] = ()) -> None:
-        named: dict[str, Plugin] = {}
-        self._by_wire: dict[str, Tool] = {}
-        self._slashed: dict[str, Tool] = {}
-        self._excluded: dict[str, tuple[Tool, ...]] = {}
-        self._by_name: dict[str, list[Tool]] | None = None
-        self._folded: dict[str, list[str]] | None = None
-        clashes: list[Clash] = []
-        for name, plugin in {plugin.name: plugin for plugin in plugins}.items():
-            named[name] = self._admit(plugin, clashes)
-        self.plugins: Mapping[str, Plugin] = Frozen(named)
-        self.clashes: tuple[Clash, ...] = tuple(clashes)
-        self._lengths = sum(len(p.tools) for p in named.values())
+        self.plugins: Mapping[str, Plugin] = Frozen()
+        self._clashes: Mapping[str, tuple[Clash, ...]] = {}
+        self._whole: Mapping[str, Plugin] = {}  # those that lack tools in `plugins`, with these
+        self._order: Mapping[str, int] = {}
+        self._taken: Layered[Name, Tool] = Layered({})
+        self._wanted: Layered[Name, tuple[str, ...]] = Layered({})  # the names of excluded tools, with their plugins
+        self._aliases: Layered[str, tuple[Tool, ...]] | None = None
+        self._folds: Mapping[str, list[str]] | None = None
+        self._lengths = 0
+        self._take({plugin.name: _with_wire_names(plugin) for plugin in plugins})
 
-    def _admit(self, plugin: Plugin, clashes: list[Clash]) -> Plugin:
-        """Return the plugin with wire names on its tools, without those whose name is taken."""
-        prefix = plugin.prefix if plugin.kind == "server" else (plugin.prefix or "")
-        kept: list[Tool] = []
-        excluded: list[Tool] = []
-        for tool in plugin.tools:
-            wire = tool.wire or wire_name(plugin.name, tool.name, prefix=prefix)
-            slashed = "/" in plugin.name or "/" in tool.name
-            taken = self._by_wire.get(wire) or (self._slashed.get(tool.id) if slashed else None)
-            if taken is not None:
-                clashes.append(Clash(wire=wire, first=taken.id, second=tool.id))
-                excluded.append(tool)
-                continue
-            named = tool if tool.wire else replace(tool, wire=wire)
-            self._by_wire[wire] = named
-            if slashed:
-                self._slashed[tool.id] = named
-            kept.append(named)
-        if excluded:
-            self._excluded[plugin.name] = tuple(excluded)
-        unchanged = len(kept) == len(plugin.tools) and all(map(operator.is_, kept, plugin.tools))
-        return plugin if unchanged else replace(plugin, tools=tuple(kept))
+    def with_plugins(self, changed: Iterable[Plugin]) -> Catalog:
+        """Return the catalog with these plugins in place of those of the same names; itself where they are the same."""
+        update = {plugin.name: self._completed(plugin) for plugin in changed}
+        update = {name: plugin for name, plugin in update.items() if plugin is not self._whole_of(name)}
+        if not update:
+            return self
+        after = copy(self)
+        after._take(self._moved_by(update))  # noqa: SLF001 - the same class
+        return after
 
-    def _restored(self, plugin: Plugin) -> Plugin:
-        """Return the plugin with what was excluded from it here and is still in its manifests."""
-        lost = self._excluded.get(plugin.name, ())
-        if not lost:
+    def _completed(self, plugin: Plugin) -> Plugin:
+        """Return a plugin with wire names, and with what was excluded from it and stands in its manifests still.
+
+        What is equal to what was there is that object.
+        """
+        here, whole = self.plugins.get(plugin.name), self._whole_of(plugin.name)
+        if here is None or whole is None:
+            return _with_wire_names(plugin)
+        if plugin is here:
+            return whole
+        known = {tool.name: tool for tool in whole.tools}
+        tools = [*_with_wire_names(plugin).tools, *_excluded(here, whole, plugin)]
+        same = (known[tool.name] if known.get(tool.name) == tool else tool for tool in tools)
+        found = replace(plugin, tools=tuple(same))
+        return whole if found == whole else found
+
+    def _whole_of(self, name: str) -> Plugin | None:
+        """Return the plugin of a name with what is excluded from it here."""
+        return self._whole.get(name) or self.plugins.get(name)
+
+    def _moved_by(self, update: Mapping[str, Plugin]) -> Mapping[str, Plugin]:
+        """Return the plugins with those whose tools may come or go with theirs.
+
+        These are the later owners of a name, and those that want a name which may become free, or which only they want.
+        """
+        found = dict(update)
+        before = (whole for name in update if (whole := self._whole_of(name)) is not None)
+        pending = [tool for plugin in (*update.values(), *before) for tool in plugin.tools]
+        while pending:
+            tool = pending.pop()
+            for name in _names(tool):
+                for plugin in self._affected(name, tool.plugin):
+                    if plugin not in found and (whole := self._whole_of(plugin)) is not None:
+                        found[plugin] = whole
+                        pending += whole.tools
+        return found
+
+    def _affected(self, name: Name, plugin: str) -> tuple[str, ...]:
+        """Return the other plugins for which it makes a difference whether a plugin has a name."""
+        owner = self._taken.get(name)
+        if owner is None or owner.plugin == plugin:
+            return self._wanted.get(name) or ()
+        return (owner.plugin,) if self._order[owner.plugin] > self._order.get(plugin, len(self._order)) else ()
+
+    def _take(self, update: Mapping[str, Plugin]) -> None:
+        """Take in whole plugins, with all those whose tools come or go with them; nobody else has this catalog yet."""
+        if new := [name for name in update if name not in self._order]:
+            self._order = {**self._order, **{name: at for at, name in enumerate(new, len(self._order))}}
+            self._folds = None
+        admission = _Admission(lambda name: self._owner_outside(name, update))
+        for name in sorted(update, key=self._order.__getitem__):
+            admission.admit(update[name])
+        gone = [tool for name in update if name in self.plugins for tool in self.plugins[name].tools]
+        self._keep_excluded(update, admission)
+        plugins = {name: self._same(plugin) for name, plugin in admission.plugins.items()}
+        came = [tool for plugin in plugins.values() for tool in plugin.tools]
+        self.plugins = Frozen(self.plugins, **plugins)
+        freed: dict[Name, Tool | None] = {name: None for tool in gone for name in _names(tool)}
+        self._taken = self._taken.changed(freed | admission.taken)
+        if self._aliases is not None:
+            self._aliases = self._aliases.changed(self._changed_aliases(self._aliases, gone, came))
+        self._lengths += len(came) - len(gone)
+
+    def _owner_outside(self, name: Name, plugins: Container[str]) -> Tool | None:
+        """Return the tool that has a name, unless it is of one of these plugins."""
+        owner = self._taken.get(name)
+        return None if owner is None or owner.plugin in plugins else owner
+
+    def _same(self, plugin: Plugin) -> Plugin:
+        """Return the plugin that was here where it is the same, with the same tools."""
+        here = self.plugins.get(plugin.name)
+        if here is None or here != plugin or not all(map(operator.is_, here.tools, plugin.tools)):
             return plugin
-        here = {tool.name for tool in plugin.tools}
-        listed = {name for variant in plugin.variants.values() for name in variant.tools or ()}
-        unchanged = self.plugins.get(plugin.name) is plugin
-        back = tuple(t for t in lost if unchanged or (t.name in listed and t.name not in here))
-        return replace(plugin, tools=(*plugin.tools, *back))
+        return here
+
+    def _keep_excluded(self, update: Mapping[str, Plugin], admission: _Admission) -> None:
+        """Keep what is excluded, with the names for which it waits."""
+        before = [name for name in update if name in self._clashes]
+        if not (before or admission.clashes):
+            return
+        wanted = {name: self._wanted.get(name) or () for name in admission.wanted}
+        for name in (name for plugin in before for tool in self._whole[plugin].tools for name in _names(tool)):
+            wanted[name] = tuple(plugin for plugin in self._wanted.get(name) or () if plugin not in update)
+        changed = {name: (*plugins, *admission.wanted.get(name, ())) or None for name, plugins in wanted.items()}
+        self._wanted = self._wanted.changed(changed)
+        kept = {name: found for name, found in self._clashes.items() if name not in update}
+        self._clashes = kept | admission.clashes
+        self._whole = {name: self._whole[name] for name in kept} | {name: update[name] for name in admission.clashes}
+
+    @property
+    def clashes(self) -> tuple[Clash, ...]:
+        """Return the tools that are excluded, in the order of the catalog."""
+        names = sorted(self._clashes, key=self._order.__getitem__)
+        return tuple(clash for name in names for clash in self._clashes[name])
+
+    def _changed_aliases(
+        self, known: Layered[str, tuple[Tool, ...]], gone: Iterable[Tool], came: Iterable[Tool]
+    ) -> Mapping[str, tuple[Tool, ...] | None]:
+        """Return what stands under the aliases of tools once some have gone and others have come."""
+        changed: dict[str, list[Tool]] = {}
+        for tool in gone:
+            for alias in _aliases_of(tool):
+                found = changed.setdefault(alias, list(known.get(alias) or ()))
+                found[:] = [other for other in found if other is not tool]
+        for tool in came:
+            for alias in _aliases_of(tool):
+                found = changed.setdefault(alias, list(known.get(alias) or ()))
+                insort(found, tool, key=lambda other: self._order[other.plugin])
+        return {alias: tuple(found) or None for alias, found in changed.items()}
 
     def __len__(self) -> int:
         """Return how many tools there are."""
@@ -126,42 +251,36 @@ class Catalog:
         for plugin in self.plugins.values():
             yield from plugin.tools
 
-    def with_plugins(self, changed: Iterable[Plugin]) -> Catalog:
-        """Return the catalog with these plugins in place of those of the same names."""
-        update = {plugin.name: plugin for plugin in changed}
-        kept = [self._restored(update.pop(name, plugin)) for name, plugin in self.plugins.items()]
-        return Catalog([*kept, *update.values()])
-
     def by_wire(self, name: str) -> Tool | None:
         """Return the tool with this wire name."""
-        return self._by_wire.get(name)
+        return self._taken.get(name)
 
     def by_id(self, tool_id: str) -> Tool | None:
         """Return the tool with this id (``plugin/tool``)."""
         plugin_name, slash, name = tool_id.partition("/")
         if "/" in name:
-            return self._slashed.get(tool_id)
+            return self._taken.get((tool_id,))
         plugin = self.plugins.get(plugin_name) if slash else None
         if plugin is None:
             return None
-        tool = self._by_wire.get(self._wire_of(plugin, name))
+        tool = self.by_wire(_wire_of(plugin, name))
         if tool is not None and tool.id == tool_id:
             return tool
         return next((t for t in plugin.tools if t.name == name), None)
 
-    @staticmethod
-    def _wire_of(plugin: Plugin, name: str) -> str:
-        prefix = plugin.prefix if plugin.kind == "server" else (plugin.prefix or "")
-        return wire_name(plugin.name, name, prefix=prefix)
-
     def named(self, name: str) -> tuple[Tool, ...]:
         """Return every tool whose own name is this one."""
-        if self._by_name is None:
+        return tuple(tool for tool in self._with_alias(name) if tool.name == name)
+
+    def _with_alias(self, name: str) -> tuple[Tool, ...]:
+        """Return every tool whose wire name or own name equals this one but for its case."""
+        if self._aliases is None:
             index: dict[str, list[Tool]] = {}
             for tool in self:
-                index.setdefault(tool.name, []).append(tool)
-            self._by_name = index
-        return tuple(self._by_name.get(name, ()))
+                for alias in _aliases_of(tool):
+                    index.setdefault(alias, []).append(tool)
+            self._aliases = Layered({alias: tuple(tools) for alias, tools in index.items()})
+        return self._aliases.get(name.casefold()) or ()
 
     def find_tool(self, name: str) -> Tool | None:
         """Return the tool with this wire name, this id or, if only one has it, this own name."""
@@ -173,17 +292,44 @@ class Catalog:
 
     def find_folded(self, name: str) -> tuple[str, ...]:
         """Return plugin names, wire names and own names that equal this one but for their case."""
-        if self._folded is None:
-            index: dict[str, list[str]] = {}
-            for plugin in self.plugins.values():
-                index.setdefault(plugin.name.casefold(), []).append(plugin.name)
-                for tool in plugin.tools:
-                    for alias in {tool.wire, tool.name}:
-                        index.setdefault(alias.casefold(), []).append(alias)
-            self._folded = index
-        return tuple(dict.fromkeys(self._folded.get(name.casefold(), ())))
+        fold = name.casefold()
+        if self._folds is None:
+            self._folds = {}
+            for plugin in self.plugins:
+                self._folds.setdefault(plugin.casefold(), []).append(plugin)
+        aliases = (alias for tool in self._with_alias(name) for alias in (tool.wire, tool.name))
+        return (*self._folds.get(fold, ()), *dict.fromkeys(alias for alias in aliases if alias.casefold() == fold))
 
     def category(self, name: str) -> tuple[Plugin, ...]:
         """Return the plugins of a category, whatever the case of its name."""
         fold = name.casefold()
         return tuple(p for p in self.plugins.values() if (p.category or "").casefold() == fold)
+
+
+def _with_wire_names(plugin: Plugin) -> Plugin:
+    """Return a plugin each tool of which has its wire name."""
+    if all(tool.wire for tool in plugin.tools):
+        return plugin
+    tools = (tool if tool.wire else replace(tool, wire=_wire_of(plugin, tool.name)) for tool in plugin.tools)
+    return replace(plugin, tools=tuple(tools))
+
+
+def _wire_of(plugin: Plugin, name: str) -> str:
+    prefix = plugin.prefix if plugin.kind == "server" else (plugin.prefix or "")
+    return wire_name(plugin.name, name, prefix=prefix)
+
+
+def _names(tool: Tool) -> tuple[Name, ...]:
+    return (tool.wire, (tool.id,)) if tool.id.count("/") > 1 else (tool.wire,)
+
+
+def _aliases_of(tool: Tool) -> tuple[str, ...]:
+    wire, own = tool.wire.casefold(), tool.name.casefold()
+    return (wire,) if wire == own else (wire, own)
+
+
+def _excluded(here: Plugin, whole: Plugin, changed: Plugin) -> Iterator[Tool]:
+    """Yield what a plugin lacked before it changed, where its manifests still list it and it has none of that name."""
+    known, names = set(map(id, here.tools)), {tool.name for tool in changed.tools}
+    listed = {name for variant in changed.variants.values() for name in variant.tools or ()}
+    yield from (t for t in whole.tools if id(t) not in known and t.name in listed and t.name not in names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from itertools import groupby, islice
 
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
@@ -33,7 +33,8 @@ def hints(access: CompiledPermissions, count: Count, *, budget: int, state: Stat
 @once_per_permissions
 def _hints(access: CompiledPermissions, count: Count, budget: int, loadout: str | None) -> tuple[str, ...]:
     start, state = starting_tools(access), State(loadout=loadout)
-    tools = [tool for tool in reachable(access, state) if tool.id not in start and not tool.unavailable]
+    found = (tool for tool in reachable(access, state) if tool.id not in start and not tool.unavailable)
+    tools = list(islice(found, budget // min(_LEAST.values()) + 1))  # more than that fits in no tier
     later = tuple(_unseen_lines(access, state))
     if not tools and not later:
         return ()

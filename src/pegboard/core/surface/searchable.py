@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Literal
 
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import EMPTY, Tool
-from pegboard.core.state.narrowing import may_bring, reachable
+from pegboard.core.state.narrowing import excluded_by_loadout, may_bring, reachable
 from pegboard.core.state.sessions import State
 from pegboard.core.surface.hints import unseen
 
@@ -54,27 +55,31 @@ def searchable(access: CompiledPermissions, loadout: str | None) -> Searchable:
     state = State(loadout=loadout)
     tools = reachable(access, state)
     catalog = access.world.catalog
-    plugins = {name: catalog.plugins[name].description for name in dict.fromkeys(tool.plugin for tool in tools)}
+    plugins = {name: catalog.plugins[name].description for name in dict.fromkeys(map(_PLUGIN, tools))}
     unknown = (
         Group(kind="plugin", name=name, description=catalog.plugins[name].description)
         for name in unseen(access)
         if may_bring(access, state, catalog.plugins[name])
     )
-    return Searchable(tools=tools, plugins=plugins, groups=(*_toolkits(access, tools), *unknown))
+    return Searchable(tools=tools, plugins=plugins, groups=(*_toolkits(access, state), *unknown))
 
 
-def _toolkits(access: CompiledPermissions, tools: Sequence[Tool]) -> tuple[Group, ...]:
+_PLUGIN = attrgetter("plugin")
+
+
+def _toolkits(access: CompiledPermissions, state: State) -> tuple[Group, ...]:
     groups: list[Group] = []
     for name in access.entries.loadable_toolkits:
         toolkit = access.world.toolkits[name]
-        ids = {tool_id for entry in access.entries.toolkits[name] for tool_id in entry.ids}
+        own = {tool.id: tool for entry in access.entries.toolkits[name] for tool in entry.tools}.values()
+        tools = (tool.id for tool in own if access.permits(tool) and not excluded_by_loadout(access, state, tool))
         groups.append(
             Group(
                 kind="toolkit",
                 name=name,
                 description=toolkit.description,
                 members=tuple(member.name for member in toolkit.members),
-                tools=tuple(tool.id for tool in tools if tool.id in ids),
+                tools=tuple(tools),
             )
         )
     return tuple(groups)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _PLURAL: Final = ("s", "ss", "us", "is")
@@ -29,6 +30,7 @@ def singular(word: str) -> str:
     return word[:-1]
 
 
+@lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
     """Return what the forms of a word share.
 

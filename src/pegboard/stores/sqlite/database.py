@@ -91,6 +91,11 @@ class Database:
             steps = partial(migrate, path=self._path, migrations=self._migrations)
             await self._patiently(lambda: _transaction(connection, steps))
 
+    async def follow(self) -> None:
+        """Open the file that has taken the place of the open one; one that is gone is made anew by the next write."""
+        if _identity(self._path) not in (None, self._identity):
+            await self._open_anew()
+
     async def read(self, work: Work[T]) -> T:
         """Return what the work reads; each of its statements sees what is committed by then."""
         return await self._patiently(lambda: work(self._connection))

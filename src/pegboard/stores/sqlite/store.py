@@ -156,8 +156,8 @@ class SqliteStore:
             for row in rows
         ]
 
-    async def set_switch(self, agent: str, name: str, value: bool | None) -> None:
-        """Store a boolean, or remove it (None)."""
+    async def set_switch(self, agent: str, name: str, value: bool | None, *, audit: Sequence[AuditRecord] = ()) -> None:
+        """Store a boolean, or remove it (None), in one transaction with what is recorded of it."""
         columns = (to_column(agent), to_column(name))
 
         def change(connection: sqlite3.Connection) -> None:
@@ -166,6 +166,7 @@ class SqliteStore:
             else:
                 connection.execute("INSERT OR REPLACE INTO switches VALUES (?, ?, ?)", (*columns, value))
             _count(connection, "permissions")
+            self._queue.write(connection, audit)
 
         await self._write(change, permissions=True)
 
@@ -201,6 +202,7 @@ class SqliteStore:
         token = self._token
         if token is None or since is None or self._looked_at < since:
             self._looked_at = time.monotonic()
+            await database.follow()
             token = await database.read(newest)
         return token
 
@@ -238,15 +240,17 @@ class SqliteStore:
         )
         return {from_column(plugin): frozenset(json.loads(tools)) for plugin, tools in rows}
 
-    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> None:
-        """Store what counts for a server of which nothing is stored; change nothing where something is."""
+    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> frozenset[str]:
+        """Store what counts for a server of which nothing is stored; return what counts now."""
         row = (to_column(plugin), json.dumps(sorted(set(tools))))
 
-        def keep(connection: sqlite3.Connection) -> None:
+        def keep(connection: sqlite3.Connection) -> str:
             if connection.execute("INSERT OR IGNORE INTO claims VALUES (?, ?)", row).rowcount:
                 _count(connection, "permissions")
+            return connection.execute("SELECT tools FROM claims WHERE plugin = ?", row[:1]).fetchone()[0]
 
-        await self._write(keep, permissions=True)
+        counted = await self._write(keep, permissions=True)
+        return frozenset(json.loads(counted))
 
     async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
         """Add tools to those that count, and take others away."""

@@ -13,8 +13,8 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.narrowing import excluded_by_loadout
 from pegboard.core.surface.brief_schema import required_arguments
+from pegboard.core.surface.distinct_sentences import distinct_sentences
 from pegboard.core.surface.searchable import Group
-from pegboard.core.surface.telling import telling_sentences
 from pegboard.dialects.names import FoundTool, Standing
 from pegboard.ports import Ranked
 
@@ -30,7 +30,7 @@ class _Loaded:
 def described(services: Services, snapshot: Snapshot, hits: Sequence[Ranked]) -> tuple[FoundTool, ...]:
     """Return hits as results, each told from the others."""
     loaded = _loaded(services, snapshot)
-    sentences = telling_sentences([hit.found.description for hit in hits])
+    sentences = distinct_sentences([hit.found.description for hit in hits])
     return tuple(
         _tool(snapshot, loaded, hit, hit.found, sentence)
         if isinstance(hit.found, Tool)

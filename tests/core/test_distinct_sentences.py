@@ -6,15 +6,15 @@ from states import access_of, plugin, tool
 
 from pegboard.core.model.tools import Manifest, Plugin
 from pegboard.core.surface.brief_schema import brief_schema, required_arguments
+from pegboard.core.surface.distinct_sentences import SENTENCE_CHARACTERS, distinct_sentences
 from pegboard.core.surface.purposes import purposes
-from pegboard.core.surface.telling import SENTENCE_CHARACTERS, telling_sentences
 
 BANK = "This tool belongs to the bank. It is a bank. Tool description: "
 
 
 def test_of_descriptions_that_begin_alike_the_sentence_is_taken_that_differs() -> None:
     """P3: every first sentence would be equal."""
-    assert telling_sentences([f"{BANK}Open an account.", f"{BANK}Close an account."]) == (
+    assert distinct_sentences([f"{BANK}Open an account.", f"{BANK}Close an account."]) == (
         "Tool description: Open an account.",
         "Tool description: Close an account.",
     )
@@ -23,16 +23,16 @@ def test_of_descriptions_that_begin_alike_the_sentence_is_taken_that_differs() -
 def test_the_first_sentence_is_taken_where_it_tells_enough() -> None:
     """P3: a later one has more words of its own, and the first has some."""
     texts = ["List files. Recursively, hidden ones, links followed.", "Read one file. At once."]
-    assert telling_sentences(texts) == ("List files.", "Read one file.")
-    assert telling_sentences(["", "Same text.", "Same text."]) == ("", "Same text.", "Same text.")
-    assert telling_sentences(["一を読む。二を書く。", "一を読む。三を消す。"]) == ("二を書く。", "三を消す。")
+    assert distinct_sentences(texts) == ("List files.", "Read one file.")
+    assert distinct_sentences(["", "Same text.", "Same text."]) == ("", "Same text.", "Same text.")
+    assert distinct_sentences(["一を読む。二を書く。", "一を読む。三を消す。"]) == ("二を書く。", "三を消す。")
 
 
 @given(texts=st.lists(st.text(max_size=200), max_size=6))
-def test_telling_sentences_are_short_lines_and_the_same_every_time(texts: list[str]) -> None:
+def test_distinct_sentences_are_short_lines_and_the_same_every_time(texts: list[str]) -> None:
     """F2: whatever descriptions say."""
-    found = telling_sentences(texts)
-    assert found == telling_sentences(texts)
+    found = distinct_sentences(texts)
+    assert found == distinct_sentences(texts)
     assert len(found) == len(texts)
     assert all(len(line) <= SENTENCE_CHARACTERS and (not line or line.isprintable()) for line in found)
 
