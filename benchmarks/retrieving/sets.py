@@ -119,9 +119,10 @@ def _queries(path: Path) -> list[Query]:
         before: list[str] = []
         for turn in line.get("turns") or [{"user": line["query"], "gold": line["gold"]}]:
             gold = tuple(frozenset(others.get(name, [name])) for name in dict.fromkeys(turn["gold"]))
-            if gold:
+            if gold and turn["user"].strip():
                 found.append(Query(text=turn["user"], gold=gold, before=tuple(before), session=session))
-            before.append(turn["user"])
+            if turn["user"].strip():
+                before.append(turn["user"])
     return found
 
 
