@@ -97,11 +97,12 @@ def _lease_reason(access: CompiledPermissions, state: State, loaded: LoadedTool,
     if because in (LeaseReason.LOADED, LeaseReason.FALLBACK, LeaseReason.ANTICIPATED):
         found = _lease_of(access, state, loaded, because)
         if found is not None:
-            ahead = " ahead of being asked for" if because is LeaseReason.ANTICIPATED else ""
-            text = (
-                f"It is loaded because {found.subject.kind} '{found.subject.name}' was loaded{ahead} in turn "
-                f"{found.loaded_turn}, until {found.until}."
-            )
+            name = f"{found.subject.kind} '{found.subject.name}'"
+            when = f"in turn {found.loaded_turn}, until {found.until}."
+            if because is LeaseReason.ANTICIPATED:
+                text = f"It is loaded because {name} was loaded ahead of being asked for {when}"
+            else:
+                text = f"It is loaded because {name} was loaded {when}"
     return Reason(code=f"loaded_{because.value}", text=text)
 
 
