@@ -7,9 +7,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.core.model.tools import Tool
 from pegboard.search.blocks import Block, Document
-from pegboard.search.fields import FIRST, NAME, PARAMETERS, REST, texts_of
+from pegboard.search.fields import FIRST, NAME, PARAMETERS, REST
+from pegboard.search.fields import texts_of as fields_of
 from pegboard.search.index import Index, document_key
 from pegboard.search.meaning.pieces import parted
 from pegboard.search.meaning.table import STEPS, Steps, Table, in_steps
@@ -18,11 +18,10 @@ from pegboard.search.segments import Segment
 Matrix = NDArray[np.float32]
 
 
-def text_of(document: Document) -> str:
-    """Return what is read of a tool or group: its name and what it is for."""
-    fields = texts_of(document, "")
-    names = parted(fields[NAME]) if isinstance(document, Tool) else f"{parted(fields[NAME])} {fields[PARAMETERS]}"
-    return f"{names}. {fields[FIRST]} {fields[REST]}"
+def texts_of(document: Document) -> tuple[str, str]:
+    """Return what is read of a tool or group: its name and what it is for; beside it its parameters or members."""
+    fields = fields_of(document, "")
+    return f"{parted(fields[NAME])}. {fields[FIRST]} {fields[REST]}", parted(fields[PARAMETERS])
 
 
 class Vectors:
@@ -61,7 +60,7 @@ class Vectors:
                 new.setdefault(block, {})[position] = document
         for block, documents in new.items():
             steps = np.zeros((len(block.texts), self.table.columns), np.int16)
-            steps[list(documents)] = self.table.steps([text_of(document) for document in documents.values()])
+            steps[list(documents)] = self.table.steps([texts_of(document) for document in documents.values()])
             self._blocks[block] = steps
 
     def _matrix(self, index: Index, first: int, size: int) -> Matrix:

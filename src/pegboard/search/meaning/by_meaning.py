@@ -1,0 +1,65 @@
+"""The ranking by meaning: what a ranker by words is given beside them (P3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegboard.core.model.tools import Tool
+from pegboard.ports import RankContext
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pegboard.search.blocks import Floats
+    from pegboard.search.index import Index
+    from pegboard.search.lexical import LexicalScores
+    from pegboard.search.meaning.needs import Needs
+    from pegboard.search.meaning.vectors import Vectors
+
+
+class ByMeaning:
+    """Words, the table's vectors and past use in one score; the table is read when it is asked for the first time."""
+
+    def __init__(self) -> None:
+        self._read: tuple[Vectors, Needs] | None = None
+        self._rows: tuple[Index, Mapping[str, int]] | None = None
+
+    def prepare(self, index: Index) -> None:
+        """Read what is new among the rows of an index."""
+        vectors, _ = self._parts()
+        vectors.matrices(index)
+
+    def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Floats:
+        """Return how well each row answers a need, by words, by meaning and by past use.
+
+        Args:
+            need: What is needed.
+            context: What the host knows of the conversation.
+            lexical: How well each row answers in words.
+            index: What may be found, prepared or not.
+        """
+        from pegboard.search.meaning.fusion import fused
+        from pegboard.search.meaning.past_use import gains
+
+        vectors, needs = self._parts()
+        vector = needs.in_conversation(need, context.messages)
+        gained = gains(context.used, vector, needs, self._by_id(index), index.size) if context.used else None
+        return fused(lexical, vectors.cosines(vector, index), gained)
+
+    def _parts(self) -> tuple[Vectors, Needs]:
+        if self._read is None:
+            from pegboard.search.meaning.needs import Needs
+            from pegboard.search.meaning.table import shipped
+            from pegboard.search.meaning.vectors import Vectors
+
+            table = shipped()
+            self._read = Vectors(table), Needs(table)
+        return self._read
+
+    def _by_id(self, index: Index) -> Mapping[str, int]:
+        """Return the row of each tool by its id."""
+        known = self._rows
+        if known is None or known[0] is not index:
+            rows = {document.id: row for row, document in enumerate(index.documents) if isinstance(document, Tool)}
+            known = self._rows = (index, rows)
+        return known[1]

@@ -1,0 +1,48 @@
+"""One score out of words, meaning and past use."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegboard.search.blocks import Floats
+from pegboard.search.lexical import HIGHEST, LexicalScores
+
+LEAST_WORDS: Final = 0.4
+COVERED_NAME: Final = 0.3
+"""The share of the words: the least, and so much more where the need names a tool in full."""
+NEAR_TOP: Final = 0.6
+"""The tools whose names count for that have this part of the best lexical score."""
+UNRELATED: Final = 0.15
+"""A tool that shares no word with the need and no more meaning than this is no answer."""
+
+
+def fused(lexical: LexicalScores, cosines: NDArray[np.float32], gained: Floats | None = None) -> Floats:
+    """Return how well each row answers, by words and by meaning, between 0 and the highest lexical score.
+
+    Each part counts as its share of what the best row has: their sum, and not their ranks, because a row that is far
+    ahead in one of them is to stay ahead.
+
+    Args:
+        lexical: How well each row answers in words.
+        cosines: How near each row is in meaning.
+        gained: What each row gains by past use, where anything was used.
+    """
+    if not len(cosines):
+        return lexical.scores
+    top = float(lexical.scores.max())
+    low, high = float(cosines.min()), float(cosines.max())
+    near = (cosines - low) / max(high - low, 1e-9) if high > low else np.ones(len(cosines))
+    share = 0.0
+    words = lexical.scores
+    if top > 0:
+        named = float(lexical.coverage[lexical.scores >= NEAR_TOP * top].max())
+        share = LEAST_WORDS + COVERED_NAME * named
+        words = lexical.scores / top
+    scores = share * words + (1 - share) * near
+    scores[(lexical.scores <= 0) & (cosines < UNRELATED)] = 0
+    if gained is not None:
+        scores += gained
+    return scores * (share * top + (1 - share) * HIGHEST * min(max(high, 0.0), 1.0))
