@@ -15,8 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-
 from benchmarks.retrieving.sets import DEVELOPMENT, catalog, read
+
 from pegboard.search.meaning.pieces import WordPieces, parted
 from pegboard.search.meaning.table import SHIPPED, write
 from training.lessons import Requests, Texts, beginnings, main_directions, requests_of
@@ -24,7 +24,7 @@ from training.rows import Rows, counted, of_length_one
 from training.teacher import LONGEST, Teacher
 from training.texts import Described, described
 
-COLUMNS = 256
+COLUMNS = 192
 GENERIC = 80_000
 CATALOGS = (*DEVELOPMENT, "google_ops", "mcp_extra")
 BELONGS = {"aws_ops": 1.0, "seal_tools": 0.6, "bfcl_v4": 0.4}
@@ -99,7 +99,9 @@ def _documents(name: str) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m training", description=__doc__)
-    parser.add_argument("--packages", type=Path, required=True, help="the folder with the packages whose texts are read")
+    parser.add_argument(
+        "--packages", type=Path, required=True, help="the folder with the packages whose texts are read"
+    )
     parser.add_argument("--tokenizer", type=Path, required=True, help="the teacher's tokenizer.json")
     parser.add_argument("--work", type=Path, required=True, help="the folder for what is kept between runs")
     parser.add_argument("--without", nargs="*", default=[], choices=CATALOGS, metavar="SET", help="sets to leave out")

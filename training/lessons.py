@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from benchmarks.retrieving.sets import QuerySet
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from benchmarks.retrieving.sets import QuerySet
 from pegboard.search.analysis.literals import parted as without_values
 from pegboard.search.meaning.needs import VALUES
 from pegboard.search.meaning.pieces import WordPieces

@@ -129,6 +129,6 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         sys.exit(f"The data of this benchmark is missing: {path}. Set PEGBOARD_DATA to the folder that has it.")
     try:
-        return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+        return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line.strip()]
     except ValueError as error:
         sys.exit(f"{path}: every line has to be one JSON object ({error}).")

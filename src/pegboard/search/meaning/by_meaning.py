@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard.core.model.tools import Tool
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 class ByMeaning:
     """Words, the table's vectors and past use in one score; the table is read when it is asked for the first time."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: Path | None = None) -> None:
+        """Make it of the table in a file, or of the one of this package."""
+        self._table = table
         self._read: tuple[Vectors, Needs] | None = None
         self._rows: tuple[Index, Mapping[str, int]] | None = None
 
@@ -38,21 +41,22 @@ class ByMeaning:
             lexical: How well each row answers in words.
             index: What may be found, prepared or not.
         """
-        from pegboard.search.meaning.fusion import fused
+        from pegboard.search.meaning.fusion import fused, nearness
         from pegboard.search.meaning.past_use import gains
 
         vectors, needs = self._parts()
         vector = needs.in_conversation(need, context.messages)
         gained = gains(context.used, vector, needs, self._by_id(index), index.size) if context.used else None
-        return fused(lexical, vectors.cosines(vector, index), gained)
+        cosines = nearness(vectors.cosines([vector, *needs.sentences(need)], index))
+        return fused(lexical, cosines, gained, in_conversation=bool(context.messages))
 
     def _parts(self) -> tuple[Vectors, Needs]:
         if self._read is None:
             from pegboard.search.meaning.needs import Needs
-            from pegboard.search.meaning.table import shipped
+            from pegboard.search.meaning.table import read, shipped
             from pegboard.search.meaning.vectors import Vectors
 
-            table = shipped()
+            table = shipped() if self._table is None else read(self._table)
             self._read = Vectors(table), Needs(table)
         return self._read
 

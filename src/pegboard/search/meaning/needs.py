@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.search.analysis.literals import parted
+from pegboard.search.analysis.words import sentences
 from pegboard.search.meaning.table import Table
-from pegboard.search.needs import history_weight, shortened, words_of
+from pegboard.search.needs import MOST_SENTENCES, history_weight, shortened, words_of
 
 VALUES: Final = 0.3
 """How much the values in a need (names, numbers, dates) count beside its words."""
-BEFORE: Final = (1.0, 0.5)
-"""How much the last message counts, and the one before it."""
+BEFORE: Final = (2.0, 1.0)
+"""How much the last message counts beside a need, and the one before it, before their weight by the need's length."""
+LEAST_WORDS: Final = 3
+"""A sentence of fewer words has no vector of its own."""
 KEPT: Final = 2_000
 
 Vector = NDArray[np.float32]
@@ -52,11 +55,18 @@ class Needs:
             return found
         weight = history_weight(len(words_of(shortened(text))))
         for message, share in zip(reversed(messages[-len(BEFORE) :]), BEFORE, strict=False):
-            found = found + weight * share * self.vector(message)
+            found = np.add(found, np.float32(weight * share) * self.vector(message), dtype=np.float32)
         return found
 
+    def sentences(self, text: str) -> list[Vector]:
+        """Return the vectors of a need's sentences, where it has more than one that says something."""
+        found = [each for each in sentences(shortened(text)) if len(each.split()) >= LEAST_WORDS][:MOST_SENTENCES]
+        return [self.vector(each) for each in found] if len(found) > 1 else []
+
     def _made(self, text: str) -> Vector:
+        if not any(map(str.isalnum, text)):
+            return np.zeros(self._table.columns, np.float32)
         rest, values, kinds = parted(shortened(text))
         said = self._table.sum(" ".join((rest, *kinds)))
-        total = said + VALUES * self._table.sum(" ".join(values)) if values else said
-        return total / max(float(np.linalg.norm(total)), 1e-9)
+        total = said + np.float32(VALUES) * self._table.sum(" ".join(values)) if values else said
+        return total / np.float32(max(float(np.linalg.norm(total)), 1e-9))

@@ -1,4 +1,4 @@
-"""What was called after a need like this one."""
+"""What was called after needs like this one."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pegboard.ports import PastUse
 from pegboard.search.blocks import Floats
 from pegboard.search.meaning.needs import Needs, Vector
 
-WEIGHT: Final = 0.4
-"""How much a tool gains that was called after the very same need; the best lexical score counts 1."""
-LIKE: Final = 0.4
-"""Needs that are less alike say nothing about each other."""
+WEIGHT: Final = 0.5
+"""How much a tool gains that alone was called after every need like this one; the best row's score counts 1."""
+LIKE: Final = 0.2
+"""Needs with a lower cosine say nothing about each other."""
+DOUBT: Final = 0.5
+"""How much speaks against all of them: a single past need that is the same counts two thirds."""
 
 
 def gains(used: Sequence[PastUse], vector: Vector, needs: Needs, rows: Mapping[str, int], size: int) -> Floats:
-    """Return what each row gains by past use: as much as the most similar need after which it was called.
+    """Return what each row gains by past use: the share of it among what was called after similar needs.
 
     Args:
-        used: What was called after which need; what is not found here any more counts nothing.
+        used: What was called after which need; a tool that is not found here counts nothing.
         vector: The need's vector.
         needs: The vectors of past needs.
         rows: The row of each tool, by id.
@@ -31,8 +32,10 @@ def gains(used: Sequence[PastUse], vector: Vector, needs: Needs, rows: Mapping[s
     found = np.zeros(size)
     known = [(past.need, rows[past.tool]) for past in used if past.tool in rows]
     length = float(np.linalg.norm(vector))
-    if known and length:
-        past: NDArray[np.float32] = np.stack([needs.vector(need) for need, _ in known])
-        alike = np.maximum(past @ (vector / length) - LIKE, 0) / (1 - LIKE)
-        np.maximum.at(found, [row for _, row in known], WEIGHT * alike)
-    return found
+    if not known or not length:
+        return found
+    number = {need: at for at, need in enumerate(dict.fromkeys(need for need, _ in known))}
+    cosines = np.stack([needs.vector(need) for need in number]) @ (vector / np.float32(length))
+    alike = (np.maximum(cosines - LIKE, 0) / (1 - LIKE)) ** 2
+    np.add.at(found, [row for _, row in known], alike[[number[need] for need, _ in known]])
+    return found * (WEIGHT / (DOUBT + float(alike.sum())))

@@ -33,7 +33,7 @@ Steps = NDArray[np.int16]
 SHIPPED: Final = Path(__file__).with_name("table.npz")
 
 
-class WrongTable(ValueError):
+class WrongTableError(ValueError):
     """A file that is no table, or one of another form."""
 
 
@@ -110,18 +110,18 @@ def read(path: Path) -> Table:
     """Return the table in a file.
 
     Raises:
-        WrongTable: The file is none, is damaged, or has another form.
+        WrongTableError: The file is none, is damaged, or has another form.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
             form, name, words, rows, scales = (file[key] for key in ("form", "name", "pieces", "rows", "scales"))
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise WrongTable(f"{path} is no table of word pieces: {error}") from error
+        raise WrongTableError(f"{path} is no table of word pieces: {error}") from error
     if int(form) != FORM:
-        raise WrongTable(f"{path} has form {int(form)}; this version reads form {FORM}")
+        raise WrongTableError(f"{path} has form {int(form)}; this version reads form {FORM}")
     vocabulary = bytes(words).decode().split("\n")
     if rows.ndim != 2 or not len(vocabulary) == len(rows) == len(scales):
-        raise WrongTable(f"{path} is damaged: {len(vocabulary)} pieces, {len(rows)} rows, {len(scales)} scales")
+        raise WrongTableError(f"{path} is damaged: {len(vocabulary)} pieces, {len(rows)} rows, {len(scales)} scales")
     return Table(name=str(name), pieces=WordPieces(vocabulary), rows=rows, scales=scales.astype(np.float32))
 
 

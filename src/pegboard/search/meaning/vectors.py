@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -46,11 +47,15 @@ class Vectors:
             first += segment.size
         return found
 
-    def cosines(self, vector: NDArray[np.float32], index: Index) -> NDArray[np.float32]:
-        """Return the cosine of a vector with each row of an index, the same to the last bit in any company (P3)."""
-        steps = in_steps(vector).astype(np.float32)
-        found = [matrix @ steps for matrix in self.matrices(index)]
-        return index.by_row(np.concatenate(found) if len(found) > 1 else found[0]) / np.float32(STEPS * STEPS)
+    def cosines(self, vectors: Sequence[NDArray[np.float32]], index: Index) -> NDArray[np.float32]:
+        """Return the cosines of some vectors with each row of an index, a line for each vector.
+
+        They are the same to the last bit whatever else is in the index (P3): only whole numbers are added up.
+        """
+        steps = in_steps(np.stack(vectors)).astype(np.float32)
+        found = [steps @ matrix.T if len(steps) > 1 else (matrix @ steps[0])[None] for matrix in self.matrices(index)]
+        together = np.concatenate(found, axis=1) if len(found) > 1 else found[0]
+        return (together if index.ordered else together[:, index.rows]) * np.float32(1 / (STEPS * STEPS))
 
     def _read(self, index: Index) -> None:
         """Read the documents of the blocks that are new."""
