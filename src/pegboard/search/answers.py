@@ -55,8 +55,7 @@ def _parted(rows: Sequence[int], index: Index) -> tuple[list[int], list[int]]:
     seen: dict[int, int] = {}
     chosen: list[int] = []
     later: list[int] = []
-    for row in rows:
-        text = index.text(row)
+    for row, text in zip(rows, index.texts[rows].tolist() if rows else (), strict=True):
         seen[text] = seen.get(text, 0) + 1
         (chosen if seen[text] <= SAME else later).append(row)
     return chosen, later

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group
 from pegboard.search.analysis.words import words
-from pegboard.search.fields import FIELDS, FIRST, NAME, PARAMETER_TEXTS, PLUGIN_TEXT, REST, texts_of
+from pegboard.search.fields import FIELDS, FIRST, NAME, PARAMETER_TEXTS, PLUGIN, PLUGIN_TEXT, REST, texts_of
 from pegboard.search.names import name_keys
 from pegboard.search.vocabulary import Vocabulary
 
@@ -31,6 +31,8 @@ _TYPICAL: Final = np.array([kind.typical for kind in FIELDS])
 _SLOPES: Final = np.array([kind.slope for kind in FIELDS])
 _SENTENCES: Final = np.isin(np.arange(_FIELDS), (FIRST, REST, PARAMETER_TEXTS, PLUGIN_TEXT))
 """The fields whose stop words are no words."""
+_SHARED: Final = (PLUGIN, PLUGIN_TEXT)
+"""The fields that many tools have in common."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,10 +74,15 @@ def read(documents: Sequence[Document], plugin_texts: Sequence[str], vocabulary:
     lengths: list[int] = []
     keys: list[tuple[int, int]] = []
     texts: list[int] = []
+    again: dict[str, list[int]] = {"": []}
     for document, plugin_text in zip(documents, plugin_texts, strict=True):
         fields = texts_of(document, plugin_text)
-        for text in fields:
-            numbers = vocabulary.numbers(words(text)) if text else ()
+        for field, text in enumerate(fields):
+            numbers = again.get(text)
+            if numbers is None:
+                numbers = vocabulary.numbers(words(text))
+                if field in _SHARED:
+                    again[text] = numbers
             found.extend(numbers)
             lengths.append(len(numbers))
         keys.append(name_keys(document))

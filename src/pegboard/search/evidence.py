@@ -19,8 +19,8 @@ LEAD: Final = 1.2
 COVERED: Final = 0.9
 """The best is clear where it leads the second by this factor and the need has this share of its name."""
 
-SAMPLE: Final = 32
-"""So many names are asked for with their own tools taken away, to learn what nothing scores in a catalog."""
+SAMPLE, LARGE, OF_LARGE = 32, 10_000, 12
+"""So many names are asked for, each with its own tool left aside, to learn what nothing scores; fewer where many."""
 QUARTILE: Final = 25
 MOST_LEAD: Final = 3.0
 _REACHED, _NAMED, _LEADING, _BASE = 0.72, 0.28, 0.26, -1.26
@@ -35,7 +35,7 @@ def relevance(score: float) -> float:
 def calibrated(index: Index) -> Index:
     """Return the index with what the best wrong answer usually reaches: names of its own, each left aside in turn."""
     reached: list[float] = []
-    for row in range(0, index.size, index.size // SAMPLE + 1):
+    for row in range(0, index.size, index.size // (SAMPLE if index.size <= LARGE else OF_LARGE) + 1):
         need = understood(index.documents[row].name, index)
         scores = lexical_scores(need, index).scores
         scores[row] = 0.0

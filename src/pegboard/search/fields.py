@@ -56,6 +56,11 @@ _SOLICITING: Final = re.compile(
     re.IGNORECASE,
 )
 """A sentence that asks to be chosen instead of saying what for."""
+_URGING: Final = (
+    "always", "must", "should", "only", "please", "first", "instead", "before", "any other", "whatever", "ignore",
+    "disregard", "never", "do not", "don't", "best", "preferred", "recommended", "most important",
+)  # fmt: skip
+"""A sentence without any of these does not."""
 
 
 def texts_of(document: Tool | Group, plugin_text: str) -> tuple[str, ...]:
@@ -84,10 +89,15 @@ def _group_texts(group: Group) -> tuple[str, ...]:
 def _described(text: str, *, whole: bool = False) -> tuple[str, str]:
     """Return the first sentence of a description and the rest, without sentences that ask to be chosen."""
     known = sentences(text[:LONGEST_TEXT])
-    telling = [sentence for sentence in known if not _SOLICITING.search(sentence)]
+    telling = [sentence for sentence in known if not _soliciting(sentence)]
     if whole:
         return " ".join(telling), ""
     return (telling[0], " ".join(telling[1:])) if telling else ("", "")
+
+
+def _soliciting(sentence: str) -> bool:
+    lower = sentence.lower()
+    return any(word in lower for word in _URGING) and _SOLICITING.search(sentence) is not None
 
 
 def _parameters(schema: Mapping[str, Any]) -> tuple[str, str]:

@@ -85,10 +85,6 @@ class Index:
         """Return how much a word or stem counts; None is one that no row has."""
         return self.weights[term] if term is not None and term < len(self.weights) else self.unknown
 
-    def text(self, row: int) -> int:
-        """Return a number that rows with equal texts share."""
-        return int(self.texts[row])
-
     def by_row(self, by_number: NDArray[Any]) -> NDArray[Any]:
         """Return values by the number of a document as values by row."""
         return by_number if self.ordered else by_number[self.rows]
@@ -156,67 +152,81 @@ def build(among: Searchable, vocabulary: Vocabulary, known: Sequence[Index] = ()
     """
     documents: tuple[Document, ...] = (*among.tools, *among.groups)
     keys = [*map(id, among.tools), *among.groups]
-    entries = _entries(keys, documents, among.plugins, vocabulary, known)
-    segments, rows, numbers = _segments(keys, entries, known)
+    near = _nearest(keys, known)
+    kept = _kept(dict(zip(keys, documents, strict=True)), among.plugins, near)
+    _read(kept, among.plugins, vocabulary, known)
+    segments, rows = _segments(keys, kept, near)
     return _assembled(
         segments,
         rows,
         among=among,
         documents=documents,
         vocabulary=vocabulary,
-        entries=entries,
-        numbers=numbers,
-        plugins=_plugins(documents),
+        entries=kept.entries,
+        numbers=kept.numbers,
+        plugins=_plugins(among),
         names=Names(documents),
     )
 
 
-def _entries(
-    keys: Sequence[object],
-    documents: Sequence[Document],
-    texts: Mapping[str, str],
-    vocabulary: Vocabulary,
-    known: Sequence[Index],
-) -> dict[object, Entry]:
-    """Return where the words of each document were counted; those that no index knows are counted now."""
-    entries: dict[object, Entry] = {}
+@dataclass(slots=True, kw_only=True)
+class _Kept:
+    """What is taken over from an earlier index: entries and numbers by key, and what it lacks."""
+
+    entries: dict[object, Entry]
+    numbers: dict[object, int]
+    missing: dict[object, Document]
+
+
+def _kept(wanted: dict[object, Document], texts: Mapping[str, str], near: Index | None) -> _Kept:
+    """Return what an earlier index has of these documents; where a plugin's text is another, nothing of its tools."""
+    if near is None:
+        return _Kept(entries={}, numbers={}, missing=wanted)
+    entries, numbers = dict(near.entries), dict(near.numbers)
+    gone: list[object] = list(entries.keys() - wanted.keys())
+    before = near.among.plugins
+    stale = {name for name, text in texts.items() if before.get(name, text) != text}
+    if stale:
+        gone += [key for key, found in wanted.items() if isinstance(found, Tool) and found.plugin in stale]
+    for key in gone:
+        entries.pop(key, None)
+        numbers.pop(key, None)
+    missing = {key: wanted[key] for key in wanted.keys() - entries.keys()} if len(entries) < len(wanted) else {}
+    return _Kept(entries=entries, numbers=numbers, missing=missing)
+
+
+def _read(kept: _Kept, texts: Mapping[str, str], vocabulary: Vocabulary, known: Sequence[Index]) -> None:
+    """Complete the entries: from other indexes, and by reading what none of them knows."""
     new: list[tuple[object, Document, str]] = []
-    for key, document in zip(keys, documents, strict=True):
+    for key, document in kept.missing.items():
         text = texts.get(document.plugin, "") if isinstance(document, Tool) else ""
-        for index in known:
-            found = index.entries.get(key)
-            if found is not None and found[1] == text:
-                entries[key] = found
-                break
-        else:
+        found = next((entry for index in known if (entry := index.entries.get(key)) and entry[1] == text), None)
+        if found is None:
             new.append((key, document, text))
+        else:
+            kept.entries[key] = found
     for start in range(0, len(new), READ_TOGETHER):
         part = new[start : start + READ_TOGETHER]
         block = read([document for _, document, _ in part], [text for _, _, text in part], vocabulary)
         for position, (key, document, text) in enumerate(part):
-            entries[key] = (document, text, (block, position))
+            kept.entries[key] = (document, text, (block, position))
     if new:
         vocabulary.index_spelling()
-    return entries
 
 
-def _segments(
-    keys: Sequence[object], entries: Mapping[object, Entry], known: Sequence[Index]
-) -> tuple[tuple[Segment, ...], Integers, dict[object, int]]:
+def _segments(keys: Sequence[object], kept: _Kept, near: Index | None) -> tuple[tuple[Segment, ...], Integers]:
     """Return the documents by word and each row's number; most of an earlier index is taken as it is."""
-    index = _nearest(keys, known)
-    if index is not None:
-        before, old = index.numbers, index.entries
-        large = index.segments[0]
-        kept = {key: before[key] for key, entry in entries.items() if key in before and old[key] is entry}
-        fresh = [key for key in keys if key not in kept]
-        if len(fresh) <= max(SMALL, large.size // 8) and 2 * len(kept) >= large.size:
-            numbers = {**kept, **{key: large.size + at for at, key in enumerate(fresh)}}
-            rows = np.array([numbers[key] for key in keys], dtype=np.int64)
+    entries, numbers = kept.entries, kept.numbers
+    if near is not None:
+        large = near.segments[0]
+        fresh = [key for key in dict.fromkeys(keys) if key not in numbers] if len(numbers) < len(keys) else []
+        if len(fresh) <= max(SMALL, large.size // 8) and 2 * len(numbers) >= large.size:
+            placed = {**numbers, **{key: large.size + at for at, key in enumerate(fresh)}} if fresh else numbers
             beside = (joined([entries[key][2] for key in fresh]),) if fresh else ()
-            return (large, *beside), rows, kept
-    rows = np.arange(len(keys))
-    return (joined([entries[key][2] for key in keys]),), rows, dict(zip(keys, range(len(keys)), strict=True))
+            return (large, *beside), np.array([placed[key] for key in keys], dtype=np.int64)
+    numbers.clear()
+    numbers.update(zip(keys, range(len(keys)), strict=True))
+    return (joined([entries[key][2] for key in keys]),), np.arange(len(keys))
 
 
 def _nearest(keys: Sequence[object], known: Sequence[Index]) -> Index | None:
@@ -229,8 +239,10 @@ def _nearest(keys: Sequence[object], known: Sequence[Index]) -> Index | None:
 
 def _assembled(segments: tuple[Segment, ...], rows: Integers, **known: Any) -> Index:
     """Return the index with the statistics of its rows."""
-    total = sum(segment.size for segment in segments)
-    frequencies = _frequencies(segments, np.setdiff1d(np.arange(total), rows))
+    there = np.zeros(sum(segment.size for segment in segments), dtype=bool)
+    there[rows] = True
+    total = len(there)
+    frequencies = _frequencies(segments, np.flatnonzero(~there))
     idf = np.log(1 + (len(rows) - frequencies + 0.5) / (frequencies + 0.5))
     mass = np.concatenate([_name_mass(segment, idf) for segment in segments])
     return Index(
@@ -248,11 +260,9 @@ def _assembled(segments: tuple[Segment, ...], rows: Integers, **known: Any) -> I
 
 def _frequencies(segments: Sequence[Segment], gone: Integers) -> Integers:
     """Return in how many documents each word stands, without those that are gone from the first segment."""
-    size = max(len(segment.postings.starts) for segment in segments) - 1
-    frequencies = np.zeros(size, dtype=np.int64)
+    frequencies = np.zeros(max(len(segment.counts) for segment in segments), dtype=np.int64)
     for segment in segments:
-        counts = np.diff(segment.postings.starts)
-        frequencies[: len(counts)] += counts
+        frequencies[: len(segment.counts)] += segment.counts
     terms = segments[0].terms
     for number in gone.tolist():
         frequencies[terms.numbers[terms.starts[number] : terms.starts[number + 1]]] -= 1
@@ -265,17 +275,13 @@ def _name_mass(segment: Segment, idf: Floats) -> Floats:
     return added_up(owners, idf[segment.names.numbers], segment.size)
 
 
-def _plugins(documents: Sequence[Document]) -> Plugins:
+def _plugins(among: Searchable) -> Plugins:
     """Return the rows by plugin."""
-    numbers: dict[object, int] = {}
-    of = np.array(
-        [
-            numbers.setdefault(document.plugin if isinstance(document, Tool) else document, len(numbers))
-            for document in documents
-        ],
-        dtype=np.int64,
-    )
-    together = bool((np.diff(of) >= 0).all())
+    names = [tool.plugin for tool in among.tools]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    alone = range(len(numbers), len(numbers) + len(among.groups))
+    of = np.array([*map(numbers.__getitem__, names), *alone], dtype=np.int64)
+    together = bool((of[1:] >= of[:-1]).all())
     order = None if together else np.argsort(of, kind="stable")
     counts = np.bincount(of, minlength=len(numbers))
     starts = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)[:-1]))

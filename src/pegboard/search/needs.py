@@ -6,9 +6,10 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from pegboard.search.analysis.literals import KIND_OF_WORD, KIND_WEIGHT, VALUE_WEIGHT, parted
+from pegboard.search.analysis.stemming import stem
 from pegboard.search.analysis.stop_words import STOP_WORDS
 from pegboard.search.analysis.synonyms import SYNONYMS
 from pegboard.search.analysis.words import sentences, words
@@ -24,6 +25,8 @@ SHORT: Final = 8
 LEAST_HISTORY: Final = 0.1
 SYNONYM: Final = 0.6
 """How much a word counts that may stand for one of the need."""
+LACKING: Final = 1.6
+"""How much more a synonym counts of a word that nothing has."""
 RELATED: Final = 0.6
 """How much a word counts that begins like one that nothing has."""
 RARE: Final = 4
@@ -51,8 +54,7 @@ class WeightedWord:
 Words: TypeAlias = dict[str, WeightedWord]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class Term(NamedTuple):
     """A word or stem that stands in what may be found, and how much it counts in a need."""
 
     number: int
@@ -154,8 +156,9 @@ class _Reading:
     def __init__(self, index: Index) -> None:
         self._index, self._vocabulary = index, index.vocabulary
         self._terms: list[Term] = []
-        self._stems: dict[int, float] = {}
+        self._stems: dict[int, None] = {}
         self._related: dict[int, float] = {}
+        self._meant: dict[str, tuple[float, float]] = {}
         self._masses: dict[int, float] = {}
         self._mass = self._known = 0.0
         self._proper = False
@@ -172,6 +175,7 @@ class _Reading:
             if number is None:
                 self._proper = self._proper or entry.proper
                 self._relate(word, count)
+                self._meant[stem(word)] = (LACKING * count, index.unknown)
             else:
                 count, root = count * CORRECTED, vocabulary.stem(number)
                 frequency = index.frequency(root)
@@ -185,14 +189,15 @@ class _Reading:
         if root is None or not frequency:
             return
         self._known += weight
-        self._stems[root] = max(self._stems.get(root, 0.0), count)
+        self._stems[root] = None
+        self._meant[vocabulary.word(root)[1:]] = (count, rough)
         where = tuple(entry.sentences)
         if often == frequency:
-            self._terms.append(Term(number=root, weight=weight, sentences=where))
+            self._terms.append(Term(root, weight, where))
             return
         if often and number is not None:
-            self._terms.append(Term(number=number, weight=count * exact / 2, sentences=where))
-        self._terms.append(Term(number=root, weight=count * rough / 2, sentences=where))
+            self._terms.append(Term(number, count * exact / 2, where))
+        self._terms.append(Term(root, count * rough / 2, where))
 
     def _relate(self, word: str, count: float) -> None:
         """Add the stems of words that begin like a word that the index lacks."""
@@ -204,7 +209,7 @@ class _Reading:
         return Need(
             text=text,
             terms=(*self._terms, *self._beside(), *self._names()),
-            stems=tuple({**self._stems, **self._related}),
+            stems=tuple({**self._stems, **dict.fromkeys(self._related)}),
             mass=self._mass,
             known=self._known,
             sentences=tuple(self._masses.get(n, 0.0) for n in range(max(self._masses) + 1))
@@ -213,22 +218,22 @@ class _Reading:
         )
 
     def _beside(self) -> list[Term]:
-        """Return stems that the need lacks and that may stand for its own; what stands everywhere tells nothing."""
+        """Return stems that may stand for those of the need; what stands everywhere tells nothing."""
         index, vocabulary = self._index, self._vocabulary
         most = index.size // RARE + 1
         added = {root: weight for root, weight in self._related.items() if root not in self._stems}
-        for root, count in self._stems.items():
-            for other in SYNONYMS.get(vocabulary.word(root)[1:], ()):
+        for root, (count, least) in self._meant.items():
+            for other in SYNONYMS.get(root, ()):
                 number = vocabulary.known_root(other)
                 often = 0 if number is None else index.frequency(number)
                 if number is not None and number not in self._stems and 0 < often <= most:
-                    weight = SYNONYM * count * min(index.weight(number), index.weight(root)) / 2
+                    weight = SYNONYM * count * min(index.weight(number), least) / 2
                     added[number] = max(added.get(number, 0.0), weight)
-        return [Term(number=number, weight=weight) for number, weight in added.items()]
+        return [Term(number, weight) for number, weight in added.items()]
 
     def _names(self) -> list[Term]:
         """Return the word for names, where the need has a name that the index does not know."""
         root = self._vocabulary.known_stem("name") if self._proper else None
         if root is None or root in self._stems or not self._index.frequency(root):
             return []
-        return [Term(number=root, weight=NAMED * self._index.weight(root))]
+        return [Term(root, NAMED * self._index.weight(root))]

@@ -38,6 +38,7 @@ class Segment:
         names: the stems of each document's name.
         postings: the documents of each word or stem.
         name_postings: those whose name has a stem.
+        counts: in how many documents each word or stem stands.
         keys: the keys of names, rising, and ``named``: whose they are.
         texts: a number for each document that equal ones share.
     """
@@ -47,6 +48,7 @@ class Segment:
     names: Rows
     postings: Postings
     name_postings: Postings
+    counts: Integers
     keys: Integers
     named: Integers
     texts: Integers
@@ -60,11 +62,13 @@ def joined(places: Sequence[Place]) -> Segment:
     impacts = _together([b.impacts[b.terms.starts[i] : b.terms.starts[j]] for b, i, j in runs], np.float32)
     keys = _together([block.keys[first:last].reshape(-1) for block, first, last in runs], np.int64)
     order = np.argsort(keys, kind="stable")
+    postings = _postings(terms, impacts)
     return Segment(
         size=len(places),
         terms=terms,
         names=names,
-        postings=_postings(terms, impacts),
+        postings=postings,
+        counts=np.diff(postings.starts),
         name_postings=_postings(names, np.ones(len(names.numbers), dtype=np.float32)),
         keys=keys[order],
         named=order // 2,

@@ -17,7 +17,7 @@ _KINDS: Final = {
         r"\b\d{4}-\d{1,2}-\d{1,2}\b|\b\d{1,2}/\d{1,2}/\d{2,4}\b"
         r"|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.? \d{1,2}(?:st|nd|rd|th)?\b"
     ),
-    "time": r"\b\d{1,2}:\d{2}(?::\d{2})?\s?(?:am|pm)?\b|\b\d{1,2}\s?(?:am|pm)\b",
+    "time": r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?(?:am|pm))?\b|\b\d{1,2}\s?(?:am|pm)\b",
     "phone": r"\+?\d{3}[-. ]\d{3,4}[-. ]\d{4}",
     "file": r"(?<![\w./~-])(?:[~.]?/)?(?:[\w.-]{1,64}/)*[\w-]{1,64}\.[a-z]{2,5}\d?\b|(?<!\w)~?/[\w./-]{2,200}",
     "quoted": r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|(?<!\w)'[^'\n]{1,200}'(?!\w)|`[^`\n]{1,200}`",
@@ -26,8 +26,8 @@ _KINDS: Final = {
 }
 _VALUE: Final = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()), re.IGNORECASE)
 _DATES: Final = """
-january february march april june july august september october november december monday tuesday wednesday thursday friday
-saturday sunday week month year weekend today tomorrow yesterday
+january february march april june july august september october november december monday tuesday wednesday thursday
+friday saturday sunday week month year weekend today tomorrow yesterday
 """
 _TIMES: Final = "tonight noon midnight clock morning afternoon evening"
 KIND_OF_WORD: Final = {**dict.fromkeys(_DATES.split(), "date"), **dict.fromkeys(_TIMES.split(), "time")}

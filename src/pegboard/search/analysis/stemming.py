@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
-_PLURAL: Final = ("s", "ss", "us", "is")
-_ENDINGS: Final = (
-    ("ization", 2), ("isation", 2), ("ation", 4), ("ition", 3), ("ion", 3), ("ing", 2), ("ment", 3), ("ator", 4),
-    ("er", 3), ("or", 3), ("edly", 2), ("ed", 2), ("ly", 3), ("ate", 4), ("able", 3), ("ive", 3), ("e", 2),
+_SINGULAR: Final = ("ss", "us", "is")
+_INFLECTIONS: Final = (("ings", 2), ("ing", 2), ("edly", 2), ("ed", 2))
+_DERIVATIONS: Final = (
+    ("ization", 2), ("isation", 2), ("ation", 4), ("ition", 3), ("ion", 3), ("ment", 3), ("ator", 4), ("er", 3),
+    ("or", 3), ("ly", 3), ("ate", 4), ("able", 3), ("ive", 3), ("e", 2),
 )  # fmt: skip
+"""Endings, and how many letters have to stand before them."""
 _VOWEL: Final = re.compile("[aeiouy]")
 _DOUBLE: Final = frozenset("bdfgmnprt")
 
@@ -20,7 +23,7 @@ def singular(word: str) -> str:
     >>> [singular(word) for word in ("queries", "boxes", "files", "status", "address")]
     ['query', 'box', 'file', 'status', 'address']
     """
-    if len(word) < 4 or not word.endswith("s") or word.endswith(_PLURAL[1:]):
+    if len(word) < 4 or not word.endswith("s") or word.endswith(_SINGULAR):
         return word
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
@@ -29,22 +32,34 @@ def singular(word: str) -> str:
     return word[:-1]
 
 
+@lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
     """Return what the forms of a word share.
 
     >>> sorted({stem(word) for word in ("create", "creates", "created", "creating", "creation")})
     ['creat']
+    >>> sorted({stem(word) for word in ("transfer", "transferred", "transfers", "transferring")})
+    ['transf']
     """
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
-    root = singular(word)
-    for ending, least in _ENDINGS:
-        rest = root[: -len(ending)]
-        if root.endswith(ending) and len(rest) >= least and _VOWEL.search(rest):
-            root = rest
-            break
-    if len(root) > 3 and root[-1] == root[-2] and root[-1] in _DOUBLE:
-        root = root[:-1]
+    root = _single(_without(singular(word), _INFLECTIONS))
+    root = _single(_without(root, _DERIVATIONS))
     if len(root) > 5 and root.endswith("at"):
         root = root[:-2]
     return root[:-1] + "i" if len(root) > 3 and root.endswith("y") else root
+
+
+def _without(word: str, endings: tuple[tuple[str, int], ...]) -> str:
+    """Return a word without the first of these endings that leaves enough of it."""
+    for ending, least in endings:
+        rest = word[: -len(ending)]
+        if word.endswith(ending) and len(rest) >= least and _VOWEL.search(rest):
+            return rest
+    return word
+
+
+def _single(word: str) -> str:
+    """Return a word with one letter where its end has two."""
+    doubled = len(word) > 3 and word[-1] == word[-2] and (word[-1] in _DOUBLE or (word[-1] == "l" and len(word) > 5))
+    return word[:-1] if doubled else word

@@ -55,6 +55,46 @@ flight fly
 weather forecast
 temperature hot cold
 recipe dish food
+email mail
+website site url web page
+document file
+calendar schedule agenda
+note memo
+error failure issue bug problem
+log history record
+metric statistic
+summary overview
+merge combine join
+split divide
+sort order
+compare diff
+enable activate
+disable deactivate
+approve accept
+reject decline deny
+group team
+comment reply
+label tag category
+publish release
+restore recover
+backup snapshot
+describe detail information
+largest max maximum biggest highest
+smallest min minimum lowest
+average mean
+sum total
+count number
+route direction navigate navigation
+monitor watch track
+estimate predict
+definition meaning
+child kid
+speed velocity
+money currency
+chat conversation
+identifier id
+profile account
+permission access right
 """
 
 

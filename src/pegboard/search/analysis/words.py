@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import Final
 
 LONGEST: Final = 40
-"""Longer words are cut: nobody searches for them."""
+"""Longer words are cut."""
 
 _NAME: Final = re.compile(
-    r"[A-Za-z]{1,3}[0-9]+(?![a-z0-9])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+",
+    r"[A-Za-z]{1,3}[0-9]{1,20}(?![a-z0-9])|[A-Z]{1,40}(?![a-z])|[A-Z]?[a-z]{1,40}|[0-9]{1,40}",
 )
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|[\n\r]+|(?<=[。！？；।។။])")
 _PIECE: Final = re.compile("[\0\1]?[^\0\1]+")
@@ -69,15 +69,11 @@ def words(text: str) -> list[str]:
     >>> words("文件搜索 café")
     ['文件', '件搜', '搜索', 'cafe']
     """
-    if text.isascii():
-        return [word[:LONGEST].lower() for word in _NAME.findall(text)]
-    found: list[str] = []
-    for token in unicodedata.normalize("NFKC", text).translate(_CLASSES).split():
-        if token.isascii() and "\0" not in token:
-            found += [word[:LONGEST].lower() for word in _NAME.findall(token)]
-        else:
-            found += _mixed(token)
-    return found
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).translate(_CLASSES)
+        if not text.isascii() or "\0" in text:
+            return [word for token in text.split() for word in _mixed(token)]
+    return [word.lower() for word in _NAME.findall(text)]
 
 
 def _mixed(token: str) -> list[str]:
@@ -108,7 +104,7 @@ def _pairs(run: list[str]) -> list[str]:
 def _folded(word: str) -> list[str]:
     """Return a word in lower case; in Latin, Greek and Cyrillic without accents."""
     if word.isascii():
-        return [part[:LONGEST].lower() for part in _NAME.findall(word)]
+        return [part.lower() for part in _NAME.findall(word)]
     folded = word.casefold()
     if max(folded) < _LATER_SCRIPTS:
         folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
