@@ -18,6 +18,9 @@ WHOLE: Final = 0.6
 SENTENCE: Final = 0.4
 NEAR_TOP: Final = 0.6
 """The tools whose names count for that have this part of the best lexical score."""
+LITTLE_WORDS: Final = 0.8
+LITTLE_MEANING: Final = 0.5
+"""Where even the best row has less, all count less: a weak best is to lose against past use and the other part."""
 UNRELATED: Final = 0.15
 """A tool that shares no word with the need and no more meaning than this is no answer."""
 
@@ -49,13 +52,13 @@ def fused(
         return lexical.scores
     top = float(lexical.scores.max())
     low, high = float(cosines.min()), float(cosines.max())
-    near = (cosines - low) / max(high - low, 1e-9) if high > low else np.ones(len(cosines))
+    near = (cosines - low) / max(high - low, LITTLE_MEANING)
     share = 0.0
     words = lexical.scores
     if top > 0:
         named = float(lexical.coverage[lexical.scores >= NEAR_TOP * top].max())
         share = (LEAST_IN_CONVERSATION if in_conversation else LEAST_WORDS) + COVERED_NAME * named
-        words = lexical.scores / top
+        words = lexical.scores / max(top, LITTLE_WORDS)
     scores = share * words + (1 - share) * near
     scores[(lexical.scores <= 0) & (cosines < UNRELATED)] = 0
     if gained is not None:

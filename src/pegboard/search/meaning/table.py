@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -115,7 +116,7 @@ def read(path: Path) -> Table:
     try:
         with np.load(path, allow_pickle=False) as file:
             form, name, words, rows, scales = (file[key] for key in ("form", "name", "pieces", "rows", "scales"))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise WrongTableError(f"{path} is no table of word pieces: {error}") from error
     if int(form) != FORM:
         raise WrongTableError(f"{path} has form {int(form)}; this version reads form {FORM}")
