@@ -11,9 +11,9 @@ from pegboard.ports import RankContext
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pegboard.search.blocks import Floats
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
+    from pegboard.search.meaning.fusion import Fused
     from pegboard.search.meaning.needs import Needs
     from pegboard.search.meaning.vectors import Vectors
 
@@ -32,7 +32,7 @@ class ByMeaning:
         vectors, _ = self._parts()
         vectors.matrices(index)
 
-    def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Floats:
+    def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Fused:
         """Return how well each row answers a need, by words, by meaning and by past use.
 
         Args:
@@ -41,18 +41,19 @@ class ByMeaning:
             lexical: How well each row answers in words.
             index: What may be found, prepared or not.
         """
-        from pegboard.search.meaning.fusion import fused, nearness
+        from pegboard.search.meaning.fusion import Fused, fused, nearness
         from pegboard.search.meaning.past_use import gains
 
         vectors, needs = self._parts()
         vector = needs.in_conversation(need, context.messages)
         gained = gains(context.used, vector, needs, self._by_id(index), index.size) if context.used else None
-        cosines = nearness(vectors.cosines([vector, *needs.sentences(need)], index))
-        return fused(lexical, cosines, gained, in_conversation=bool(context.messages))
+        near = nearness(vectors.cosines([vector, *needs.sentences(need)], index))
+        return Fused(scores=fused(lexical, near, gained, in_conversation=bool(context.messages)), nearness=near)
 
     def _parts(self) -> tuple[Vectors, Needs]:
         if self._read is None:
-            from pegboard.search.meaning.needs import Needs
+            from pegboard.search.meaning.fusion import Fused
+    from pegboard.search.meaning.needs import Needs
             from pegboard.search.meaning.table import read, shipped
             from pegboard.search.meaning.vectors import Vectors
 

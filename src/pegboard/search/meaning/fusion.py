@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,6 +24,14 @@ LITTLE_MEANING: Final = 0.5
 """Where even the best row has less, all count less: a weak best is to lose against past use and the other part."""
 UNRELATED: Final = 0.15
 """A tool that shares no word with the need and no more meaning than this is no answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fused:
+    """How well each row answers by everything that is known, and how near it is in meaning alone."""
+
+    scores: Floats
+    nearness: NDArray[np.float32]
 
 
 def nearness(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
