@@ -57,7 +57,7 @@ class Table:
             "ms p50": round(1000 * float(np.percentile(seconds, 50)), 3),
             "ms p95": round(1000 * float(np.percentile(seconds, 95)), 3),
             "build s": round(sum(result.build for result in results), 2),
-            "MiB": round(max(result.memory for result in results), 1),
+            "MiB": max((round(result.memory, 1) for result in results if result.memory is not None), default="–"),
         }
 
 
@@ -90,7 +90,7 @@ def run(make: Callable[[], Engine], given: QuerySet, *, memory: bool = True) -> 
         halves=np.array([query.half for query in queries]),
         seconds=np.array(seconds),
         build=build,
-        memory=_memory(make, given) if memory and not engine.slow else float("nan"),
+        memory=_memory(make, given) if memory and not engine.slow else None,
     )
 
 

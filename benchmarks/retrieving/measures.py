@@ -33,13 +33,16 @@ def measured(query: Query, found: Sequence[str]) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What one engine did on one set: a row for each query, in the order of the measures, and times in seconds."""
+    """What one engine did on one set: a row for each query, in the order of the measures, and times in seconds.
+
+    ``memory`` is in MiB, None where it was not measured.
+    """
 
     values: np.ndarray
     halves: np.ndarray
     seconds: np.ndarray
     build: float
-    memory: float
+    memory: float | None
 
     def mean(self, measure: int) -> float:
         return 100 * float(self.values[:, measure].mean())

@@ -13,7 +13,7 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group
 from pegboard.search.analysis.words import words
 from pegboard.search.fields import FIELDS, FIRST, NAME, PARAMETER_TEXTS, PLUGIN, PLUGIN_TEXT, REST, texts_of
-from pegboard.search.names import name_keys
+from pegboard.search.name_keys import name_keys
 from pegboard.search.vocabulary import Vocabulary
 
 Document: TypeAlias = Tool | Group

@@ -148,12 +148,14 @@ class ToolRanker:
         return future
 
     def _fill(self, among: Searchable, future: Future[Index]) -> None:
+        """Make an index and hand it over; whoever asks after that finds it kept, or makes it again where it failed."""
         try:
-            index = self._built(among)
+            index, failure = self._built(among), None
         except BaseException as error:
-            future.set_exception(error)
+            index, failure = None, error
+        with self._lock:
+            del self._building[id(among)]
+        if index is None:
+            future.set_exception(failure)
         else:
             future.set_result(index)
-        finally:
-            with self._lock:
-                del self._building[id(among)]
