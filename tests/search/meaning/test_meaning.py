@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -84,7 +85,9 @@ def test_a_need_that_says_nothing_has_no_answer(need: str) -> None:
     assert [one.fits for one in answer.needs] == [0.0]
 
 
-@pytest.mark.parametrize("need", ["weather " * 12_000, "天気予報を見せて", "wie wird das Wetter", "\u0300\u0301 weather", "🌦 weather"])
+@pytest.mark.parametrize(
+    "need", ["weather " * 12_000, "天気予報を見せて", "wie wird das Wetter", "\u0300\u0301 weather", "🌦 weather"]
+)
 def test_odd_texts_have_an_answer(need: str) -> None:
     assert all(0 <= hit.score <= 1 for hit in found(need, HOME).hits)
 
@@ -95,7 +98,12 @@ def test_tools_without_any_text_do_not_hide_others() -> None:
 
 
 def answers(within: Searchable, ranker: ToolRanker) -> list[object]:
-    needs = ("throw the picture of office 2 away", "costs and travel", "whom do we sell to", "list. And then remove it.")
+    needs = (
+        "throw the picture of office 2 away",
+        "costs and travel",
+        "whom do we sell to",
+        "list. And then remove it.",
+    )
     got = [found(need, within, ranker) for need in needs]
     return [([name(hit) for hit in one.hits], [hit.score.hex() for hit in one.hits], one.needs) for one in got]
 
@@ -127,3 +135,11 @@ def test_equal_vectors_whatever_is_read_together() -> None:
     texts: Sequence[tuple[str, str]] = [(f"{one.name}. {one.description}", "") for one in EVERYTHING]
     together = shipped().steps(texts)
     assert np.array_equal(together, np.concatenate([shipped().steps([text]) for text in texts]))
+
+
+def test_words_alone_count_where_the_table_cannot_be_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "table.npz").write_bytes(b"torn")
+    ranker = ToolRanker(ByMeaning(tmp_path / "table.npz"))
+    assert names(found("the weather", HOME, ranker)) == ["weather/get_forecast"]
+    assert names(found("will it rain", HOME, ranker)) == []
+    assert [record.message for record in caplog.records if "words alone" in record.message] == [caplog.messages[0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from pegboard.search.meaning.vectors import Vectors
 
 
+log = logging.getLogger("pegboard")
+
+
 class ByMeaning:
     """Words, the table's vectors and past use in one score; the table is read when it is asked for the first time."""
 
@@ -25,14 +29,16 @@ class ByMeaning:
         """Make it of the table in a file, or of the one of this package."""
         self._table = table
         self._read: tuple[Vectors, Needs] | None = None
+        self._unreadable = False
         self._rows: tuple[Index, Mapping[str, int]] | None = None
 
     def prepare(self, index: Index) -> None:
         """Read what is new among the rows of an index."""
-        vectors, _ = self._parts()
-        vectors.matrices(index)
+        parts = self._parts()
+        if parts is not None:
+            parts[0].matrices(index)
 
-    def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Fused:
+    def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Fused | None:
         """Return how well each row answers a need, by words, by meaning and by past use.
 
         Args:
@@ -40,25 +46,36 @@ class ByMeaning:
             context: What the host knows of the conversation.
             lexical: How well each row answers in words.
             index: What may be found, prepared or not.
+
+        Returns:
+            The scores, or None where the table cannot be read: words alone count then.
         """
         from pegboard.search.meaning.fusion import Fused, fused, nearness
         from pegboard.search.meaning.past_use import gains
 
-        vectors, needs = self._parts()
+        parts = self._parts()
+        if parts is None or not index.size:
+            return None
+        vectors, needs = parts
         vector = needs.in_conversation(need, context.messages)
         gained = gains(context.used, vector, needs, self._by_id(index), index.size) if context.used else None
-        near = nearness(vectors.cosines([vector, *needs.sentences(need)], index))
-        return Fused(scores=fused(lexical, near, gained, in_conversation=bool(context.messages)), nearness=near)
+        cosines = vectors.cosines([vector, *needs.sentences(need)], index)
+        scores = fused(lexical, nearness(cosines), gained, in_conversation=bool(context.messages))
+        return Fused(scores=scores, cosines=cosines[0])
 
-    def _parts(self) -> tuple[Vectors, Needs]:
-        if self._read is None:
-            from pegboard.search.meaning.fusion import Fused
-    from pegboard.search.meaning.needs import Needs
-            from pegboard.search.meaning.table import read, shipped
+    def _parts(self) -> tuple[Vectors, Needs] | None:
+        if self._read is None and not self._unreadable:
+            from pegboard.search.meaning.needs import Needs
+            from pegboard.search.meaning.table import WrongTableError, read, shipped
             from pegboard.search.meaning.vectors import Vectors
 
-            table = shipped() if self._table is None else read(self._table)
-            self._read = Vectors(table), Needs(table)
+            try:
+                table = shipped() if self._table is None else read(self._table)
+            except WrongTableError as error:
+                self._unreadable = True
+                log.warning("searches go by words alone: %s; install pegboard anew", error)
+            else:
+                self._read = Vectors(table), Needs(table)
         return self._read
 
     def _by_id(self, index: Index) -> Mapping[str, int]:

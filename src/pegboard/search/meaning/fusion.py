@@ -31,7 +31,7 @@ class Fused:
     """How well each row answers by everything that is known, and how near it is in meaning alone."""
 
     scores: Floats
-    nearness: NDArray[np.float32]
+    cosines: NDArray[np.float32]
 
 
 def nearness(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
