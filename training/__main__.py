@@ -1,6 +1,6 @@
 """Make the table of word pieces: ``make table``.
 
-``python -m training --packages FOLDER --work FOLDER [--tokenizer FILE] [--without SET …] [--out FILE]``
+``python -m training --packages FOLDER --work FOLDER [--without SET …] [--out FILE]``
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from pegboard.search.meaning.table import SHIPPED, write
 from training.lessons import Requests, Texts, beginnings, main_directions, requests_of
 from training.rows import Rows, counted, of_length_one
 from training.teacher import LONGEST, Teacher
-from training.texts import Described, described
+from training.texts import TEACHER, Described, described
 
+TOKENIZER = Path(TEACHER, "embeddings", "data", "all-MiniLM-L6-v2-onnx-int8", "tokenizer.json")
 COLUMNS = 192
 GENERIC = 80_000
 CATALOGS = (*DEVELOPMENT, "google_ops", "mcp_extra")
@@ -102,13 +103,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--packages", type=Path, required=True, help="the folder with the packages whose texts are read"
     )
-    parser.add_argument("--tokenizer", type=Path, required=True, help="the teacher's tokenizer.json")
     parser.add_argument("--work", type=Path, required=True, help="the folder for what is kept between runs")
     parser.add_argument("--without", nargs="*", default=[], choices=CATALOGS, metavar="SET", help="sets to leave out")
     parser.add_argument("--out", type=Path, default=SHIPPED, help="the table")
     options = parser.parse_args(arguments)
     options.work.mkdir(parents=True, exist_ok=True)
-    words = vocabulary(options.tokenizer)
+    words = vocabulary(options.packages / TOKENIZER)
     began = time.monotonic()
     rows = Training(words, options.work).table(generic(options.packages, options.work), options.without)
     name = "minilm-l6-1" if not options.without else f"minilm-l6-1 without {' '.join(options.without)}"
