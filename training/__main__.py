@@ -25,7 +25,8 @@ from training.teacher import LONGEST, Teacher
 from training.texts import TEACHER, Described, described
 
 TOKENIZER = Path(TEACHER, "embeddings", "data", "all-MiniLM-L6-v2-onnx-int8", "tokenizer.json")
-COLUMNS = 192
+COLUMNS, KEPT = 192, 128
+"""Components while it learns, and those that are kept: the directions in which rows differ most."""
 GENERIC = 80_000
 CATALOGS = (*DEVELOPMENT, "google_ops", "mcp_extra")
 BELONGS = {"aws_ops": 1.0, "seal_tools": 0.6, "bfcl_v4": 0.4}
@@ -91,7 +92,7 @@ class Training:
             lessons[draw.choice(len(lessons), p=shares / shares.sum())].learn(rows, RATE * left + 1e-4, draw)
             if step % 2 == 0:
                 requests[draw.integers(len(requests))].learn(rows, REQUEST_RATE * left, draw)
-        return rows.values
+        return rows.values @ main_directions(rows.values, KEPT)
 
 
 def _documents(name: str) -> list[str]:
