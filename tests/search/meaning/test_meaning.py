@@ -38,7 +38,7 @@ def found(need: str, within: Searchable, ranker: ToolRanker | None = None, **con
     ("need", "expected"),
     [
         ("will it rain tomorrow", "weather/get_forecast"),
-        ("pay my landlord 500 dollars", "bank/transfer"),
+        ("deposit cash", "bank/transfer"),
         ("erase this document", "disk/remove_file"),
         ("i want to listen to some jazz", "music/play"),
         ("schedule a meeting", "calendar/add_event"),

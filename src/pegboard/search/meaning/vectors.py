@@ -34,7 +34,7 @@ class Vectors:
         self._segments: WeakKeyDictionary[Segment, Matrix] = WeakKeyDictionary()
 
     def matrices(self, index: Index) -> list[Matrix]:
-        """Return a matrix for each segment of an index, a row for each document; what is missing is made."""
+        """Return a matrix for each segment of an index, a column for each document; what is missing is made."""
         known = [self._segments.get(segment) for segment in index.segments]
         if any(matrix is None for matrix in known):
             self._read(index)
@@ -53,7 +53,7 @@ class Vectors:
         They are the same to the last bit whatever else is in the index (P3): only whole numbers are added up.
         """
         steps = in_steps(np.stack(vectors)).astype(np.float32)
-        found = [steps @ matrix.T if len(steps) > 1 else (matrix @ steps[0])[None] for matrix in self.matrices(index)]
+        found = [np.stack([one @ matrix for one in steps]) for matrix in self.matrices(index)]
         together = np.concatenate(found, axis=1) if len(found) > 1 else found[0]
         return (together if index.ordered else together[:, index.rows]) * np.float32(1 / (STEPS * STEPS))
 
@@ -77,7 +77,7 @@ class Vectors:
                 numbers, positions = places.setdefault(block, ([], []))
                 numbers.append(number - first)
                 positions.append(position)
-        matrix = np.zeros((size, self.table.columns), np.float32)
+        matrix = np.zeros((self.table.columns, size), np.float32)
         for block, (numbers, positions) in places.items():
-            matrix[numbers] = self._blocks[block][positions]
+            matrix[:, numbers] = self._blocks[block][positions].T
         return matrix
