@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.retrieving.engines import ENGINES, Engine, left_out
+from benchmarks.retrieving.engines import ENGINES, Engine, excluded
 from benchmarks.retrieving.measures import MEASURES, Result, interval, measured
 from benchmarks.retrieving.sets import DEVELOPMENT, QuerySet, named, read
 
@@ -115,7 +115,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
 
     def chosen(name: str) -> dict[str, Callable[[], Engine]]:
-        known = ENGINES | (left_out(options.tables, name) if options.tables else {})
+        known = ENGINES | (excluded(options.tables, name) if options.tables else {})
         wanted = [text.lower() for text in options.engines]
         return {e: make for e, make in known.items() if not wanted or any(text in e.lower() for text in wanted)}
 

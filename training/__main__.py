@@ -105,7 +105,7 @@ def main(arguments: list[str]) -> int:
         "--packages", type=Path, required=True, help="the folder with the packages whose texts are read"
     )
     parser.add_argument("--work", type=Path, required=True, help="the folder for what is kept between runs")
-    parser.add_argument("--without", nargs="*", default=[], choices=CATALOGS, metavar="SET", help="sets to leave out")
+    parser.add_argument("--without", nargs="*", default=[], choices=CATALOGS, metavar="SET", help="sets to exclude")
     parser.add_argument("--out", type=Path, default=SHIPPED, help="the table")
     options = parser.parse_args(arguments)
     options.work.mkdir(parents=True, exist_ok=True)

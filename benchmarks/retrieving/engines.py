@@ -120,13 +120,13 @@ ENGINES: dict[str, Callable[[], Engine]] = {
 """By the names of their rows; an engine more is a line more."""
 
 
-def left_out(tables: Path, name: str) -> dict[str, Callable[[], Engine]]:
+def excluded(tables: Path, name: str) -> dict[str, Callable[[], Engine]]:
     """Return our engines with the table in whose training a set had no part: ``without_NAME.npz`` in a folder."""
     table = tables / f"without_{name}.npz"
     return {
-        "Pegboard, set left out": partial(Ours, meaning=True, table=table),
-        "Pegboard, set left out, with history": partial(Ours, meaning=True, history=True, table=table),
-        "Pegboard, set left out, with history and use": partial(
+        "Pegboard, set excluded": partial(Ours, meaning=True, table=table),
+        "Pegboard, set excluded, with history": partial(Ours, meaning=True, history=True, table=table),
+        "Pegboard, set excluded, with history and use": partial(
             Ours, meaning=True, history=True, use=True, table=table
         ),
     }

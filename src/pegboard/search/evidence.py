@@ -29,7 +29,7 @@ _REACHED, _NAMED, _LEADING, _BASE = 0.72, 0.28, 0.26, -1.26
 
 _WITH_MEANING: Final = np.array([1.23, 0.52, 0.91, 0.23, 0.27, -2.33])
 _BASE_WITH_MEANING: Final = -1.76
-"""The same with what is known of meaning, each set left out of the table's training; moved, so that of the searches
+"""The same with what is known of meaning, each set excluded from the table's training; moved, so that of the searches
 whose tools are there at most one in ten has less than 0.3 in any set."""
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
     from pegboard.search.meaning.fusion import Fused
-    from pegboard.search.meaning.needs import Needs
+    from pegboard.search.meaning.need_vectors import Needs
     from pegboard.search.meaning.vectors import Vectors
 
 
@@ -69,7 +69,7 @@ class ByMeaning:
 
     def _parts(self) -> tuple[Vectors, Needs] | None:
         if self._read is None and not self._unreadable:
-            from pegboard.search.meaning.needs import Needs
+            from pegboard.search.meaning.need_vectors import Needs
             from pegboard.search.meaning.table import WrongTableError, read, shipped
             from pegboard.search.meaning.vectors import Vectors
 

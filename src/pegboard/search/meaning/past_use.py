@@ -9,7 +9,7 @@ import numpy as np
 
 from pegboard.ports import PastUse
 from pegboard.search.blocks import Floats
-from pegboard.search.meaning.needs import Needs, Vector
+from pegboard.search.meaning.need_vectors import Needs, Vector
 
 WEIGHT: Final = 0.5
 """How much a tool gains that alone was called after every need like this one; the best row's score counts 1."""
