@@ -290,8 +290,7 @@ class Oracle:
                 if isinstance(step, Search):
                     step = conversation.send(Done(view=self._view(), found=self._found(step), count=count))
                 else:
-                    siblings = name == "load_tools" and self._anticipates()
-                    outcome = self._apply(step, self.ahead if siblings else None)
+                    outcome = self._apply(step, self.ahead if self._anticipates() else None)
                     step = conversation.send(Done(view=self._view(), outcome=outcome))
         except StopIteration as stop:
             payload: Payload = stop.value

@@ -117,7 +117,7 @@ def test_the_siblings_of_what_was_used_join_behind_it() -> None:
 def test_the_siblings_of_what_a_model_loads_come_with_it() -> None:
     """S5: a load brings what is used together with it, in the same answer."""
     permissions = access()
-    state, outcome = apply(permissions, DEFAULT, Load(names=("log",)), PRICED, ahead())
+    state, outcome = apply(permissions, DEFAULT, Load(names=("log",), siblings=True), PRICED, ahead())
     assert [tool.name for tool in outcome.added] == ["log", "diff", "blame", "push"]
     assert [str(ref) for ref in outcome.anticipated] == ["plugin:git"]
     assert resolve(permissions, state).names == outcome.loaded

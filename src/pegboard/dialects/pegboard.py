@@ -75,7 +75,7 @@ class PegboardDialect:
             case "load_tools":
                 names = _strings(arguments["names"])
                 until = KEEP[arguments["keep"]] if "keep" in arguments else None
-                done = yield Load(names=names, until=until)
+                done = yield Load(names=names, until=until, siblings=True)
                 return _load_payload(done.view, done.outcome)
             case _:
                 done = yield Unload(names=_strings(arguments["names"]))

@@ -26,27 +26,20 @@ from pegboard.core.surface.outcomes import apply
 from pegboard.ports import AuditKind, SessionKey
 
 
-async def carry_out(
-    services: Services, snapshot: Snapshot, command: Command, *, siblings: bool = False
-) -> tuple[Snapshot, Outcome]:
-    """Return the session after a command, and its outcome; what is loaded or named has been seen before.
-
-    With ``siblings`` a load brings what is used together with it, as far as that is cheap (S5).
-    """
+async def carry_out(services: Services, snapshot: Snapshot, command: Command) -> tuple[Snapshot, Outcome]:
+    """Return the session after a command, and its outcome; what is loaded or named has been seen before."""
     snapshot = await bring_in_loaded(services, snapshot)
     if isinstance(command, Load):
         snapshot = await bring_in_named(services, snapshot, command)
-    return await apply_command(services, snapshot, command, siblings=siblings)
+    return await apply_command(services, snapshot, command)
 
 
-async def apply_command(
-    services: Services, snapshot: Snapshot, command: Command, *, siblings: bool = False
-) -> tuple[Snapshot, Outcome]:
+async def apply_command(services: Services, snapshot: Snapshot, command: Command) -> tuple[Snapshot, Outcome]:
     """Return the session after a command, and its outcome, over what has been seen so far."""
 
     def decide(newest: Snapshot) -> Change[Outcome]:
         context = command_context(services, newest.info, newest.access)
-        ahead = ahead_of(services, newest) if siblings else None
+        ahead = ahead_of(services, newest) if isinstance(command, Load) else None
         state, outcome = apply(newest.access, newest.stored, command, context, ahead)
         return Change(state=state, result=outcome, notes=_notes(services, newest.info.key, command, outcome))
 

@@ -22,10 +22,10 @@ def apply(
 ) -> tuple[State, Outcome]:
     """Return the state after a command, and its outcome with the policy of the tools that it added.
 
-    With ``ahead`` a load brings the siblings of the tools that it names, as far as they are cheap (S5).
+    With ``ahead`` a load that may bring siblings of the tools that it names brings them, as far as they are cheap (S5).
     """
     after, outcome = transition(access, state, command, terms)
-    if ahead is not None and isinstance(command, Load):
+    if ahead is not None and isinstance(command, Load) and command.siblings:
         after, outcome = beside_load(access, after, outcome, ahead, terms)
     if outcome.added:
         outcome = replace(outcome, policy=terms.masker.text(later(access, after, outcome.added)))
