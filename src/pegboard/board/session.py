@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.calls import pipeline
+from pegboard.board.calls.anticipating import TurnMessage, anticipate
 from pegboard.board.calls.commands import apply_command, carry_out, end_turn
-from pegboard.board.calls.loading_ahead import TurnMessage, anticipate
 from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.services import Services

@@ -148,7 +148,7 @@ def _load_payload(view: View, outcome: Outcome | None) -> Payload:
             schemas.update((tool.id, tool) for tool in fresh)
         items.append(entry)
     beside = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
-    ahead = _ahead_of(view, outcome)
+    ahead = _anticipated(view, outcome)
     more = {
         name: [schema_of(tool) for tool in tools]
         for name, tools in (
@@ -160,7 +160,7 @@ def _load_payload(view: View, outcome: Outcome | None) -> Payload:
     return _payload(outcome, items, schemas=(*schemas.values(), *beside), more=more)
 
 
-def _ahead_of(view: View, outcome: Outcome | None) -> frozenset[str]:
+def _anticipated(view: View, outcome: Outcome | None) -> frozenset[str]:
     """Return the ids of what a load brought ahead of being asked for (S5)."""
     subjects = outcome.anticipated if outcome is not None else ()
     return frozenset(tool.id for ref in subjects for tool, _ in leased_tools(view.access, lease_on(ref)))

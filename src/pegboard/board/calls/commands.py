@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from pegboard.board.bring_in import bring_in_loaded, bring_in_named
-from pegboard.board.calls.loading_ahead import ahead_of, notes_beside
+from pegboard.board.calls.anticipating import anticipation_of, notes_of_anticipation
 from pegboard.board.meta_tools import command_context
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Change, Note, Snapshot, change
@@ -39,8 +39,8 @@ async def apply_command(services: Services, snapshot: Snapshot, command: Command
 
     def decide(newest: Snapshot) -> Change[Outcome]:
         context = command_context(services, newest.info, newest.access)
-        ahead = ahead_of(services, newest) if isinstance(command, Load) else None
-        state, outcome = apply(newest.access, newest.stored, command, context, ahead)
+        anticipation = anticipation_of(services, newest) if isinstance(command, Load) else None
+        state, outcome = apply(newest.access, newest.stored, command, context, anticipation)
         return Change(state=state, result=outcome, notes=_notes(services, newest.info.key, command, outcome))
 
     snapshot, outcome = await change(services, snapshot, decide)
@@ -74,7 +74,7 @@ def _notes(services: Services, key: SessionKey, command: Command, outcome: Outco
         case _:
             assert_never(command)
     items = tuple(_note(services, key, outcome.turn, kind, event, item) for item in outcome.items)
-    return (*items, *notes_beside(services, key, outcome))
+    return (*items, *notes_of_anticipation(services, key, outcome))
 
 
 def _note(services: Services, key: SessionKey, turn: int, kind: AuditKind, event: str, item: Item) -> Note:
