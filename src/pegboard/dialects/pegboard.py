@@ -82,7 +82,7 @@ class PegboardDialect:
                 return _payload(done.outcome, [_item(i) for i in _items(done.outcome)])
 
     def _search(self, queries: tuple[str, ...], limit: int | None) -> Conversation:
-        """Search; load what answers a need without doubt, where that changes nothing that is cached (D1)."""
+        """Search; load what answers a need best, as far as the view lets a search load (D1)."""
         share = max(RESULTS, RESULTS_PER_NEED * len(queries)) if limit is None else limit
         done = yield Search(queries=queries, limit=min(max(share, 1), MOST_RESULTS))
         found, count = done.found or Found(query=queries, results=()), done.count
