@@ -108,7 +108,7 @@ class Session(NamesReplacements):
         """
         snapshot = await self._prepared(start=not loaded)
         if message:
-            self._info.conversation.heard(self._services.masker.value(message), snapshot.state.turn)
+            self._info.conversation.add_message(self._services.masker.value(message), snapshot.state.turn)
         if loaded and message is not None:
             snapshot, self._ranked = await anticipate(self._services, snapshot, message, self._ranked)
         shown = await surface(self._services, snapshot, message, loaded=loaded)
