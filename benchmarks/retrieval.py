@@ -12,10 +12,11 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
-from benchmarks.retrieving.engines import ENGINES, Engine
+from benchmarks.retrieving.engines import ENGINES, Engine, excluded
 from benchmarks.retrieving.measures import MEASURES, Result, interval, measured
 from benchmarks.retrieving.sets import DEVELOPMENT, QuerySet, named, read
 
@@ -71,12 +72,15 @@ def run(make: Callable[[], Engine], given: QuerySet, *, memory: bool = True) -> 
         queries = queries[:: len(queries) // FEW + 1]
     for query in queries[:WARM]:
         engine.search(query)
+    called = getattr(engine, "called", None)
     values: list[tuple[float, ...]] = []
     seconds: list[float] = []
     for query in queries:
         start = time.perf_counter()
         found = engine.search(query)
         seconds.append(time.perf_counter() - start)
+        if called is not None:
+            called(query)
         values.append(measured(query, found))
     close = getattr(engine, "close", None)
     if close is not None:
@@ -107,18 +111,20 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--sample", type=int, metavar="N", help="so many queries of each set; all by default")
     parser.add_argument("--no-memory", action="store_true", help="leave the memory unmeasured: half the builds")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("--tables", type=Path, metavar="FOLDER", help="tables trained without a set: `make table`")
     options = parser.parse_args(arguments)
-    chosen = {
-        name: make
-        for name, make in ENGINES.items()
-        if not options.engines or any(text.lower() in name.lower() for text in options.engines)
-    }
-    if not chosen:
+
+    def chosen(name: str) -> dict[str, Callable[[], Engine]]:
+        known = ENGINES | (excluded(options.tables, name) if options.tables else {})
+        wanted = [text.lower() for text in options.engines]
+        return {e: make for e, make in known.items() if not wanted or any(text in e.lower() for text in wanted)}
+
+    if not chosen("any"):
         parser.error(f"no engine has {options.engines[0]!r} in its name: there are {', '.join(ENGINES)}")
     table = Table()
     for name in named(options.sets):
         given = read(name, options.sample)
-        for engine, make in chosen.items():
+        for engine, make in chosen(name).items():
             print(f"running {engine} on {name} …", file=sys.stderr)
             result = run(make, given, memory=not options.no_memory)
             table.results.setdefault(engine, {})[name] = result

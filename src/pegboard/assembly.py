@@ -23,6 +23,7 @@ from pegboard.dialects.by_name import Dialects
 from pegboard.errors import ConfigError
 from pegboard.ports import Adapters, FocusRules, Source, Store, TokenCounter
 from pegboard.problems import Problem
+from pegboard.search.meaning.by_meaning import ByMeaning
 from pegboard.search.ranker import ToolRanker
 from pegboard.tokens import OfflineTokenCounter, default_memory
 
@@ -260,7 +261,7 @@ def _parts(
     return Parts(
         store=store,
         sources=sources,
-        ranker=own.ranker or ToolRanker(),
+        ranker=own.ranker or ToolRanker(ByMeaning()),
         counter=own.counter or counter,
         validator=own.validator or SchemaValidator(),
         dialects=Dialects(),

@@ -32,7 +32,7 @@ def echo(text: str) -> str:
 CONFIG = """
 store: sqlite:///state.db
 servers:
-  up: {{command: "{python}", args: ["{upstream}", stdio]}}
+  up: {{command: "{python}", args: ["{upstream}", stdio], description: Tools of a server}}
 plugins:
   talk: {{python: talk_tools}}
   notes: {{python: notes_tools}}

@@ -12,6 +12,9 @@ from pegboard.core.surface.searchable import Searchable
 from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pegboard.search.blocks import Floats
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
@@ -25,6 +28,20 @@ MOST_NEEDS: Final = 50
 """Further needs of one search are not ranked."""
 
 
+class Fused(Protocol):
+    """How well each row answers by everything that is known, and how near it is in meaning alone."""
+
+    @property
+    def scores(self) -> Floats:
+        """Return a score for each row."""
+        ...
+
+    @property
+    def cosines(self) -> NDArray[np.float32]:
+        """Return a cosine for each row."""
+        ...
+
+
 class Meaning(Protocol):
     """What a need and a document have in common beyond their words."""
 
@@ -32,7 +49,7 @@ class Meaning(Protocol):
         """Read what is new among the rows of an index; runs in the thread that builds the index."""
         ...
 
-    def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Floats:
+    def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Fused | None:
         """Return how well each row answers a need, by words and by meaning.
 
         Args:
@@ -40,6 +57,9 @@ class Meaning(Protocol):
             context: What the host knows of the conversation.
             lexical: How well each row answers in words.
             index: What may be found, prepared or not.
+
+        Returns:
+            The scores; None where words alone count.
         """
         ...
 
@@ -103,12 +123,14 @@ class ToolRanker:
 
         need = understood(query, index, context.messages)
         lexical = lexical_scores(need, index)
-        scores = lexical.scores
+        scores, cosines = lexical.scores, None
         if self._meaning is not None:
-            scores = self._meaning.fused(query, context, lexical, index)
+            fused = self._meaning.fused(query, context, lexical, index)
+            if fused is not None:
+                scores, cosines = fused.scores, fused.cosines
         rows = best(scores, lexical.exact, index, limit)
         known = {row: 1.0 if row in lexical.exact else relevance(float(scores[row])) for row in rows}
-        return rows, known, evidence(need, lexical, scores, rows, index)
+        return rows, known, evidence(need, lexical, scores, rows, index, cosines)
 
     def _kept(self, among: Searchable) -> Index | None:
         for place, index in enumerate(self._indexes):

@@ -42,10 +42,7 @@ class WordPieces:
         Returns:
             A number for each piece; a word that cannot be put together is one unknown piece.
         """
-        if text.isascii():
-            words = _PLAIN.findall(text.lower())
-        else:
-            words = _WORD.findall(_without_accents(text.lower()))
+        words = _PLAIN.findall(text.lower()) if text.isascii() else _WORD.findall(_without_accents(text.lower()))
         known = self._known
         found: list[int] = []
         for word in words:

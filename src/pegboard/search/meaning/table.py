@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,14 +24,17 @@ Sums of products of two vectors stay below 2**24, so single precision is exact i
 score depends on nothing but need and tool (P3).
 """
 LONGEST: Final = 64
-"""Pieces of a document that are read."""
+"""So many pieces of a text are read."""
+LONGEST_BESIDE: Final = 32
+BESIDE: Final = 0.5
+"""How much what stands beside a document's text counts."""
 _TOGETHER: Final = 512
 
 Steps = NDArray[np.int16]
 SHIPPED: Final = Path(__file__).with_name("table.npz")
 
 
-class WrongTable(ValueError):
+class WrongTableError(ValueError):
     """A file that is no table, or one of another form."""
 
 
@@ -55,30 +59,39 @@ class Table:
         """Return how many components a vector has."""
         return self.rows.shape[1]
 
-    def vector(self, text: str, longest: int = 4 * LONGEST) -> NDArray[np.float32]:
-        """Return a text's vector, of length one, or of zeros where the text says nothing."""
-        ids = self.pieces.ids(text)[:longest]
-        total = self.scales[ids] @ self.rows[ids].astype(np.float32) if ids else np.zeros(self.columns, np.float32)
-        return total / max(float(np.linalg.norm(total)), 1e-9)
+    def sum(self, text: str) -> NDArray[np.float32]:
+        """Return the sum of the rows of a text's pieces."""
+        ids = self.pieces.ids(text)[: 4 * LONGEST]
+        return self.scales[ids] @ self.rows[ids].astype(np.float32) if ids else np.zeros(self.columns, np.float32)
 
-    def steps(self, texts: Sequence[str]) -> Steps:
-        """Return the texts' vectors as whole numbers of steps, one row each."""
+    def steps(self, texts: Sequence[tuple[str, str]]) -> Steps:
+        """Return the vectors of documents as whole numbers of steps, one row each.
+
+        Args:
+            texts: What each is for, and what stands beside it and counts half, such as the names of parameters.
+        """
         found = np.zeros((len(texts), self.columns), np.int16)
         for start in range(0, len(texts), _TOGETHER):
             part = texts[start : start + _TOGETHER]
-            found[start : start + len(part)] = self._steps([self.pieces.ids(text)[:LONGEST] for text in part])
+            found[start : start + len(part)] = self._steps(part)
         return found
 
-    def _steps(self, texts: Sequence[Sequence[int]]) -> Steps:
-        lengths = np.array([len(ids) for ids in texts])
+    def _steps(self, texts: Sequence[tuple[str, str]]) -> Steps:
+        numbers: list[int] = []
+        shares: list[float] = []
+        lengths: list[int] = []
+        for text, beside in texts:
+            main, rest = self.pieces.ids(text)[:LONGEST], self.pieces.ids(beside)[:LONGEST_BESIDE]
+            numbers += main + rest
+            shares += [1.0] * len(main) + [BESIDE] * len(rest)
+            lengths.append(len(main) + len(rest))
         found = np.zeros((len(texts), self.columns), np.int16)
-        ids = np.fromiter((number for text in texts for number in text), np.int64, int(lengths.sum()))
-        if len(ids):
-            rows = self.rows[ids].astype(np.float32)
-            rows *= self.scales[ids, None]
-            told = lengths > 0
-            starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths[told])[:-1]))
-            found[told] = in_steps(np.add.reduceat(rows, starts, axis=0))
+        if numbers:
+            rows = self.rows[numbers].astype(np.float32)
+            rows *= (self.scales[numbers] * np.array(shares, np.float32))[:, None]
+            read = np.array(lengths) > 0
+            starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.array(lengths)[read])[:-1]))
+            found[read] = in_steps(np.add.reduceat(rows, starts, axis=0))
         return found
 
 
@@ -98,18 +111,18 @@ def read(path: Path) -> Table:
     """Return the table in a file.
 
     Raises:
-        WrongTable: The file is none, is damaged, or has another form.
+        WrongTableError: The file is none, is damaged, or has another form.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
             form, name, words, rows, scales = (file[key] for key in ("form", "name", "pieces", "rows", "scales"))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise WrongTable(f"{path} is no table of word pieces: {error}") from error
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise WrongTableError(f"{path} is no table of word pieces: {error}") from error
     if int(form) != FORM:
-        raise WrongTable(f"{path} has form {int(form)}; this version reads form {FORM}")
+        raise WrongTableError(f"{path} has form {int(form)}; this version reads form {FORM}")
     vocabulary = bytes(words).decode().split("\n")
     if rows.ndim != 2 or not len(vocabulary) == len(rows) == len(scales):
-        raise WrongTable(f"{path} is damaged: {len(vocabulary)} pieces, {len(rows)} rows, {len(scales)} scales")
+        raise WrongTableError(f"{path} is damaged: {len(vocabulary)} pieces, {len(rows)} rows, {len(scales)} scales")
     return Table(name=str(name), pieces=WordPieces(vocabulary), rows=rows, scales=scales.astype(np.float32))
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.core.model.tools import Tool
 from pegboard.search.blocks import Block, Document
-from pegboard.search.fields import FIRST, NAME, PARAMETERS, REST, texts_of
+from pegboard.search.fields import FIRST, NAME, PARAMETERS, REST
+from pegboard.search.fields import texts_of as fields_of
 from pegboard.search.index import Index, document_key
 from pegboard.search.meaning.pieces import parted
 from pegboard.search.meaning.table import STEPS, Steps, Table, in_steps
@@ -18,11 +19,10 @@ from pegboard.search.segments import Segment
 Matrix = NDArray[np.float32]
 
 
-def text_of(document: Document) -> str:
-    """Return what is read of a tool or group: its name and what it is for."""
-    fields = texts_of(document, "")
-    names = parted(fields[NAME]) if isinstance(document, Tool) else f"{parted(fields[NAME])} {fields[PARAMETERS]}"
-    return f"{names}. {fields[FIRST]} {fields[REST]}"
+def texts_of(document: Document) -> tuple[str, str]:
+    """Return what is read of a tool or group: its name and what it is for; beside it its parameters or members."""
+    fields = fields_of(document, "")
+    return f"{parted(fields[NAME])}. {fields[FIRST]} {fields[REST]}", parted(fields[PARAMETERS])
 
 
 class Vectors:
@@ -34,7 +34,7 @@ class Vectors:
         self._segments: WeakKeyDictionary[Segment, Matrix] = WeakKeyDictionary()
 
     def matrices(self, index: Index) -> list[Matrix]:
-        """Return a matrix for each segment of an index, a row for each document; what is missing is made."""
+        """Return a matrix for each segment of an index, a column for each document; what is missing is made."""
         known = [self._segments.get(segment) for segment in index.segments]
         if any(matrix is None for matrix in known):
             self._read(index)
@@ -47,11 +47,15 @@ class Vectors:
             first += segment.size
         return found
 
-    def cosines(self, vector: NDArray[np.float32], index: Index) -> NDArray[np.float32]:
-        """Return the cosine of a vector with each row of an index, the same to the last bit in any company (P3)."""
-        steps = in_steps(vector).astype(np.float32)
-        found = [matrix @ steps for matrix in self.matrices(index)]
-        return index.by_row(np.concatenate(found) if len(found) > 1 else found[0]) / np.float32(STEPS * STEPS)
+    def cosines(self, vectors: Sequence[NDArray[np.float32]], index: Index) -> NDArray[np.float32]:
+        """Return the cosines of some vectors with each row of an index, a line for each vector.
+
+        They are the same to the last bit whatever else is in the index (P3): only whole numbers are added up.
+        """
+        steps = in_steps(np.stack(vectors)).astype(np.float32)
+        found = [np.stack([one @ matrix for one in steps]) for matrix in self.matrices(index)]
+        together = np.concatenate(found, axis=1) if len(found) > 1 else found[0]
+        return (together if index.ordered else together[:, index.rows]) * np.float32(1 / (STEPS * STEPS))
 
     def _read(self, index: Index) -> None:
         """Read the documents of the blocks that are new."""
@@ -61,7 +65,7 @@ class Vectors:
                 new.setdefault(block, {})[position] = document
         for block, documents in new.items():
             steps = np.zeros((len(block.texts), self.table.columns), np.int16)
-            steps[list(documents)] = self.table.steps([text_of(document) for document in documents.values()])
+            steps[list(documents)] = self.table.steps([texts_of(document) for document in documents.values()])
             self._blocks[block] = steps
 
     def _matrix(self, index: Index, first: int, size: int) -> Matrix:
@@ -73,7 +77,7 @@ class Vectors:
                 numbers, positions = places.setdefault(block, ([], []))
                 numbers.append(number - first)
                 positions.append(position)
-        matrix = np.zeros((size, self.table.columns), np.float32)
+        matrix = np.zeros((self.table.columns, size), np.float32)
         for block, (numbers, positions) in places.items():
-            matrix[numbers] = self._blocks[block][positions]
+            matrix[:, numbers] = self._blocks[block][positions].T
         return matrix

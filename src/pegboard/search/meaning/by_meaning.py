@@ -1,0 +1,91 @@
+"""The ranking by meaning: what a ranker by words is given beside them (P3)."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pegboard.core.model.tools import Tool
+from pegboard.ports import RankContext
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pegboard.search.index import Index
+    from pegboard.search.lexical import LexicalScores
+    from pegboard.search.meaning.fusion import Fused
+    from pegboard.search.meaning.need_vectors import Needs
+    from pegboard.search.meaning.vectors import Vectors
+
+
+log = logging.getLogger("pegboard")
+
+LARGE: Final = 10_000
+"""In what is larger the sentences of a need are not compared one by one: each takes half a millisecond."""
+
+
+class ByMeaning:
+    """Words, the table's vectors and past use in one score; the table is read when it is asked for the first time."""
+
+    def __init__(self, table: Path | None = None) -> None:
+        """Make it of the table in a file, or of the one of this package."""
+        self._table = table
+        self._read: tuple[Vectors, Needs] | None = None
+        self._unreadable = False
+        self._rows: tuple[Index, Mapping[str, int]] | None = None
+
+    def prepare(self, index: Index) -> None:
+        """Read what is new among the rows of an index."""
+        parts = self._parts()
+        if parts is not None:
+            parts[0].matrices(index)
+
+    def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Fused | None:
+        """Return how well each row answers a need, by words, by meaning and by past use.
+
+        Args:
+            need: What is needed.
+            context: What the host knows of the conversation.
+            lexical: How well each row answers in words.
+            index: What may be found, prepared or not.
+
+        Returns:
+            The scores, or None where the table cannot be read: words alone count then.
+        """
+        from pegboard.search.meaning.fusion import Fused, fused, nearness
+        from pegboard.search.meaning.past_use import gains
+
+        parts = self._parts()
+        if parts is None or not index.size:
+            return None
+        vectors, needs = parts
+        vector = needs.in_conversation(need, context.messages)
+        gained = gains(context.used, vector, needs, self._by_id(index), index.size) if context.used else None
+        sentences = needs.sentences(need) if index.size <= LARGE else []
+        cosines = vectors.cosines([vector, *sentences], index)
+        scores = fused(lexical, nearness(cosines), gained, in_conversation=bool(context.messages))
+        return Fused(scores=scores, cosines=cosines[0])
+
+    def _parts(self) -> tuple[Vectors, Needs] | None:
+        if self._read is None and not self._unreadable:
+            from pegboard.search.meaning.need_vectors import Needs
+            from pegboard.search.meaning.table import WrongTableError, read, shipped
+            from pegboard.search.meaning.vectors import Vectors
+
+            try:
+                table = shipped() if self._table is None else read(self._table)
+            except WrongTableError as error:
+                self._unreadable = True
+                log.warning("searches go by words alone: %s; install pegboard anew", error)
+            else:
+                self._read = Vectors(table), Needs(table)
+        return self._read
+
+    def _by_id(self, index: Index) -> Mapping[str, int]:
+        """Return the row of each tool by its id."""
+        known = self._rows
+        if known is None or known[0] is not index:
+            rows = {document.id: row for row, document in enumerate(index.documents) if isinstance(document, Tool)}
+            known = self._rows = (index, rows)
+        return known[1]

@@ -1,0 +1,75 @@
+"""One score out of words, meaning and past use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegboard.search.blocks import Floats
+from pegboard.search.lexical import HIGHEST, LexicalScores
+
+LEAST_WORDS: Final = 0.45
+LEAST_IN_CONVERSATION: Final = 0.35
+COVERED_NAME: Final = 0.3
+"""The share of the words: the least, less where it is read with messages, more where the need names a tool in full."""
+WHOLE: Final = 0.6
+SENTENCE: Final = 0.4
+NEAR_TOP: Final = 0.6
+"""The tools whose names count for that have this part of the best lexical score."""
+LITTLE_WORDS: Final = 0.8
+LITTLE_MEANING: Final = 0.5
+"""Where even the best row has less, all count less: a weak best is to lose against past use and the other part."""
+UNRELATED: Final = 0.15
+"""A tool that shares no word with the need and no more meaning than this is no answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fused:
+    """How well each row answers by everything that is known, and how near it is in meaning alone."""
+
+    scores: Floats
+    cosines: NDArray[np.float32]
+
+
+def nearness(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return how near each row is to a need: to all of it, and to the sentence that is nearest.
+
+    Args:
+        cosines: A line for the whole need, then one for each of its sentences.
+    """
+    return cosines[0] if len(cosines) == 1 else WHOLE * cosines[0] + SENTENCE * cosines[1:].max(axis=0)
+
+
+def fused(
+    lexical: LexicalScores, cosines: NDArray[np.float32], gained: Floats | None = None, *, in_conversation: bool = False
+) -> Floats:
+    """Return how well each row answers, by words and by meaning, between 0 and the highest lexical score.
+
+    Each part counts as its share of what the best row has: their sum, and not their ranks, because a row that is far
+    ahead in one of them is to stay ahead.
+
+    Args:
+        lexical: How well each row answers in words.
+        cosines: How near each row is in meaning.
+        gained: What each row gains by past use, where anything was used.
+        in_conversation: Whether the need was read with what was said before it.
+    """
+    if not len(cosines):
+        return lexical.scores
+    top = float(lexical.scores.max())
+    low, high = float(cosines.min()), float(cosines.max())
+    near = (cosines - low) / max(high - low, LITTLE_MEANING)
+    share = 0.0
+    words = lexical.scores
+    if top > 0:
+        named = float(lexical.coverage[lexical.scores >= NEAR_TOP * top].max())
+        share = (LEAST_IN_CONVERSATION if in_conversation else LEAST_WORDS) + COVERED_NAME * named
+        words = lexical.scores / max(top, LITTLE_WORDS)
+    scores = share * words + (1 - share) * near
+    scores[(lexical.scores <= 0) & (cosines < UNRELATED)] = 0
+    if gained is not None:
+        scores += gained
+    return scores * (share * top + (1 - share) * HIGHEST * min(max(high, 0.0), 1.0))

@@ -1,0 +1,72 @@
+"""The vector of a need: its words, a little of its values, and what was said before it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegboard.search.analysis.literals import parted
+from pegboard.search.analysis.words import sentences
+from pegboard.search.meaning.table import Table
+from pegboard.search.needs import MOST_SENTENCES, history_weight, shortened, words_of
+
+VALUES: Final = 0.3
+"""How much the values in a need (names, numbers, dates) count beside its words."""
+BEFORE: Final = (2.0, 1.0)
+"""How much the last message counts beside a need, and the one before it, before their weight by the need's length."""
+LEAST_WORDS: Final = 3
+"""A sentence of fewer words has no vector of its own."""
+KEPT: Final = 2_000
+
+Vector = NDArray[np.float32]
+
+
+class Needs:
+    """The vectors of needs; those asked for last are kept."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._known: OrderedDict[str, Vector] = OrderedDict()
+        self._lock = Lock()
+
+    def vector(self, text: str) -> Vector:
+        """Return the vector of a need by itself, of length one, or zeros where it says nothing."""
+        with self._lock:
+            known = self._known.get(text)
+            if known is not None:
+                self._known.move_to_end(text)
+                return known
+        made = self._made(text)
+        with self._lock:
+            self._known[text] = made
+            if len(self._known) > KEPT:
+                self._known.popitem(last=False)
+        return made
+
+    def in_conversation(self, text: str, messages: Sequence[str]) -> Vector:
+        """Return the vector of a need with the two messages before it: the shorter the need, the more they count."""
+        found = self.vector(text)
+        if not messages:
+            return found
+        weight = history_weight(len(words_of(shortened(text))))
+        for message, share in zip(reversed(messages[-len(BEFORE) :]), BEFORE, strict=False):
+            found = np.add(found, np.float32(weight * share) * self.vector(message), dtype=np.float32)
+        return found
+
+    def sentences(self, text: str) -> list[Vector]:
+        """Return the vectors of a need's sentences, where it has more than one that says something."""
+        found = [each for each in sentences(shortened(text)) if len(each.split()) >= LEAST_WORDS][:MOST_SENTENCES]
+        return [self.vector(each) for each in found] if len(found) > 1 else []
+
+    def _made(self, text: str) -> Vector:
+        if not any(map(str.isalnum, text)):
+            return np.zeros(self._table.columns, np.float32)
+        rest, values, kinds = parted(shortened(text))
+        said = self._table.sum(" ".join((rest, *kinds)))
+        total = said + np.float32(VALUES) * self._table.sum(" ".join(values)) if values else said
+        return total / np.float32(max(float(np.linalg.norm(total)), 1e-9))

@@ -1,0 +1,1 @@
+"""How the table of word pieces is made (docs/retrieval.md); nothing of it is installed."""
