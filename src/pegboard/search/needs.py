@@ -83,12 +83,12 @@ class Need:
     sentences: tuple[float, ...] = ()
 
 
-def _ends_of(text: str) -> str:
+def ends_of(text: str) -> str:
     """Return a text of at most 4,000 characters: its beginning and its end."""
     return text if len(text) <= BEGINNING + END else f"{text[:BEGINNING]} {text[-END:]}"
 
 
-def _weighted_words(text: str) -> Words:
+def weighted_words(text: str) -> Words:
     """Return the words of a text that say something; of one that has none, all its words."""
     found: Words = {}
     dropped: dict[str, None] = {}
@@ -123,7 +123,7 @@ def _with_history(current: Words, messages: Sequence[str]) -> Words:
     """Return the words of a need with those of the two messages before it, the older one half as heavy."""
     weight = history_weight(len(current))
     for message, share in zip(reversed(messages[-2:]), (1.0, 0.5), strict=False):
-        for word, earlier in _weighted_words(_ends_of(message)).items():
+        for word, earlier in weighted_words(ends_of(message)).items():
             entry = current.setdefault(word, WeightedWord())
             entry.count += weight * share * _dampened(earlier.count)
     return current
@@ -141,7 +141,7 @@ def understood(text: str, index: Index, messages: Sequence[str] = ()) -> Need:
         index: What may be found.
         messages: What was said before, the newest last.
     """
-    current = _weighted_words(_ends_of(text))
+    current = weighted_words(ends_of(text))
     if messages:
         current = _with_history(current, messages)
     reading = _Reading(index)
