@@ -39,7 +39,8 @@ async def apply_command(services: Services, snapshot: Snapshot, command: Command
 
     def decide(newest: Snapshot) -> Change[Outcome]:
         context = command_context(services, newest.info, newest.access)
-        anticipation = anticipation_of(services, newest) if isinstance(command, Load) else None
+        siblings = isinstance(command, Load) and command.siblings
+        anticipation = anticipation_of(services, newest) if siblings else None
         state, outcome = apply(newest.access, newest.stored, command, context, anticipation)
         return Change(state=state, result=outcome, notes=_notes(services, newest.info.key, command, outcome))
 
