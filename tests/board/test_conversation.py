@@ -362,34 +362,34 @@ def found(*tools: str) -> Ranking:
 def test_of_several_needs_a_call_answers_the_one_that_found_its_tool() -> None:
     """P3: the list of needs of one search."""
     conversation = Conversation()
-    conversation.searched(["read a file", "send a mail"], found("read cat", "send"), 1)
-    assert conversation.called("p/send", 1) == ("send a mail",)
-    assert conversation.called("p/cat", 1) == ("read a file",)
-    assert conversation.called("p/send", 1) == ()
-    assert conversation.called("p/unrelated", 1) == ()
+    conversation.add_search(["read a file", "send a mail"], found("read cat", "send"), 1)
+    assert conversation.add_call("p/send", 1) == ("send a mail",)
+    assert conversation.add_call("p/cat", 1) == ("read a file",)
+    assert conversation.add_call("p/send", 1) == ()
+    assert conversation.add_call("p/unrelated", 1) == ()
 
 
 def test_a_search_that_missed_is_answered_by_what_is_called_next() -> None:
     """P3: so the next one with its words finds it; a later call is no answer to it."""
     conversation = Conversation()
-    conversation.searched(["umbrella"], found("shop"), 1)
-    conversation.searched(["forecast"], found("forecast"), 1)
-    assert conversation.called("p/forecast", 1) == ("umbrella", "forecast")
-    assert conversation.called("p/log", 1) == ()
-    conversation.searched(["umbrella"], found("forecast"), 1)
-    assert conversation.called("p/forecast", 1) == ()
+    conversation.add_search(["umbrella"], found("shop"), 1)
+    conversation.add_search(["forecast"], found("forecast"), 1)
+    assert conversation.add_call("p/forecast", 1) == ("umbrella", "forecast")
+    assert conversation.add_call("p/log", 1) == ()
+    conversation.add_search(["umbrella"], found("forecast"), 1)
+    assert conversation.add_call("p/forecast", 1) == ()
 
 
 def test_needs_end_with_their_turn() -> None:
     """P3: and with the next message; a call of another turn answers none."""
     conversation = Conversation()
-    conversation.heard("first", 1)
-    conversation.searched(["rain"], found("forecast"), 1)
-    assert conversation.called("p/forecast", 2) == ()
-    conversation.heard("second", 1)
-    assert conversation.called("p/forecast", 1) == ("second",)
-    conversation.searched(["rain"], found("forecast"), 3)
-    assert conversation.called("p/forecast", 3) == ("rain",)
+    conversation.add_message("first", 1)
+    conversation.add_search(["rain"], found("forecast"), 1)
+    assert conversation.add_call("p/forecast", 2) == ()
+    conversation.add_message("second", 1)
+    assert conversation.add_call("p/forecast", 1) == ("second",)
+    conversation.add_search(["rain"], found("forecast"), 3)
+    assert conversation.add_call("p/forecast", 3) == ("rain",)
 
 
 def test_of_more_conversations_than_are_kept_the_ones_not_opened_for_longest_go() -> None:
@@ -397,7 +397,7 @@ def test_of_more_conversations_than_are_kept_the_ones_not_opened_for_longest_go(
     conversations = Conversations()
     keys = [SessionKey(principal="ada", agent="a", session=str(number)) for number in range(MOST_CONVERSATIONS)]
     for key in keys:
-        conversations.of(key).heard(f"message of {key.session}", 1)
+        conversations.of(key).add_message(f"message of {key.session}", 1)
     assert conversations.of(keys[0]).messages_before([]) == ("message of 0",)
     conversations.of(SessionKey(principal="ada", agent="a", session="one more"))
     assert conversations.of(keys[0]).messages_before([]) == ("message of 0",)
@@ -410,8 +410,8 @@ def test_a_conversation_stays_small() -> None:
     conversation = Conversation()
     for number in range(10):
         queries = [f"{number}/{place} {'x' * 100_000}" for place in range(100)]
-        conversation.searched(queries, found(*["tool"] * 100), 1)
-    answered = conversation.called("p/tool", 1)
+        conversation.add_search(queries, found(*["tool"] * 100), 1)
+    answered = conversation.add_call("p/tool", 1)
     assert [need.split()[0] for need in answered] == [f"9/{place}" for place in range(84, 100)]
     assert {len(text) for text in (*answered, *conversation.searches_before([]))} == {2000}
     assert len(conversation.searches_before([])) == 3

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.calls import pipeline
+from pegboard.board.calls.anticipating import TurnMessage, anticipate
 from pegboard.board.calls.commands import apply_command, carry_out, end_turn
-from pegboard.board.calls.loading_ahead import TurnMessage, anticipate
 from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.services import Services
@@ -108,7 +108,7 @@ class Session(NamesReplacements):
         """
         snapshot = await self._prepared(start=not loaded)
         if message:
-            self._info.conversation.heard(self._services.masker.value(message), snapshot.state.turn)
+            self._info.conversation.add_message(self._services.masker.value(message), snapshot.state.turn)
         if loaded and message is not None:
             snapshot, self._ranked = await anticipate(self._services, snapshot, message, self._ranked)
         shown = await surface(self._services, snapshot, message, loaded=loaded)

@@ -23,8 +23,6 @@ from pegboard.core.surface.suffix import suffix
 from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
 from pegboard.dialects.names import Done, Payload, Search, Step, schema_of
 
-LOAD_TOOLS: Final = "load_tools"
-"""The meta-tool whose answer has room for the schemas of siblings (S5)."""
 FAILURES: Final = 2
 """Equal failures of a meta-tool in a row after which the next is not executed (X3)."""
 
@@ -96,18 +94,18 @@ async def _converse(
     try:
         step = next(conversation)
         while True:
-            snapshot, done = await _step(services, snapshot, step, siblings=tool.wire == LOAD_TOOLS)
+            snapshot, done = await _step(services, snapshot, step)
             step = conversation.send(done)
     except StopIteration as stop:
         payload: Payload = stop.value
         return snapshot, payload
 
 
-async def _step(services: Services, snapshot: Snapshot, step: Step, *, siblings: bool) -> tuple[Snapshot, Done]:
+async def _step(services: Services, snapshot: Snapshot, step: Step) -> tuple[Snapshot, Done]:
     if isinstance(step, Search):
         snapshot, found = await search(services, snapshot, step)
         return snapshot, Done(view=view_of(services, snapshot), found=found, count=services.counter.count)
-    snapshot, outcome = await carry_out(services, snapshot, step, siblings=siblings)
+    snapshot, outcome = await carry_out(services, snapshot, step)
     return snapshot, Done(view=view_of(services, snapshot), outcome=outcome)
 
 
