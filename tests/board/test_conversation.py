@@ -1,12 +1,14 @@
 """What a conversation adds to a search: what was said or searched for before, and what was called after which need."""
 
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pegboard import Pegboard, Session
+from pegboard import Pegboard, Session, UsageError
 from pegboard.board.observability.conversations import MOST_CONVERSATIONS, Conversation, Conversations
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.core.model.tools import Tool
@@ -122,6 +124,41 @@ async def test_the_context_of_a_search_can_be_given(opened: Open) -> None:
         assert ranker.contexts[-1].messages == ("two", "three", ("four" * 10_000)[:2000])
         await session.search("weather", context=[])
         assert ranker.contexts[-1].messages == ()
+
+
+@pytest.mark.parametrize("message", [b"weather", 5, ["weather"], {"text": "weather"}])
+async def test_a_message_that_is_no_text_is_an_error_and_no_part_of_the_conversation(
+    opened: Open, message: object
+) -> None:
+    """P3: later searches do not meet it."""
+    async with opened() as (board, ranker):
+        session = await session_of(board)
+        with pytest.raises(UsageError, match=r"not a text\. It is the text that the user wrote"):
+            await session.surface(message=message)  # pyright: ignore[reportArgumentType]
+        await session.search("weather")
+        assert ranker.contexts[-1].messages == ()
+
+
+@pytest.mark.parametrize(
+    ("queries", "options", "message"),
+    [
+        ((["weather"],), {}, "Query 1 is of the type 'list'"),
+        (("weather", None), {}, "Query 2 is of the type 'NoneType'"),
+        (("weather",), {"limit": 0}, "The limit is 0."),
+        (("weather",), {"limit": -1}, "The limit is -1."),
+        (("weather",), {"limit": "5"}, "The limit is '5'."),
+        (("weather",), {"context": "I am in Oslo"}, "The context is no list of texts"),
+        (("weather",), {"context": [None]}, "The context is no list of texts"),
+        (("weather",), {"context": 5}, "The context is no list of texts"),
+    ],
+)
+async def test_a_search_that_cannot_be_meant_is_one_clear_error(
+    opened: Open, queries: tuple[Any, ...], options: dict[str, Any], message: str
+) -> None:
+    """P3: of the host; a model's arguments are checked against the schema (X2)."""
+    async with opened() as (board, _):
+        with pytest.raises(UsageError, match=re.escape(message)):
+            await (await session_of(board)).search(*queries, **options)
 
 
 async def test_earlier_searches_are_no_context_where_the_host_sees_the_messages(opened: Open) -> None:

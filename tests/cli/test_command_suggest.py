@@ -223,6 +223,16 @@ def test_sessions_of_more_kinds_than_are_followed_are_reported(
     assert "too many kinds of sessions are on the trail: 2 sessions." in run("suggest", "--agent", "assistant").out
 
 
+@pytest.mark.parametrize("change", ["duration = 'long'", "subject = x'fffe'", "at = 7"])
+def test_no_damage_of_a_record_ends_the_reading(written: Path, run: Run, project: Path, change: str) -> None:
+    used("assistant", "+writing", "pad", sessions=6)
+    with closing(sqlite3.connect(project / "state" / "pegboard.db")) as connection, connection:
+        connection.execute(f"UPDATE audit SET {change} WHERE id = 2")
+    found = run("suggest", "--json").json
+    assert (found["trail"]["records"], found["trail"]["damaged"]) == (11, 1)
+    assert written.exists()
+
+
 def test_nothing_is_proposed_that_was_denied_since(written: Path, run: Run) -> None:
     """P1, P4: what counts is what the agent may use now, set at run time or not."""
     used("assistant", "+writing", "pad", sessions=6)

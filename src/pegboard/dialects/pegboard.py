@@ -71,7 +71,7 @@ class PegboardDialect:
         """Carry a call through."""
         match name:
             case "search_tools":
-                return (yield from self._search(_strings(arguments["queries"]), arguments.get("limit")))
+                return (yield from self._search(_strings(arguments["queries"]), _whole(arguments.get("limit"))))
             case "load_tools":
                 names = _strings(arguments["names"])
                 until = KEEP[arguments["keep"]] if "keep" in arguments else None
@@ -98,6 +98,11 @@ class PegboardDialect:
 def _strings(value: Any) -> tuple[str, ...]:
     """Return the names of a list; a plain string is taken too."""
     return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _whole(value: float | None) -> int | None:
+    """Return a number as the integer that it is: in JSON 5.0 is one."""
+    return None if value is None else int(value)
 
 
 def _worth_loading(view: View, found: Found) -> tuple[str, ...]:

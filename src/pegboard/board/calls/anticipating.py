@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,7 +20,10 @@ from pegboard.core.state.commands import Outcome
 from pegboard.core.state.sessions import State
 from pegboard.core.surface.cache_cost import carried
 from pegboard.core.surface.searchable import searchable
+from pegboard.errors import StoreError
 from pegboard.ports import SessionKey
+
+log = logging.getLogger(__name__)
 
 TurnMessage = tuple[int, str]
 """A message of the user, and the turn in which it was given."""
@@ -66,6 +70,7 @@ async def anticipate(
     """Return the session with what the message needs most probably, and with the siblings of what was used.
 
     A message is ranked once a turn: ``ranked`` is the one that was ranked last, and the answer the one that is now.
+    Where that cannot be stored nothing is loaded ahead: the surface is as it was, and the model searches.
     """
     now = (snapshot.state.turn, message)
     hits = await _ranked_for(services, snapshot, message) if now != ranked else ()
@@ -77,7 +82,10 @@ async def anticipate(
         return Change(state=state, result=None, notes=notes)
 
     if _brought(services, snapshot, hits)[1]:
-        snapshot, _ = await change(services, snapshot, decide)
+        try:
+            snapshot, _ = await change(services, snapshot, decide)
+        except StoreError as error:
+            log.warning("nothing is loaded ahead: %s", error)
     return snapshot, now
 
 
