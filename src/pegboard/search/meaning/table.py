@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ LONGEST_BESIDE: Final = 32
 BESIDE: Final = 0.5
 """How much what stands beside a document's text counts."""
 _TOGETHER: Final = 512
+_MEANS: Final = re.compile("[a-z]{2}")
+"""A piece without it (digits, one letter, a script that the table has not learnt) is near anything by chance."""
 
 Steps = NDArray[np.int16]
 SHIPPED: Final = Path(__file__).with_name("table.npz")
@@ -123,7 +126,8 @@ def read(path: Path) -> Table:
     vocabulary = bytes(words).decode().split("\n")
     if rows.ndim != 2 or not len(vocabulary) == len(rows) == len(scales):
         raise WrongTableError(f"{path} is damaged: {len(vocabulary)} pieces, {len(rows)} rows, {len(scales)} scales")
-    return Table(name=str(name), pieces=WordPieces(vocabulary), rows=rows, scales=scales.astype(np.float32))
+    means = np.array([bool(_MEANS.search(piece)) for piece in vocabulary])
+    return Table(name=str(name), pieces=WordPieces(vocabulary), rows=rows, scales=scales.astype(np.float32) * means)
 
 
 def write(path: Path, *, name: str, vocabulary: Sequence[str], rows: NDArray[Any]) -> None:
