@@ -16,8 +16,8 @@ from functools import cache
 
 from benchmarks.stitched import Recording, Turn
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.anticipation.by_message import RANKED, load_ahead
-from pegboard.core.anticipation.leases_ahead import Ahead
+from pegboard.core.anticipation.anticipated_leases import Anticipation
+from pegboard.core.anticipation.by_message import RANKED, with_anticipated
 from pegboard.core.model.agents import Agent, Anticipate
 from pegboard.core.model.delivery import Cache, Host
 from pegboard.core.model.leases import UNLOAD, LeaseTerm
@@ -140,7 +140,12 @@ class Oracle:
     def __init__(self, recording: Recording, policy: Policy, context: int = 0) -> None:
         self.recording, self.policy = recording, policy
         host = Host(delivery=("native", "result"), cache=Cache(), context=context)
-        self.ahead = Ahead(carried=carried(host), until=policy.until, price=lambda tools: sum(map(size, tools)))
+        self.anticipation = Anticipation(
+            limits=Anticipate(),
+            carried=carried(host),
+            until=policy.until,
+            price=lambda tools: sum(map(size, tools)),
+        )
         plugins = recording.world.catalog.plugins
         static = tuple(member(name) for name in plugins) if policy.everything else ()
         agent = Agent(name="default", static=static, discoverable=("*",))
@@ -208,7 +213,7 @@ class Oracle:
         """Yield what joins ahead of being asked for: a host asks for the surface before each request."""
         if self._anticipates():
             known = set(self.loaded)
-            self.state, brought = load_ahead(self.access, self.state, hits, Anticipate(), self.ahead, self.terms)
+            self.state, brought = with_anticipated(self.access, self.state, hits, self.anticipation, self.terms)
             if brought:
                 self._look()
                 yield Joined(tools=tuple(tool for tool in self.surface if tool.wire not in known))
@@ -290,16 +295,15 @@ class Oracle:
                 if isinstance(step, Search):
                     step = conversation.send(Done(view=self._view(), found=self._found(step), count=count))
                 else:
-                    siblings = name == "load_tools" and self._anticipates()
-                    outcome = self._apply(step, self.ahead if siblings else None)
+                    outcome = self._apply(step, self.anticipation if self._anticipates() else None)
                     step = conversation.send(Done(view=self._view(), outcome=outcome))
         except StopIteration as stop:
             payload: Payload = stop.value
             return payload
 
-    def _apply(self, command: object, ahead: Ahead | None = None) -> Outcome:
+    def _apply(self, command: object, anticipation: Anticipation | None = None) -> Outcome:
         assert isinstance(command, Load | Fallback)
-        self.state, outcome = apply(self.access, self.state, command, self.terms, ahead)
+        self.state, outcome = apply(self.access, self.state, command, self.terms, anticipation)
         assert outcome.status == "ok", outcome
         self._look()
         return outcome

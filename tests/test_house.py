@@ -16,7 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "pegboard"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-HEAVY = {"agno", "anyio", "mcp", "pydantic", "rich", "sqlite3", "starlette", "typer", "uvicorn", "yaml"}
+HEAVY = {
+    "agno", "anyio", "mcp", "numpy", "onnxruntime", "pydantic", "rich", "sqlite3", "starlette", "typer", "uvicorn",
+    "yaml",
+}  # fmt: skip
 ADAPTERS = {f"pegboard.{name}" for name in ("cli", "config", "frameworks", "gateway", "search", "sources", "stores")}
 OUTSIDE_WORLD = {
     "asyncio", "io", "logging", "os", "random", "secrets", "select", "shutil", "socket", "sqlite3", "subprocess",

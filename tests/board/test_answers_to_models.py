@@ -179,3 +179,14 @@ async def test_a_lease_of_the_agent_that_is_shorter_counts_for_what_a_search_loa
         await asked(session)
         (lease,) = (await session.snapshot()).state.leases
         assert lease.until == LeaseTerm("turn")
+
+
+@pytest.mark.parametrize("limit", [2.0, 0, -1, 10**40, 1e300])
+async def test_any_whole_number_is_a_limit(tmp_path: Path, limit: float) -> None:
+    """X2: as JSON has them, where 2.0 is one; it counts as the nearest that a search takes."""
+    (tmp_path / "pegboard.yaml").write_text(json.dumps(CONFIG))
+    adapters = Adapters(store=MemoryStore(), sources=[FakeSource(SOURCE)])
+    async with Pegboard.open(tmp_path / "pegboard.yaml", adapters=adapters) as board:
+        session = await board.session(session_id="s", host=GATEWAY)
+        answered = await session.call("search_tools", {"queries": ["show changes"], "limit": limit})
+        assert answered.status == "ok"

@@ -1,12 +1,14 @@
 """What a conversation adds to a search: what was said or searched for before, and what was called after which need."""
 
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pegboard import Pegboard, Session
+from pegboard import Pegboard, Session, UsageError
 from pegboard.board.observability.conversations import MOST_CONVERSATIONS, Conversation, Conversations
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.core.model.tools import Tool
@@ -122,6 +124,41 @@ async def test_the_context_of_a_search_can_be_given(opened: Open) -> None:
         assert ranker.contexts[-1].messages == ("two", "three", ("four" * 10_000)[:2000])
         await session.search("weather", context=[])
         assert ranker.contexts[-1].messages == ()
+
+
+@pytest.mark.parametrize("message", [b"weather", 5, ["weather"], {"text": "weather"}])
+async def test_a_message_that_is_no_text_is_an_error_and_no_part_of_the_conversation(
+    opened: Open, message: object
+) -> None:
+    """P3: later searches do not meet it."""
+    async with opened() as (board, ranker):
+        session = await session_of(board)
+        with pytest.raises(UsageError, match=r"not a text\. It is the text that the user wrote"):
+            await session.surface(message=message)  # pyright: ignore[reportArgumentType]
+        await session.search("weather")
+        assert ranker.contexts[-1].messages == ()
+
+
+@pytest.mark.parametrize(
+    ("queries", "options", "message"),
+    [
+        ((["weather"],), {}, "Query 1 is of the type 'list'"),
+        (("weather", None), {}, "Query 2 is of the type 'NoneType'"),
+        (("weather",), {"limit": 0}, "The limit is 0."),
+        (("weather",), {"limit": -1}, "The limit is -1."),
+        (("weather",), {"limit": "5"}, "The limit is '5'."),
+        (("weather",), {"context": "I am in Oslo"}, "The context is no list of texts"),
+        (("weather",), {"context": [None]}, "The context is no list of texts"),
+        (("weather",), {"context": 5}, "The context is no list of texts"),
+    ],
+)
+async def test_a_search_that_cannot_be_meant_is_one_clear_error(
+    opened: Open, queries: tuple[Any, ...], options: dict[str, Any], message: str
+) -> None:
+    """P3: of the host; a model's arguments are checked against the schema (X2)."""
+    async with opened() as (board, _):
+        with pytest.raises(UsageError, match=re.escape(message)):
+            await (await session_of(board)).search(*queries, **options)
 
 
 async def test_earlier_searches_are_no_context_where_the_host_sees_the_messages(opened: Open) -> None:
@@ -362,34 +399,34 @@ def found(*tools: str) -> Ranking:
 def test_of_several_needs_a_call_answers_the_one_that_found_its_tool() -> None:
     """P3: the list of needs of one search."""
     conversation = Conversation()
-    conversation.searched(["read a file", "send a mail"], found("read cat", "send"), 1)
-    assert conversation.called("p/send", 1) == ("send a mail",)
-    assert conversation.called("p/cat", 1) == ("read a file",)
-    assert conversation.called("p/send", 1) == ()
-    assert conversation.called("p/unrelated", 1) == ()
+    conversation.add_search(["read a file", "send a mail"], found("read cat", "send"), 1)
+    assert conversation.add_call("p/send", 1) == ("send a mail",)
+    assert conversation.add_call("p/cat", 1) == ("read a file",)
+    assert conversation.add_call("p/send", 1) == ()
+    assert conversation.add_call("p/unrelated", 1) == ()
 
 
 def test_a_search_that_missed_is_answered_by_what_is_called_next() -> None:
     """P3: so the next one with its words finds it; a later call is no answer to it."""
     conversation = Conversation()
-    conversation.searched(["umbrella"], found("shop"), 1)
-    conversation.searched(["forecast"], found("forecast"), 1)
-    assert conversation.called("p/forecast", 1) == ("umbrella", "forecast")
-    assert conversation.called("p/log", 1) == ()
-    conversation.searched(["umbrella"], found("forecast"), 1)
-    assert conversation.called("p/forecast", 1) == ()
+    conversation.add_search(["umbrella"], found("shop"), 1)
+    conversation.add_search(["forecast"], found("forecast"), 1)
+    assert conversation.add_call("p/forecast", 1) == ("umbrella", "forecast")
+    assert conversation.add_call("p/log", 1) == ()
+    conversation.add_search(["umbrella"], found("forecast"), 1)
+    assert conversation.add_call("p/forecast", 1) == ()
 
 
 def test_needs_end_with_their_turn() -> None:
     """P3: and with the next message; a call of another turn answers none."""
     conversation = Conversation()
-    conversation.heard("first", 1)
-    conversation.searched(["rain"], found("forecast"), 1)
-    assert conversation.called("p/forecast", 2) == ()
-    conversation.heard("second", 1)
-    assert conversation.called("p/forecast", 1) == ("second",)
-    conversation.searched(["rain"], found("forecast"), 3)
-    assert conversation.called("p/forecast", 3) == ("rain",)
+    conversation.add_message("first", 1)
+    conversation.add_search(["rain"], found("forecast"), 1)
+    assert conversation.add_call("p/forecast", 2) == ()
+    conversation.add_message("second", 1)
+    assert conversation.add_call("p/forecast", 1) == ("second",)
+    conversation.add_search(["rain"], found("forecast"), 3)
+    assert conversation.add_call("p/forecast", 3) == ("rain",)
 
 
 def test_of_more_conversations_than_are_kept_the_ones_not_opened_for_longest_go() -> None:
@@ -397,7 +434,7 @@ def test_of_more_conversations_than_are_kept_the_ones_not_opened_for_longest_go(
     conversations = Conversations()
     keys = [SessionKey(principal="ada", agent="a", session=str(number)) for number in range(MOST_CONVERSATIONS)]
     for key in keys:
-        conversations.of(key).heard(f"message of {key.session}", 1)
+        conversations.of(key).add_message(f"message of {key.session}", 1)
     assert conversations.of(keys[0]).messages_before([]) == ("message of 0",)
     conversations.of(SessionKey(principal="ada", agent="a", session="one more"))
     assert conversations.of(keys[0]).messages_before([]) == ("message of 0",)
@@ -410,8 +447,8 @@ def test_a_conversation_stays_small() -> None:
     conversation = Conversation()
     for number in range(10):
         queries = [f"{number}/{place} {'x' * 100_000}" for place in range(100)]
-        conversation.searched(queries, found(*["tool"] * 100), 1)
-    answered = conversation.called("p/tool", 1)
+        conversation.add_search(queries, found(*["tool"] * 100), 1)
+    answered = conversation.add_call("p/tool", 1)
     assert [need.split()[0] for need in answered] == [f"9/{place}" for place in range(84, 100)]
     assert {len(text) for text in (*answered, *conversation.searches_before([]))} == {2000}
     assert len(conversation.searches_before([])) == 3

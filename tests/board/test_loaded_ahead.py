@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from pegboard import Cache, Host, Pegboard
+from pegboard import Cache, Host, Pegboard, StoreError
+from pegboard.ports.adapters import Adapters
+from pegboard.stores.memory import MemoryStore
 
 CONFIG = """
 store: "memory:"
@@ -96,6 +98,24 @@ async def test_what_a_model_used_brings_its_siblings_to_the_next_step(board: Peg
     await session.call("wind_speed", {"city": "Bergen"})
     surface = await session.surface(message="hello")
     assert surface.names == (*META, "wind_speed", "forecast", "temperature")
+
+
+class FullStore(MemoryStore):
+    """A store in which there is no room for anything new."""
+
+    async def save(self, *args: Any, **kwargs: Any) -> Any:
+        raise StoreError("The disk is full.")
+
+
+async def test_a_full_disk_takes_nothing_but_what_would_have_been_loaded(board: Pegboard) -> None:
+    """S5: a model sees what it has, and finds what there is, where nothing can be stored."""
+    async with Pegboard.open(board.configuration.path, adapters=Adapters(store=FullStore())) as full:
+        session = await full.session(session_id="s")
+        assert (await session.surface(message=RAIN)).names == META
+        answered = await session.call("search_tools", {"queries": ["forecast the weather of a city"]})
+        assert (answered.status, "forecast" in answered.message) == ("ok", True)
+        with pytest.raises(StoreError, match="full"):
+            await session.load("forecast")
 
 
 async def test_a_host_loads_exactly_what_it_names(board: Pegboard) -> None:

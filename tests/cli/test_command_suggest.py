@@ -14,6 +14,7 @@ import pytest
 from command_support import ERROR, Run, misfits
 
 from pegboard import Pegboard
+from pegboard.core.proposals import trail as trails
 from pegboard.ports import AuditRecord
 from pegboard.stores.sqlite import SqliteStore
 
@@ -46,6 +47,7 @@ SHAPE = {
             "declined": [{**PROPOSAL, "reason": str}],
             "unknown": [str],
             "gone": [str],
+            "ignored": int,
         }
     ],
     "diff": str,
@@ -207,6 +209,27 @@ def test_damaged_records_are_counted_and_the_rest_is_read(written: Path, run: Ru
     found = run("suggest", "--agent", "assistant", "--json").json
     assert (found["trail"]["records"], found["trail"]["damaged"]) == (10, 2)
     assert "2 records could not be read" in run("suggest").out
+    assert written.exists()
+
+
+def test_sessions_of_more_kinds_than_are_followed_are_reported(
+    written: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trail of any variety is read in bounded memory; what does not count is not passed over in silence."""
+    monkeypatch.setattr(trails, "MOST_PATTERNS", 1)
+    used("assistant", "+writing", "pad", sessions=5)
+    used("assistant", "+writing", sessions=2, first=5)
+    assert run("suggest", "--agent", "assistant", "--json").json["agents"][0]["ignored"] == 2
+    assert "too many kinds of sessions are on the trail: 2 sessions." in run("suggest", "--agent", "assistant").out
+
+
+@pytest.mark.parametrize("change", ["duration = 'long'", "subject = x'fffe'", "at = 7"])
+def test_no_damage_of_a_record_ends_the_reading(written: Path, run: Run, project: Path, change: str) -> None:
+    used("assistant", "+writing", "pad", sessions=6)
+    with closing(sqlite3.connect(project / "state" / "pegboard.db")) as connection, connection:
+        connection.execute(f"UPDATE audit SET {change} WHERE id = 2")
+    found = run("suggest", "--json").json
+    assert (found["trail"]["records"], found["trail"]["damaged"]) == (11, 1)
     assert written.exists()
 
 

@@ -187,8 +187,10 @@ def test_a_server_that_does_not_answer_moves_and_is_named(run: Run, monkeypatch:
     assert "No answer from docs, gone: whether a login is needed is not known." in ran.err
 
 
-def test_where_every_server_stays_nothing_is_installed(run: Run) -> None:
-    text = '{"servers": {"shell": {"command": "x", "sandboxEnabled": true}}}'
+@pytest.mark.parametrize("written", ["true", '"yes"', "1", '{"network": false}'])
+def test_where_every_server_stays_nothing_is_installed(run: Run, written: str) -> None:
+    """Also where a sandbox is asked for in a way that only the client could mean."""
+    text = f'{{"servers": {{"shell": {{"command": "x", "sandboxEnabled": {written}}}}}}}'
     path = put(".vscode/mcp.json", text)
     ran = run("init", "--install", "vscode")
     assert (ran.code, ran.out, path.read_text()) == (1, "", text)

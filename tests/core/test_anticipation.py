@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from states import Desk, access_of, flat, plugin, statuses, tool, toolkit
 
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.anticipation.by_message import load_ahead
-from pegboard.core.anticipation.leases_ahead import Ahead, loaded_ahead, new_ahead
+from pegboard.core.anticipation.anticipated_leases import Anticipation, newly_anticipated
+from pegboard.core.anticipation.by_message import with_anticipated
 from pegboard.core.model.agents import Anticipate, Budget
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import UNLOAD, LeaseReason
@@ -31,8 +31,8 @@ PLUGINS = (GIT, DOCKER, NOTES)
 NAMES = ("git", "docker", "notes", "log", "ps", "run", "devops", "add")
 
 
-def ahead(carried: int = 10_000) -> Ahead:
-    return Ahead(carried=carried, until=UNLOAD, price=flat(EACH))
+def anticipation(carried: int = 10_000, limits: Anticipate | None = None) -> Anticipation:
+    return Anticipation(limits=limits or Anticipate(), carried=carried, until=UNLOAD, price=flat(EACH))
 
 
 def access(*plugins: Plugin, **profile: Any) -> CompiledPermissions:
@@ -57,7 +57,7 @@ def loaded_by(
     carried: int = 10_000,
     terms: CommandContext = PRICED,
 ) -> State:
-    return load_ahead(permissions, state, found, limits or Anticipate(), ahead(carried), terms)[0]
+    return with_anticipated(permissions, state, found, anticipation(carried, limits), terms)[0]
 
 
 def names(permissions: CompiledPermissions, state: State) -> list[str]:
@@ -111,13 +111,13 @@ def test_the_siblings_of_what_was_used_join_behind_it() -> None:
     desk.use("git/diff")
     after = loaded_by(permissions, (), desk.state)
     assert names(permissions, after) == ["diff", "ps", "log", "blame", "push"]
-    assert [tool.name for tool in new_ahead(permissions, after)] == ["log", "blame", "push"]
+    assert [tool.name for tool in newly_anticipated(permissions, after)] == ["log", "blame", "push"]
 
 
 def test_the_siblings_of_what_a_model_loads_come_with_it() -> None:
     """S5: a load brings what is used together with it, in the same answer."""
     permissions = access()
-    state, outcome = apply(permissions, DEFAULT, Load(names=("log",)), PRICED, ahead())
+    state, outcome = apply(permissions, DEFAULT, Load(names=("log",), siblings=True), PRICED, anticipation())
     assert [tool.name for tool in outcome.added] == ["log", "diff", "blame", "push"]
     assert [str(ref) for ref in outcome.anticipated] == ["plugin:git"]
     assert resolve(permissions, state).names == outcome.loaded
@@ -161,7 +161,7 @@ def test_a_real_load_makes_it_loaded_for_good() -> None:
     assert {str(lease.subject): lease.because for lease in desk.state.leases}["tool:git/log"] is LeaseReason.LOADED
     desk.load("devops")
     assert desk.surface.find("log") is not None
-    assert not any(lease.subject == Ref("tool", "git/log") for lease in loaded_ahead(desk.state))
+    assert not any(lease.subject == Ref("tool", "git/log") for lease in desk.state.anticipated)
 
 
 # -- what gives way --------------------------------------------------------------------------------

@@ -246,6 +246,6 @@ def test_what_a_model_call_more_reads_again_speaks_for_everything() -> None:
     assert plan(sizes(160), host("native", context=100_000)).everything
 
 
-def test_leases_ahead_save_the_calls_that_would_speak_for_everything() -> None:
+def test_anticipated_leases_save_the_calls_that_would_speak_for_everything() -> None:
     """F4, S5: with them tools on demand stay the cheaper way in a long conversation."""
     assert not plan(ahead_sizes(160, plugins=10), host("native", context=100_000)).everything

@@ -32,10 +32,10 @@ def echo(text: str) -> str:
 CONFIG = """
 store: sqlite:///state.db
 servers:
-  up: {{command: "{python}", args: ["{upstream}", stdio]}}
+  up: {{command: "{python}", args: ["{upstream}", stdio], description: Echo text and return media}}
 plugins:
   talk: {{python: talk_tools}}
-  notes: {{python: notes_tools}}
+  notes: {{python: notes_tools, description: Keep notes}}
 agents:
   default: {{tools: [talk], discoverable: ["*"]}}
   other: {{tools: [talk], discoverable: [notes], turn_gap: 150ms}}

@@ -136,7 +136,9 @@ import sys
 
 class Refused:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"agno", "mcp", "mcp_types", "pydantic", "pydantic_core", "rich", "typer", "yaml"}:
+        if name.partition(".")[0] in {
+            "agno", "mcp", "mcp_types", "numpy", "onnxruntime", "pydantic", "pydantic_core", "rich", "typer", "yaml",
+        }:
             raise ImportError(f"{name} is not to be imported yet")
 
 sys.meta_path.insert(0, Refused())

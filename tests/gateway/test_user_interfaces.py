@@ -34,7 +34,8 @@ def charts(tmp_path: Path) -> Path:
     """Return a configuration with one server, three tools of which have to do with a user interface."""
     tools, config = tmp_path / "tools.json", tmp_path / "pegboard.yaml"
     tools.write_text(json.dumps(TOOLS))
-    server = {"command": sys.executable, "args": [SERVER, str(tools)]}
+    # Described, so that its line in the hints does not name its tools and stays when one of them is denied.
+    server = {"command": sys.executable, "args": [SERVER, str(tools)], "description": "Draw figures."}
     document = {"store": "sqlite:///state.db", "servers": {"charts": server}}
     config.write_text(json.dumps({**document, "agents": {"default": {"discoverable": ["*"], "permissions": {}}}}))
     return config

@@ -50,6 +50,20 @@ async def test_closing_stores_the_uses_that_wait(path: Path) -> None:
     assert in_file(path, "SELECT need FROM uses") == [(USE.need,)]
 
 
+@pytest.mark.parametrize(
+    ("at", "need"), [("then", "what changed"), (1_000_001.0, b"\xff\xfe"), (b"\x00", "what changed")]
+)
+async def test_a_damaged_use_counts_for_nothing(store: SqliteStore, at: object, need: object) -> None:
+    """S1: what is remembered helps a search, and is no reason for one to fail."""
+    store.remember_later(USE)
+    await store.record(ENTRY)
+    row = (at, USE.principal, USE.agent, need, "git/diff")
+    with closing(sqlite3.connect(store.path)) as other, other:
+        other.execute("INSERT INTO uses (at, principal, agent, need, tool) VALUES (?, ?, ?, ?, ?)", row)
+    assert list(await store.uses("ada", "assistant")) == [USE]
+    assert await store.forget_uses(principal="ada") == 2
+
+
 async def test_what_another_process_stores_or_forgets_is_seen_at_the_next_look(
     store: SqliteStore, peer: SqliteStore
 ) -> None:

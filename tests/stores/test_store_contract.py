@@ -349,6 +349,17 @@ async def test_the_trail_is_read_in_parts_oldest_first_and_nothing_comes_twice(s
     assert (await store.trail(agent="nobody")).entries == []
 
 
+async def test_the_trail_has_what_is_recorded_with_a_change(store: Store) -> None:
+    """X4: records of a state or a switch are read like those that came alone."""
+    await store.set_switch("assistant", "research", True, audit=[ENTRY._replace(subject="switch")])
+    await store.save(KEY, "text", expected=0, audit=[ENTRY._replace(subject="state")])
+    await store.record(ENTRY._replace(subject="alone"))
+    first = await store.trail(limit=1)
+    assert first.next is not None
+    rest = await store.trail(after=first.next)
+    assert [entry.subject for entry in (*first.entries, *rest.entries)] == ["switch", "state", "alone"]
+
+
 async def test_calls_recorded_for_later_stand_in_order_with_decisions_recorded_at_once(store: Store) -> None:
     """S2, X4: batching does not reorder the trail."""
     entries = [ENTRY._replace(subject=str(number)) for number in range(6)]

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.calls import pipeline
+from pegboard.board.calls.anticipating import TurnMessage, anticipate
 from pegboard.board.calls.commands import apply_command, carry_out, end_turn
-from pegboard.board.calls.loading_ahead import TurnMessage, anticipate
 from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo, agent_of, child_of
 from pegboard.board.snapshot import Snapshot, read, read_start
 from pegboard.board.views.explain import explain_name
+from pegboard.board.views.given import checked_message, checked_search
 from pegboard.board.views.search import search
 from pegboard.board.views.shown import Shown
 from pegboard.board.views.surface import instructions, surface
@@ -26,7 +27,7 @@ from pegboard.core.state.call_plans import CallAnswer, find_called
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.surfaces import Surface
-from pegboard.dialects.names import Found, Search
+from pegboard.dialects.names import Found
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import StoreError, UsageError, board_closed
 from pegboard.ports import Client, Progress, SessionKey
@@ -103,12 +104,14 @@ class Session(NamesReplacements):
             Tools in order, hints, suffix, policy, focus; its tokens are counted when they are asked for.
 
         Raises:
+            UsageError: the message is no text.
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
+        message = checked_message(message)
         snapshot = await self._prepared(start=not loaded)
         if message:
-            self._info.conversation.heard(self._services.masker.value(message), snapshot.state.turn)
+            self._info.conversation.add_message(self._services.masker.value(message), snapshot.state.turn)
         if loaded and message is not None:
             snapshot, self._ranked = await anticipate(self._services, snapshot, message, self._ranked)
         shown = await surface(self._services, snapshot, message, loaded=loaded)
@@ -264,10 +267,11 @@ class Session(NamesReplacements):
             Tools, best first, and how to go on.
 
         Raises:
+            UsageError: a query is no text, the limit is below one, or the context is no list of texts.
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        needs = Search(queries=queries, limit=limit, context=None if context is None else tuple(context))
+        needs = checked_search(queries, limit, context)
         return (await search(self._services, await self._read(), needs))[1]
 
     async def explain(self, name: str) -> Explanation:

@@ -54,7 +54,7 @@ class Printer:
         _write(sys.stdout, clean(self.masker.text(text)))
 
     def patch(self, diff: str) -> None:
-        """Write a change of a file as a program takes it, line ends and all; a reader let its text through before."""
+        """Write a change of a file as a program takes it: line ends and control characters stay as they are."""
         _write(sys.stdout, self.masker.text(diff).removesuffix("\n"))
 
     def note(self, text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -38,7 +38,7 @@ COLUMNS = (
 
 
 @dataclass(slots=True, kw_only=True)
-class Record:
+class ReadTrail:
     """What was read of an audit trail, by agent."""
 
     trails: Mapping[str, Trail]
@@ -46,7 +46,7 @@ class Record:
     damaged: int = 0
     first: datetime | None = None
     last: datetime | None = None
-    own: bool = field(default=False)
+    own: bool = False
     """Whether every server is a toolkit of its own, as in a client's file: it counts as the plugin then."""
 
     def take(self, entry: AuditRecord) -> None:
@@ -68,7 +68,7 @@ class Record:
 class Answer:
     """What is shown: the trail, what it says of each agent, and the changed configuration."""
 
-    record: Record
+    record: ReadTrail
     found: Sequence[Findings]
     proposed: ProposedConfiguration
     least: int
@@ -145,7 +145,7 @@ async def _answer(
     proposed = configuration_of(path, registered=registered(), tools=known, packaged=board.quickstart)
     names = [agent] if agent is not None else list(board.world.agents)
     trails = {name: Trail(unasked=board.world.agents[name].unloaded_call == "run") for name in names}
-    record = Record(trails=trails, own=not proposed.there and not board.quickstart)
+    record = ReadTrail(trails=trails, own=not proposed.there and not board.quickstart)
     await _read(board, printer, record, agent, begin)
     found: list[Findings] = []
     for name in names:
@@ -167,7 +167,9 @@ async def _answer(
     return Answer(record=record, found=found, proposed=proposed, least=least, context=context)
 
 
-async def _read(board: Pegboard, printer: Printer, record: Record, agent: str | None, begin: datetime | None) -> None:
+async def _read(
+    board: Pegboard, printer: Printer, record: ReadTrail, agent: str | None, begin: datetime | None
+) -> None:
     """Read the trail from its beginning, in parts; what cannot be read is counted."""
     after: int | None = 0
     with printer.working("Reading the audit trail"):
@@ -227,13 +229,13 @@ def _json(answer: Answer, printer: Printer) -> dict[str, Any]:
         },
         "min_sessions": answer.least,
         "context": answer.context,
-        "agents": [_findings_json(found) for found in answer.found],
+        "agents": [_findings_json(found, record.trails[found.agent].ignored) for found in answer.found],
         "diff": proposed.diff(printer.masker),
         "yaml": None if proposed.there or not _any(answer) else proposed.to_write(),
     }
 
 
-def _findings_json(found: Findings) -> dict[str, Any]:
+def _findings_json(found: Findings, ignored: int) -> dict[str, Any]:
     return {
         "agent": found.agent,
         "enough": found.enough,
@@ -247,6 +249,7 @@ def _findings_json(found: Findings) -> dict[str, Any]:
         "declined": [{**_proposal_json(one.proposal), "reason": one.reason} for one in found.declined],
         "unknown": list(found.unknown),
         "gone": list(found.gone),
+        "ignored": ignored,
     }
 
 
@@ -316,6 +319,8 @@ def _show_agent(found: Findings, answer: Answer, printer: Printer) -> None:
         printer.say(f"Not proposed: {names}, {_because(one.proposal)}. {one.reason}")
     if found.unknown:
         printer.say(f"Not counted, since their tools are not known: {', '.join(found.unknown)}.")
+    if ignored := answer.record.trails[found.agent].ignored:
+        printer.say(f"Not counted, since too many kinds of sessions are on the trail: {plural(ignored, 'session')}.")
     if found.gone:
         more = f" and {len(found.gone) - MOST_GONE} more" if len(found.gone) > MOST_GONE else ""
         printer.say(f"On the trail, but not there or not permitted today: {', '.join(found.gone[:MOST_GONE])}{more}.")

@@ -63,7 +63,7 @@ class FoundTool:
         name: the name under which it is loaded; a tool's is its wire name.
         plugin: the plugin that a tool belongs to, or that it is; a toolkit has none.
         description: what the model reads of it.
-        score: how well it answers; only their order means something.
+        score: how well it answers, between 0 and 1; 1 is an exact name, and searches compare.
         loaded: whether it is loaded now.
         kind: what it is.
         sentence: the sentence of the description that tells it from the other results.

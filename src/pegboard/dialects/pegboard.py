@@ -71,18 +71,18 @@ class PegboardDialect:
         """Carry a call through."""
         match name:
             case "search_tools":
-                return (yield from self._search(_strings(arguments["queries"]), arguments.get("limit")))
+                return (yield from self._search(_strings(arguments["queries"]), _whole(arguments.get("limit"))))
             case "load_tools":
                 names = _strings(arguments["names"])
                 until = KEEP[arguments["keep"]] if "keep" in arguments else None
-                done = yield Load(names=names, until=until)
+                done = yield Load(names=names, until=until, siblings=True)
                 return _load_payload(done.view, done.outcome)
             case _:
                 done = yield Unload(names=_strings(arguments["names"]))
                 return _payload(done.outcome, [_item(i) for i in _items(done.outcome)])
 
     def _search(self, queries: tuple[str, ...], limit: int | None) -> Conversation:
-        """Search; load what answers a need without doubt, where that changes nothing that is cached (D1)."""
+        """Search; load what answers a need best, as far as the view lets a search load (D1)."""
         share = max(RESULTS, RESULTS_PER_NEED * len(queries)) if limit is None else limit
         done = yield Search(queries=queries, limit=min(max(share, 1), MOST_RESULTS))
         found, count = done.found or Found(query=queries, results=()), done.count
@@ -98,6 +98,11 @@ class PegboardDialect:
 def _strings(value: Any) -> tuple[str, ...]:
     """Return the names of a list; a plain string is taken too."""
     return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _whole(value: float | None) -> int | None:
+    """Return a number as the integer that it is: in JSON 5.0 is one."""
+    return None if value is None else int(value)
 
 
 def _worth_loading(view: View, found: Found) -> tuple[str, ...]:
@@ -148,7 +153,7 @@ def _load_payload(view: View, outcome: Outcome | None) -> Payload:
             schemas.update((tool.id, tool) for tool in fresh)
         items.append(entry)
     beside = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
-    ahead = _ahead_of(view, outcome)
+    ahead = _anticipated(view, outcome)
     more = {
         name: [schema_of(tool) for tool in tools]
         for name, tools in (
@@ -160,7 +165,7 @@ def _load_payload(view: View, outcome: Outcome | None) -> Payload:
     return _payload(outcome, items, schemas=(*schemas.values(), *beside), more=more)
 
 
-def _ahead_of(view: View, outcome: Outcome | None) -> frozenset[str]:
+def _anticipated(view: View, outcome: Outcome | None) -> frozenset[str]:
     """Return the ids of what a load brought ahead of being asked for (S5)."""
     subjects = outcome.anticipated if outcome is not None else ()
     return frozenset(tool.id for ref in subjects for tool, _ in leased_tools(view.access, lease_on(ref)))

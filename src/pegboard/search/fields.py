@@ -89,10 +89,10 @@ def _group_texts(group: Group) -> tuple[str, ...]:
 def _described(text: str, *, whole: bool = False) -> tuple[str, str]:
     """Return the first sentence of a description and the rest, without sentences that ask to be chosen."""
     known = sentences(text[:LONGEST_TEXT])
-    telling = [sentence for sentence in known if not _soliciting(sentence)]
+    kept = [sentence for sentence in known if not _soliciting(sentence)]
     if whole:
-        return " ".join(telling), ""
-    return (telling[0], " ".join(telling[1:])) if telling else ("", "")
+        return " ".join(kept), ""
+    return (kept[0], " ".join(kept[1:])) if kept else ("", "")
 
 
 def _soliciting(sentence: str) -> bool:

@@ -83,21 +83,21 @@ class Need:
     sentences: tuple[float, ...] = ()
 
 
-def shortened(text: str) -> str:
+def ends_of(text: str) -> str:
     """Return a text of at most 4,000 characters: its beginning and its end."""
     return text if len(text) <= BEGINNING + END else f"{text[:BEGINNING]} {text[-END:]}"
 
 
-def words_of(text: str) -> Words:
+def weighted_words(text: str) -> Words:
     """Return the words of a text that say something; of one that has none, all its words."""
     found: Words = {}
     dropped: dict[str, None] = {}
     for number, sentence in enumerate(sentences(text)[:MOST_SENTENCES]):
         rest, values, kinds = parted(sentence)
-        said = words(rest)
-        weighted = [(word, 1.0) for word in said]
+        plain = words(rest)
+        weighted = [(word, 1.0) for word in plain]
         weighted += [(word, VALUE_WEIGHT) for value in values for word in words(value)]
-        named = {KIND_OF_WORD[word] for word in said if word in KIND_OF_WORD}
+        named = {KIND_OF_WORD[word] for word in plain if word in KIND_OF_WORD}
         weighted += [(kind, KIND_WEIGHT) for kind in sorted({*kinds, *named})]
         for word, weight in weighted:
             if word in STOP_WORDS:
@@ -123,9 +123,9 @@ def _with_history(current: Words, messages: Sequence[str]) -> Words:
     """Return the words of a need with those of the two messages before it, the older one half as heavy."""
     weight = history_weight(len(current))
     for message, share in zip(reversed(messages[-2:]), (1.0, 0.5), strict=False):
-        for word, said in words_of(shortened(message)).items():
+        for word, earlier in weighted_words(ends_of(message)).items():
             entry = current.setdefault(word, WeightedWord())
-            entry.count += weight * share * _dampened(said.count)
+            entry.count += weight * share * _dampened(earlier.count)
     return current
 
 
@@ -141,11 +141,11 @@ def understood(text: str, index: Index, messages: Sequence[str] = ()) -> Need:
         index: What may be found.
         messages: What was said before, the newest last.
     """
-    said = words_of(shortened(text))
+    current = weighted_words(ends_of(text))
     if messages:
-        said = _with_history(said, messages)
+        current = _with_history(current, messages)
     reading = _Reading(index)
-    for word, entry in said.items():
+    for word, entry in current.items():
         reading.add(word, entry)
     return reading.need(text)
 

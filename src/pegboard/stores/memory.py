@@ -84,7 +84,7 @@ class MemoryStore:
 
     async def set_switch(self, agent: str, name: str, value: bool | None, *, audit: Sequence[AuditRecord] = ()) -> None:
         """Store a boolean, or remove it (None), with what is recorded of it."""
-        self._audit.extend(audit)
+        self._append(audit)
         switches = self._switches.setdefault(agent, {})
         if value is None:
             switches.pop(name, None)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from pegboard.board.bring_in import bring_in_loaded, bring_in_named
-from pegboard.board.calls.loading_ahead import ahead_of, notes_beside
+from pegboard.board.calls.anticipating import anticipation_of, notes_of_anticipation
 from pegboard.board.meta_tools import command_context
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Change, Note, Snapshot, change
@@ -26,28 +26,22 @@ from pegboard.core.surface.outcomes import apply
 from pegboard.ports import AuditKind, SessionKey
 
 
-async def carry_out(
-    services: Services, snapshot: Snapshot, command: Command, *, siblings: bool = False
-) -> tuple[Snapshot, Outcome]:
-    """Return the session after a command, and its outcome; what is loaded or named has been seen before.
-
-    With ``siblings`` a load brings what is used together with it, as far as that is cheap (S5).
-    """
+async def carry_out(services: Services, snapshot: Snapshot, command: Command) -> tuple[Snapshot, Outcome]:
+    """Return the session after a command, and its outcome; what is loaded or named has been seen before."""
     snapshot = await bring_in_loaded(services, snapshot)
     if isinstance(command, Load):
         snapshot = await bring_in_named(services, snapshot, command)
-    return await apply_command(services, snapshot, command, siblings=siblings)
+    return await apply_command(services, snapshot, command)
 
 
-async def apply_command(
-    services: Services, snapshot: Snapshot, command: Command, *, siblings: bool = False
-) -> tuple[Snapshot, Outcome]:
+async def apply_command(services: Services, snapshot: Snapshot, command: Command) -> tuple[Snapshot, Outcome]:
     """Return the session after a command, and its outcome, over what has been seen so far."""
 
     def decide(newest: Snapshot) -> Change[Outcome]:
         context = command_context(services, newest.info, newest.access)
-        ahead = ahead_of(services, newest) if siblings else None
-        state, outcome = apply(newest.access, newest.stored, command, context, ahead)
+        siblings = isinstance(command, Load) and command.siblings
+        anticipation = anticipation_of(services, newest) if siblings else None
+        state, outcome = apply(newest.access, newest.stored, command, context, anticipation)
         return Change(state=state, result=outcome, notes=_notes(services, newest.info.key, command, outcome))
 
     snapshot, outcome = await change(services, snapshot, decide)
@@ -81,7 +75,7 @@ def _notes(services: Services, key: SessionKey, command: Command, outcome: Outco
         case _:
             assert_never(command)
     items = tuple(_note(services, key, outcome.turn, kind, event, item) for item in outcome.items)
-    return (*items, *notes_beside(services, key, outcome))
+    return (*items, *notes_of_anticipation(services, key, outcome))
 
 
 def _note(services: Services, key: SessionKey, turn: int, kind: AuditKind, event: str, item: Item) -> Note:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from dataclasses import replace
 from typing import Final
 
@@ -22,9 +23,12 @@ from pegboard.core.surface import policy
 from pegboard.core.surface.suffix import suffix
 from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
 from pegboard.dialects.names import Done, Payload, Search, Step, schema_of
+from pegboard.errors import StoreError
 
-LOAD_TOOLS: Final = "load_tools"
-"""The meta-tool whose answer has room for the schemas of siblings (S5)."""
+log = logging.getLogger(__name__)
+
+SEARCH_TOOLS: Final = "search_tools"
+"""The meta-tool that loads only what it can."""
 FAILURES: Final = 2
 """Equal failures of a meta-tool in a row after which the next is not executed (X3)."""
 
@@ -96,18 +100,25 @@ async def _converse(
     try:
         step = next(conversation)
         while True:
-            snapshot, done = await _step(services, snapshot, step, siblings=tool.wire == LOAD_TOOLS)
+            snapshot, done = await _step(services, snapshot, step, tool.wire)
             step = conversation.send(done)
     except StopIteration as stop:
         payload: Payload = stop.value
         return snapshot, payload
 
 
-async def _step(services: Services, snapshot: Snapshot, step: Step, *, siblings: bool) -> tuple[Snapshot, Done]:
+async def _step(services: Services, snapshot: Snapshot, step: Step, called: str) -> tuple[Snapshot, Done]:
+    """Return what a step did; a search whose load cannot be stored answers without it."""
     if isinstance(step, Search):
         snapshot, found = await search(services, snapshot, step)
         return snapshot, Done(view=view_of(services, snapshot), found=found, count=services.counter.count)
-    snapshot, outcome = await carry_out(services, snapshot, step, siblings=siblings)
+    try:
+        snapshot, outcome = await carry_out(services, snapshot, step)
+    except StoreError as error:
+        if called != SEARCH_TOOLS:
+            raise
+        log.warning("a search loads nothing: %s", error)
+        return snapshot, Done(view=view_of(services, snapshot))
     return snapshot, Done(view=view_of(services, snapshot), outcome=outcome)
 
 

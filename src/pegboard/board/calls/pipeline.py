@@ -193,7 +193,7 @@ async def _execute(
         return snapshot, await _guarded(services, snapshot, tool, result)
     status = "error" if result.is_error else "ok"
     _called(services, info, turn, tool, status, digest, started)
-    if status == "ok" and call.access.agent.remember and (needs := info.conversation.called(tool.id, turn)):
+    if status == "ok" and call.access.agent.remember and (needs := info.conversation.add_call(tool.id, turn)):
         services.uses.remember(info.key, needs, tool.id)
     return snapshot, CallAnswer(status=status, result=result, tool=tool)
 

@@ -45,14 +45,14 @@ class Conversation:
         self._needs: tuple[_Need, ...] = ()
         self._searched = 0
 
-    def heard(self, message: str, turn: int) -> None:
+    def add_message(self, message: str, turn: int) -> None:
         """Take what the user wrote; the same message again is another step of its turn."""
         text = cut(message)
         if text and (turn != self._turn or not self._messages or text != self._messages[-1]):
             self._messages = newest(*self._messages, text)
             self._begin(turn, _Need(text))
 
-    def searched(self, queries: Sequence[str], ranking: Ranking, turn: int) -> None:
+    def add_search(self, queries: Sequence[str], ranking: Ranking, turn: int) -> None:
         """Take what was searched for, and what was found for each."""
         if turn != self._turn:
             self._begin(turn, None)
@@ -82,7 +82,7 @@ class Conversation:
         asked = {cut(query) for query in queries}
         return tuple(text for text in self._searches if text not in asked)
 
-    def called(self, tool: str, turn: int) -> tuple[str, ...]:
+    def add_call(self, tool: str, turn: int) -> tuple[str, ...]:
         """Take that a tool was called; return the needs that it was called for and was not before.
 
         They are the user's message and, of each search of the turn, the queries that found the tool; all queries of a

@@ -61,7 +61,7 @@ def ranked(
         if earlier:
             helped = services.ranker.rank(queries, among, replace(context, messages=earlier), limit=limit)
             ranking = replace(helped, needs=ranking.needs)
-    conversation.searched(masked, ranking, snapshot.state.turn)
+    conversation.add_search(masked, ranking, snapshot.state.turn)
     return ranking
 
 

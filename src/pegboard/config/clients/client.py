@@ -59,8 +59,8 @@ def nothing_of_its_own(_entry: Mapping[str, Any], _found: Server) -> str:
 def _logs_in(entry: Mapping[str, Any]) -> bool:
     """Return whether an entry says how its client is to log in to a remote server."""
     for key in _LOGINS:
-        said = entry.get(key)
-        if said == "oauth" or (is_mapping(said) and said.get("enabled") is not False):
+        login = entry.get(key)
+        if login == "oauth" or (is_mapping(login) and login.get("enabled") is not False):
             return True
     return isinstance(entry.get("authProviderType"), str)
 

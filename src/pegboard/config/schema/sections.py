@@ -301,7 +301,7 @@ class AgentSection(Section):
 class SearchSection(Section):
     """How tools are found."""
 
-    load: Flag = _optional("Whether a search loads the tool that answers it without doubt.", default=True)
+    load: Flag = _optional("Whether a search loads the tool that answers a need best.", default=True)
 
 
 class File(Section):

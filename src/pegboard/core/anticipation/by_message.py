@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.anticipation.leases_ahead import Ahead, candidate, fits, loaded_ahead, unused
+from pegboard.core.anticipation.anticipated_leases import Anticipation, candidate, fits, unused
 from pegboard.core.anticipation.siblings import used_plugins, with_siblings
-from pegboard.core.model.agents import Anticipate
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease
 from pegboard.core.model.tools import Tool
@@ -26,7 +25,7 @@ CLEAR: Final = 1.5
 Hit = tuple[Tool, float]
 
 
-def plugin_evidence(hits: Sequence[Hit]) -> Mapping[str, float]:
+def _plugin_evidence(hits: Sequence[Hit]) -> Mapping[str, float]:
     """Return how much speaks for each plugin, the best first: the scores of its best tools together."""
     scores: dict[str, list[float]] = {}
     for tool, score in hits:
@@ -36,20 +35,19 @@ def plugin_evidence(hits: Sequence[Hit]) -> Mapping[str, float]:
     return dict(sorted(((name, sum(found)) for name, found in scores.items()), key=lambda pair: -pair[1]))
 
 
-def load_ahead(
+def with_anticipated(
     access: CompiledPermissions,
     state: State,
     hits: Sequence[Hit],
-    limits: Anticipate,
-    ahead: Ahead,
+    anticipation: Anticipation,
     terms: CommandContext,
 ) -> tuple[State, tuple[Lease, ...]]:
     """Return the state with what a message needs most probably, and the leases that it gained (S5).
 
     Without ``hits`` there is no new message. What else the plugins in use have joins where it is cheap.
     """
-    state, probable = _probable(access, state, hits, limits, ahead, terms)
-    state, siblings = with_siblings(access, state, used_plugins(access, state), ahead, terms)
+    state, probable = _probable(access, state, hits, anticipation, terms)
+    state, siblings = with_siblings(access, state, used_plugins(access, state), anticipation, terms)
     return state, (*probable, *siblings)
 
 
@@ -57,8 +55,7 @@ def _probable(
     access: CompiledPermissions,
     state: State,
     hits: Sequence[Hit],
-    limits: Anticipate,
-    ahead: Ahead,
+    anticipation: Anticipation,
     terms: CommandContext,
 ) -> tuple[State, tuple[Lease, ...]]:
     """Return the state with what a message needs most probably.
@@ -68,42 +65,41 @@ def _probable(
     of plugins for which at least as much speaks as for those in use: a message that goes on with the work in
     hand brings nothing. The same hits bring the same in a turn, however often they are given.
     """
-    evidence = plugin_evidence(hits)
+    evidence = _plugin_evidence(hits)
     if not evidence:
         return state, ()
     first, *others = evidence
-    best = [tool for tool, _ in hits[: limits.tools]]
+    best = [tool for tool, _ in hits[: anticipation.limits.tools]]
     if evidence[first] >= CLEAR * max((evidence[name] for name in others), default=0.0):
-        after, brought = with_siblings(access, state, (first,), ahead, terms)
+        after, brought = with_siblings(access, state, (first,), anticipation, terms)
         if brought:
             return after, brought
-        return _best_few(access, state, [tool for tool in best if tool.plugin == first], limits, ahead, terms)
+        return _best_few(access, state, [tool for tool in best if tool.plugin == first], anticipation, terms)
     in_use = max((evidence.get(name, 0.0) for name in used_plugins(access, state)), default=0.0)
     probable = [tool for tool in best if evidence[tool.plugin] >= in_use]
-    return _best_few(access, state, probable, limits, ahead, terms)
+    return _best_few(access, state, probable, anticipation, terms)
 
 
 def _best_few(
     access: CompiledPermissions,
     state: State,
     tools: Sequence[Tool],
-    limits: Anticipate,
-    ahead: Ahead,
+    anticipation: Anticipation,
     terms: CommandContext,
 ) -> tuple[State, tuple[Lease, ...]]:
     """Return the state with as many of the tools, best first, as the bounds of a turn allow.
 
     What was loaded ahead and never used takes from what carrying more is worth.
     """
-    before = [one for one in loaded_ahead(state) if one.loaded_turn == state.turn and one.subject.kind == "tool"]
-    tokens = limits.tokens - ahead.price(_tools(access, before))
-    room = min(tokens, ahead.carried - ahead.price(_tools(access, unused(state))))
+    before = [one for one in state.anticipated if one.loaded_turn == state.turn and one.subject.kind == "tool"]
+    tokens = anticipation.limits.tokens - anticipation.price(_tools(access, before))
+    room = min(tokens, anticipation.carried - anticipation.price(_tools(access, unused(state))))
     brought: list[Lease] = []
     for tool in tools:
-        if len(before) + len(brought) >= limits.tools:
+        if len(before) + len(brought) >= anticipation.limits.tools:
             break
-        found = candidate(access, state, Ref("tool", tool.id), ahead)
-        if found is None or (cost := ahead.price(found.adds)) > room or not fits(access, state, found, terms):
+        found = candidate(access, state, Ref("tool", tool.id), anticipation)
+        if found is None or (cost := anticipation.price(found.adds)) > room or not fits(access, state, found, terms):
             continue
         room -= cost
         state = state.with_lease(found.lease)

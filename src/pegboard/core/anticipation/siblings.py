@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.anticipation.leases_ahead import Ahead, candidate, fits
+from pegboard.core.anticipation.anticipated_leases import Anticipation, candidate, fits
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease
 from pegboard.core.state.active_tools import active_tools
@@ -15,25 +15,29 @@ from pegboard.core.state.sessions import State
 
 
 def with_siblings(
-    access: CompiledPermissions, state: State, plugins: Iterable[str], ahead: Ahead, terms: CommandContext
+    access: CompiledPermissions, state: State, plugins: Iterable[str], anticipation: Anticipation, terms: CommandContext
 ) -> tuple[State, tuple[Lease, ...]]:
     """Return the state with what else these plugins have, as far as it is cheaper carried than asked for."""
     brought: list[Lease] = []
     for plugin in dict.fromkeys(plugins):
-        found = candidate(access, state, Ref("plugin", plugin), ahead)
-        if found is not None and ahead.price(found.adds) <= ahead.carried and fits(access, state, found, terms):
+        found = candidate(access, state, Ref("plugin", plugin), anticipation)
+        if (
+            found is not None
+            and anticipation.price(found.adds) <= anticipation.carried
+            and fits(access, state, found, terms)
+        ):
             state = state.with_lease(found.lease)
             brought.append(found.lease)
     return state, tuple(brought)
 
 
 def beside_load(
-    access: CompiledPermissions, state: State, outcome: Outcome, ahead: Ahead, terms: CommandContext
+    access: CompiledPermissions, state: State, outcome: Outcome, anticipation: Anticipation, terms: CommandContext
 ) -> tuple[State, Outcome]:
     """Return what a load did once the siblings of the tools that it names have joined behind them."""
     named = (item.subject for item in outcome.items if item.status in ("loaded", "already_loaded"))
     plugins = [ref.name.partition("/")[0] for ref in named if ref is not None and ref.kind == "tool"]
-    after, brought = with_siblings(access, state, plugins, ahead, terms)
+    after, brought = with_siblings(access, state, plugins, anticipation, terms)
     if not brought:
         return state, outcome
     before, active = active_tools(access, state), active_tools(access, after)

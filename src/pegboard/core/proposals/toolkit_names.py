@@ -9,13 +9,14 @@ from typing import Final
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.naming import one_line
+from pegboard.core.model.naming import one_line, words_of
 from pegboard.core.model.toolkits import RESERVED
 from pegboard.core.model.tools import Tool
 from pegboard.core.proposals.proposal import NewToolkit
 from pegboard.core.state.subjects import tools_of_subject
 
-_WORDS: Final = re.compile(r"[a-z]{3,}|[A-Z]{3,}|[A-Z][a-z]{2,}")
+_SHORTEST: Final = 3
+"""A shorter word, or one with a digit, does not name a toolkit."""
 _UNSAFE: Final = re.compile(r"[^a-z0-9]+")
 _STOP: Final = frozenset({"and", "for", "from", "the", "with", "get", "list", "all", "set", "run", "tool", "tools"})
 _LONGEST: Final = 40
@@ -76,7 +77,7 @@ def _name(members: list[str], tools: list[Tool]) -> str:
 
 
 def _words(name: str) -> set[str]:
-    return {word.lower() for word in _WORDS.findall(name)}
+    return {word for word in words_of(name) if len(word) >= _SHORTEST and word.isascii() and word.isalpha()}
 
 
 def _safe(text: str) -> str:

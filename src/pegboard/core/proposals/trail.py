@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -170,12 +170,3 @@ class Trail:
             known = pattern.loads.setdefault(batch, Loads())
             known.add(loads)
             known.left += loads.calls * session.requests
-
-
-def sessions_with(patterns: tuple[Pattern, ...]) -> Mapping[str, int]:
-    """Return in how many sessions each subject was loaded."""
-    found: dict[str, int] = {}
-    for pattern in patterns:
-        for subject in {subject for batch in pattern.loads for subject in batch}:
-            found[subject] = found.get(subject, 0) + pattern.sessions
-    return found

@@ -33,10 +33,15 @@ NO_SESSION = "Dynamic toolkit changes require a stable session_id."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """A command to load toolkits, plugins, tools or categories; ``until`` None takes the session's default."""
+    """A command to load toolkits, plugins, tools or categories; ``until`` None takes the session's default.
+
+    With ``siblings`` what is used together with the tools that it names may come with them, as far as that is cheap:
+    whoever gives it has room for their schemas (S5).
+    """
 
     names: tuple[str, ...]
     until: LeaseTerm | None = None
+    siblings: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

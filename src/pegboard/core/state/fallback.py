@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
@@ -37,8 +37,7 @@ def fallback(access: CompiledPermissions, state: State, terms: CommandContext) -
     candidates = [tool for tool in access.permitted if not tool_fault(access, tool)]
     choice = _choose(access, state, candidates, terms)
     if choice.excluded:
-        asked_for = tuple(lease for lease in state.leases if lease.because is not LeaseReason.ANTICIPATED)
-        state = replace(state, leases=asked_for)
+        state = state.without(state.anticipated)
         choice = _choose(access, state, candidates, terms)
     loaded, of = len(choice.loaded), len(candidates)
     count = f"{loaded} of {of}" if loaded < of else f"All {loaded}"

@@ -41,11 +41,10 @@ def _load_instead(
 ) -> tuple[State, Item] | None:
     """Return a load to which what nobody asked for gives way, or None where that does not help (S9)."""
     plugins = {entry.plugin for entry in lease_entries(access, lease)}
-    ahead = [one for one in state.leases if one.because is LeaseReason.ANTICIPATED]
-    concerned = [one for one in ahead if any(entry.plugin in plugins for entry in lease_entries(access, one))]
-    for ending in (concerned, ahead):
-        left = replace(state, leases=tuple(one for one in state.leases if one not in ending))
-        after, item = _load(access, left, lease, terms)
+    anticipated = state.anticipated
+    concerned = [one for one in anticipated if any(entry.plugin in plugins for entry in lease_entries(access, one))]
+    for ending in (concerned, anticipated):
+        after, item = _load(access, state.without(ending), lease, terms)
         if item.status != "conflict":
             return (after if item.status == "loaded" else state), item
     return None
@@ -187,7 +186,7 @@ def _over_budget(
     over = excess(access, fit_to_budget(access, after, terms), terms) if access.budgeted else ""
     if not over:
         return None
-    asked_for = (lease for lease in before.leases if lease.because is not LeaseReason.ANTICIPATED)
+    asked_for = before.without(before.anticipated).leases
     could_go = list(dict.fromkeys(display_name(access, lease.subject) for lease in asked_for))
     advice = f" Unload first, for example: {', '.join(could_go[:5])}." if could_go else ""
     details: dict[str, object] = {"could_unload": could_go}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.leases import Lease
+from pegboard.core.model.leases import Lease, LeaseReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,11 @@ class State:
     evicted: tuple[str, ...] = ()
     shrunk: str | None = field(default=None, compare=False)
 
+    @property
+    def anticipated(self) -> tuple[Lease, ...]:
+        """Return the leases on what nobody has asked for yet, in the order of loading (S5)."""
+        return tuple(lease for lease in self.leases if lease.because is LeaseReason.ANTICIPATED)
+
     def leases_on(self, subject: Ref) -> tuple[Lease, ...]:
         """Return the leases on this subject: one, and one more for what was unloaded from it and loaded again."""
         return tuple(lease for lease in self.leases if lease.subject == subject)
@@ -63,6 +68,10 @@ class State:
                 kept.append(lease)
                 lacking[lease.subject] = lease.excluded if before is None else before & lease.excluded
         return replace(self, leases=tuple(kept))
+
+    def without(self, leases: Container[Lease]) -> State:
+        """Return the state without these of its leases."""
+        return replace(self, leases=tuple(lease for lease in self.leases if lease not in leases))
 
     def used(self, leases: Iterable[Lease]) -> State:
         """Return the state with these of its leases used in this turn (S7)."""

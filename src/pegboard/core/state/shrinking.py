@@ -68,16 +68,16 @@ def fit_to_budget(access: CompiledPermissions, state: State, terms: CommandConte
 
 
 def _given_way(access: CompiledPermissions, state: State, terms: CommandContext) -> State:
-    """Return the state without as many leases ahead of being asked for as exceed the budget (S9).
+    """Return the state without as many anticipated leases as exceed the budget (S9).
 
     What was used longest ago goes first, and nothing goes where that would not be enough.
     """
-    ahead = [lease for lease in state.leases if lease.because is LeaseReason.ANTICIPATED]
-    if not ahead or not excess(access, state, terms):
+    anticipated = state.anticipated
+    if not anticipated or not excess(access, state, terms):
         return state
     left = state
-    for lease in sorted(ahead, key=lambda one: one.used_turn):
-        left = replace(left, leases=tuple(one for one in left.leases if one is not lease))
+    for lease in sorted(anticipated, key=lambda one: one.used_turn):
+        left = left.without((lease,))
         if not excess(access, left, terms):
             return left
     return left if access.agent.budget.shrink else state

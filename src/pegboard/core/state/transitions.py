@@ -8,7 +8,6 @@ from typing import assert_never
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.leases import LeaseReason
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.commands import (
@@ -55,10 +54,9 @@ def transition(
 
 
 def _gave_way(before: State, after: State) -> tuple[Ref, ...]:
-    """Return what had been loaded ahead of being asked for and stands no more (S9)."""
+    """Return what was anticipated and stands no more (S9)."""
     standing = {lease.subject for lease in after.leases}
-    ahead = (lease.subject for lease in before.leases if lease.because is LeaseReason.ANTICIPATED)
-    return tuple(subject for subject in ahead if subject not in standing)
+    return tuple(lease.subject for lease in before.anticipated if lease.subject not in standing)
 
 
 def _within_budget(access: CompiledPermissions, state: State, terms: CommandContext) -> State:

@@ -18,7 +18,7 @@ class Usage:
 
     The defaults are means over seven recorded sets of conversations (docs/decisions/0003): turns,
     calls per turn, and tools or plugins per turn that were not loaded yet. ``found`` is the share of
-    loads that bring what was meant, ``ahead`` that of new plugins which are loaded ahead of being asked for.
+    loads that bring what was meant, ``anticipated`` that of new plugins which are.
     In tokens: ``message`` is what a turn adds beside its calls, ``result`` a call with its answer, ``answer``
     what a load adds beside the schemas; ``wait`` is what a person's waiting for one model call more counts, beside
     the tokens that it reads.
@@ -29,7 +29,7 @@ class Usage:
     tools: float = 0.7
     plugins: float = 0.32
     found: float = 0.75
-    ahead: float = 0.7
+    anticipated: float = 0.7
     message: int = 150
     result: int = 200
     answer: int = 120
@@ -86,15 +86,23 @@ def plan(sizes: Sizes, host: Host, usage: Usage = USAGE) -> Plan:
     """
     if host.cache is None:
         return Plan(everything=False, cost_everything=0.0, cost_on_demand=0.0)
-    at_once = _standing(sizes.everything, usage.requests, host.cache)
+    at_once = standing_cost(sizes.everything, usage.requests, host.cache)
     on_demand = min(_on_demand(sizes, way, host, usage) for way in host.delivery)
     small = sizes.plugins > 0 and host.delivery != ("array",) and sizes.everything <= carried(host, usage)
     return Plan(everything=small or at_once <= on_demand, cost_everything=at_once, cost_on_demand=on_demand)
 
 
-def _standing(tokens: float, requests: float, cache: Cache) -> float:
+def standing_cost(tokens: float, requests: float, cache: Cache) -> float:
     """Return what tokens cost that are written once and read by every later request."""
     return tokens * (cache.write + cache.read * max(requests - 1, 0))
+
+
+def load_cost(schema: float, *, behind: float, requests_left: float, cache: Cache, usage: Usage = USAGE) -> float:
+    """Return what one load costs where its answer has the schema: the request that it takes, and those that carry it.
+
+    ``behind`` are the tokens behind the tool list by then. It is linear in these and in the requests left.
+    """
+    return cache.read * behind + standing_cost(usage.answer + schema, requests_left, cache)
 
 
 def _behind(host: Host, usage: Usage, *, unknown: int = 0) -> float:
@@ -111,13 +119,10 @@ def carried(host: Host, usage: Usage = USAGE) -> int:
     declared cache, an array is paid in full with every request; what follows the history is cached in any case.
     """
     cache = host.cache or (Cache(read=1.0, write=1.0) if choose(host) == "array" else Cache())
-    call = (
-        cache.read * _behind(host, usage, unknown=CONTEXT)
-        + _standing(usage.answer, usage.requests / 2, cache)
-        + usage.wait
-    )
+    behind = _behind(host, usage, unknown=CONTEXT)
+    call = load_cost(0, behind=behind, requests_left=usage.requests / 2, cache=cache, usage=usage) + usage.wait
     saved = (usage.tools / usage.plugins - 1) / usage.found
-    return int(saved * call / _standing(1, usage.requests / 2, cache))
+    return int(saved * call / standing_cost(1, usage.requests / 2, cache))
 
 
 def _on_demand(sizes: Sizes, way: Delivery, host: Host, usage: Usage) -> float:
@@ -135,29 +140,16 @@ def _on_demand(sizes: Sizes, way: Delivery, host: Host, usage: Usage) -> float:
         plugins = min(usage.turns * usage.plugins, sizes.plugins)
         whole = sizes.everything / sizes.plugins
         share = min(1.0, carried(host, usage) / max(whole, 1))
-        beside = plugins * _standing(whole * share, usage.requests / 2, cache)
+        beside = plugins * standing_cost(whole * share, usage.requests / 2, cache)
         asked = plugins + (1 - share) * max(usage.turns * usage.tools - plugins, 0.0)
-        loads = min(loads, (1 - usage.ahead) * asked / usage.found)
+        loads = min(loads, (1 - usage.anticipated) * asked / usage.found)
         schema *= 1 - share
     requests = usage.requests + loads
-    added = usage.answer + schema * (2 if way == "array" else 1)
     behind = _behind(host, usage) + loads * (usage.answer + schema) / 2
     broken = (cache.write - cache.read) * (sizes.hints + behind) if way == "array" else 0.0
-    one = cache.read * behind + _standing(added, requests / 2, cache) + broken
-    return _standing(sizes.meta + sizes.hints, requests, cache) + beside + loads * one
-
-
-def standing_cost(tokens: float, requests: float, cache: Cache) -> float:
-    """Return what definitions cost that stand in every request of a conversation (F4)."""
-    return _standing(tokens, requests, cache)
-
-
-def load_cost(schema: float, *, behind: float, requests_left: float, cache: Cache, usage: Usage = USAGE) -> float:
-    """Return what one load costs where its answer has the schema: the request that it takes, and those that carry it.
-
-    ``behind`` are the tokens behind the tool list by then. It is linear in these and in the requests left.
-    """
-    return cache.read * behind + _standing(usage.answer + schema, requests_left, cache)
+    schemas = schema * (2 if way == "array" else 1)
+    one = load_cost(schemas, behind=behind, requests_left=requests / 2, cache=cache, usage=usage) + broken
+    return standing_cost(sizes.meta + sizes.hints, requests, cache) + beside + loads * one
 
 
 def wire_list(

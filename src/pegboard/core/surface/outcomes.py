@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.anticipation.leases_ahead import Ahead
+from pegboard.core.anticipation.anticipated_leases import Anticipation
 from pegboard.core.anticipation.siblings import beside_load
 from pegboard.core.state.commands import Command, CommandContext, Load, Outcome
 from pegboard.core.state.sessions import State
@@ -18,15 +18,16 @@ def apply(
     state: State,
     command: Command,
     terms: CommandContext,
-    ahead: Ahead | None = None,
+    anticipation: Anticipation | None = None,
 ) -> tuple[State, Outcome]:
     """Return the state after a command, and its outcome with the policy of the tools that it added.
 
-    With ``ahead`` a load brings the siblings of the tools that it names, as far as they are cheap (S5).
+    With ``anticipation`` a load that may bring the siblings of the tools that it names brings them, as far as they
+    are cheap (S5).
     """
     after, outcome = transition(access, state, command, terms)
-    if ahead is not None and isinstance(command, Load):
-        after, outcome = beside_load(access, after, outcome, ahead, terms)
+    if anticipation is not None and isinstance(command, Load) and command.siblings:
+        after, outcome = beside_load(access, after, outcome, anticipation, terms)
     if outcome.added:
         outcome = replace(outcome, policy=terms.masker.text(later(access, after, outcome.added)))
     return after, outcome

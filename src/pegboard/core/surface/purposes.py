@@ -24,7 +24,7 @@ _SHORT: Final = 8
 def purposes(access: CompiledPermissions, loadout: str | None) -> Mapping[str, str]:
     """Return what each plugin is for under an active loadout, by its name, on one line.
 
-    It is the first sentence of its description; where that says no more than the name, the most telling of its tools'
+    It is the first sentence of its description; where that says no more than the name, the most distinct of its tools'
     names, else what its first tool is for. Only what is within reach counts (P9). Where nothing is known it is empty.
     """
     described = {p.name: first_sentence(p.description) for p in access.world.catalog.plugins.values()}
@@ -37,11 +37,11 @@ def purposes(access: CompiledPermissions, loadout: str | None) -> Mapping[str, s
 
 
 def _of_tools(plugin: str, tools: Sequence[Tool], times: Counter[str]) -> str:
-    names = _telling_names(plugin, tools, times)
+    names = _distinct_names(plugin, tools, times)
     return names if says_more(names, plugin) else first_sentence(tools[0].description) or names
 
 
-def _telling_names(plugin: str, tools: Sequence[Tool], times: Mapping[str, int]) -> str:
+def _distinct_names(plugin: str, tools: Sequence[Tool], times: Mapping[str, int]) -> str:
     """Return the names whose words run through the plugin and not through others, each with words of its own."""
     words = [frozenset(words_of(tool.name)) for tool in tools]
     within = Counter(word for of_one in words for word in of_one)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.anticipation.leases_ahead import new_ahead
+from pegboard.core.anticipation.anticipated_leases import newly_anticipated
 from pegboard.core.model.leases import ALWAYS, LeaseReason
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_tools
@@ -101,7 +101,7 @@ def resolve(
         tools=order(access, active_tools(access, state), loaded_meta_tools(meta)),
         loadout=state.loadout,
         shrunk=state.shrunk,
-        anticipated=new_ahead(access, state),
+        anticipated=newly_anticipated(access, state),
     )
 
 

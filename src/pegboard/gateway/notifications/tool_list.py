@@ -210,11 +210,15 @@ class ToolListNotifier:
 
     async def _refresh(self, listener: HandshakeListener) -> None:
         try:
-            async with asyncio.timeout(PATIENCE):
-                if await self._has_changed(listener):
+            changed = await self._has_changed(listener)
+        except PegboardError:
+            return
+        if changed:
+            try:
+                async with asyncio.timeout(PATIENCE):
                     await listener.connection.send_tool_list_changed()
-        except (PegboardError, TimeoutError):
-            listener.digest = None
+            except TimeoutError:
+                listener.digest = None
 
 
 CALLING: ContextVar[HandshakeListener | None] = ContextVar("pegboard_calling", default=None)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pegboard.search.analysis.literals import parted
 from pegboard.search.analysis.words import sentences
 from pegboard.search.meaning.table import Table
-from pegboard.search.needs import MOST_SENTENCES, history_weight, shortened, words_of
+from pegboard.search.needs import MOST_SENTENCES, ends_of, history_weight, weighted_words
 
 VALUES: Final = 0.3
 """How much the values in a need (names, numbers, dates) count beside its words."""
@@ -53,20 +53,20 @@ class Needs:
         found = self.vector(text)
         if not messages:
             return found
-        weight = history_weight(len(words_of(shortened(text))))
+        weight = history_weight(len(weighted_words(ends_of(text))))
         for message, share in zip(reversed(messages[-len(BEFORE) :]), BEFORE, strict=False):
             found = np.add(found, np.float32(weight * share) * self.vector(message), dtype=np.float32)
         return found
 
     def sentences(self, text: str) -> list[Vector]:
         """Return the vectors of a need's sentences, where it has more than one that says something."""
-        found = [each for each in sentences(shortened(text)) if len(each.split()) >= LEAST_WORDS][:MOST_SENTENCES]
+        found = [each for each in sentences(ends_of(text)) if len(each.split()) >= LEAST_WORDS][:MOST_SENTENCES]
         return [self.vector(each) for each in found] if len(found) > 1 else []
 
     def _made(self, text: str) -> Vector:
         if not any(map(str.isalnum, text)):
             return np.zeros(self._table.columns, np.float32)
-        rest, values, kinds = parted(shortened(text))
+        rest, values, kinds = parted(ends_of(text))
         said = self._table.sum(" ".join((rest, *kinds)))
         total = said + np.float32(VALUES) * self._table.sum(" ".join(values)) if values else said
         return total / np.float32(max(float(np.linalg.norm(total)), 1e-9))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.errors import StoreError
 from pegboard.ports import AuditRecord, TrailPage
-from pegboard.stores.sqlite.codec import AUDIT_COLUMNS, entry_from_row, entry_to_row, to_column
+from pegboard.stores.sqlite.codec import AUDIT_COLUMNS, entry_from_row, entry_to_row, intact_entry_from_row, to_column
 
 if TYPE_CHECKING:
     import sqlite3
@@ -121,12 +121,5 @@ def select_trail(connection: sqlite3.Connection, after: int, agent: str | None, 
         " ORDER BY id LIMIT ?3",
         (after, None if agent is None else to_column(agent), limit),
     ).fetchall()
-    entries: list[AuditRecord] = []
-    for _, *cells in rows:
-        try:
-            entry = entry_from_row(tuple(cells))
-        except (ValueError, TypeError):
-            continue
-        if type(entry.turn) is int and type(entry.subject) is str:
-            entries.append(entry)
+    entries = [entry for _, *cells in rows if (entry := intact_entry_from_row(tuple(cells))) is not None]
     return TrailPage(entries, rows[-1][0] if len(rows) == limit else None, len(rows) - len(entries))

@@ -95,6 +95,18 @@ def entry_from_row(row: tuple[Any, ...]) -> AuditRecord:
     return AuditRecord(datetime.fromisoformat(row[0]), *row[1:])
 
 
+def intact_entry_from_row(row: tuple[Any, ...]) -> AuditRecord | None:
+    """Return the audit entry, or None where a column holds what :func:`entry_to_row` never writes."""
+    try:
+        entry = entry_from_row(row)
+        entry.at.timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    texts = (entry.kind, entry.principal, entry.agent, entry.session, entry.subject, entry.decision, entry.outcome)
+    numbered = type(entry.turn) is int and (entry.duration is None or type(entry.duration) in (int, float))
+    return entry if numbered and all(type(text) is str for text in texts) else None
+
+
 def _to_cell(value: datetime | str | float | None) -> Column:
     match value:
         case str():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.ports import USE_LIFETIME, USES_KEPT, UseRecord
 from pegboard.stores.sqlite.codec import from_column, to_column
@@ -98,7 +98,17 @@ def _changed(connection: sqlite3.Connection, key: Key, known: Read | None, stamp
 def _select(connection: sqlite3.Connection, key: Key, *, after: int = 0) -> tuple[UseRecord, ...]:
     query = "SELECT at, need, tool FROM uses WHERE principal = ? AND agent = ? AND id > ? ORDER BY id"
     rows = connection.execute(query, (*map(to_column, key), after)).fetchall()
-    return tuple([UseRecord(at, *key, from_column(need), from_column(tool)) for at, need, tool in rows])
+    return tuple([use for row in rows if (use := _use(key, *row)) is not None])
+
+
+def _use(key: Key, at: Any, need: Any, tool: Any) -> UseRecord | None:
+    """Return a use, or None where the columns hold something else: then nothing is known of it."""
+    if type(at) is not float:
+        return None
+    try:
+        return UseRecord(at, *key, from_column(need), from_column(tool))
+    except UnicodeDecodeError:
+        return None
 
 
 def _trim(connection: sqlite3.Connection, key: Key) -> None:

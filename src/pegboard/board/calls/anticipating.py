@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,8 +10,8 @@ from pegboard.board.meta_tools import command_context, dialect_of
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Change, Note, Snapshot, change
 from pegboard.board.views.rank_context import rank_context
-from pegboard.core.anticipation.by_message import RANKED, Hit, load_ahead
-from pegboard.core.anticipation.leases_ahead import Ahead
+from pegboard.core.anticipation.anticipated_leases import Anticipation
+from pegboard.core.anticipation.by_message import RANKED, Hit, with_anticipated
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.delivery import choose
 from pegboard.core.model.leases import IDLE_TURNS, Lease, LeaseTerm
@@ -19,7 +20,10 @@ from pegboard.core.state.commands import Outcome
 from pegboard.core.state.sessions import State
 from pegboard.core.surface.cache_cost import carried
 from pegboard.core.surface.searchable import searchable
+from pegboard.errors import StoreError
 from pegboard.ports import SessionKey
+
+log = logging.getLogger(__name__)
 
 TurnMessage = tuple[int, str]
 """A message of the user, and the turn in which it was given."""
@@ -28,21 +32,22 @@ _AHEAD: Final = "It was loaded ahead of being asked for."
 _GAVE_WAY: Final = "It had been loaded ahead of being asked for, and gave way to what needed its room."
 
 
-def ahead_of(services: Services, snapshot: Snapshot) -> Ahead | None:
+def anticipation_of(services: Services, snapshot: Snapshot) -> Anticipation | None:
     """Return what a session may load ahead of being asked for, or None where nothing.
 
     An array that is cached is not touched. What is paid in full with every request goes when it idles;
     what is cached, or stands in the history, costs more to take away than to keep (D3).
     """
     info, access = snapshot.info, snapshot.access
-    if access.agent.anticipate is None or not info.stable or access.constraints.everything:
+    limits = access.agent.anticipate
+    if limits is None or not info.stable or access.constraints.everything:
         return None
     in_full = choose(info.host) == "array"
     if in_full and info.host.cache is not None and info.host.cache.tokens:
         return None
     term = access.agent.lease or dialect_of(services, access).lease
     until = min(term, _IDLE) if in_full and info.host.cache is None else term
-    return Ahead(carried=carried(info.host), until=until, price=services.prices)
+    return Anticipation(limits=limits, carried=carried(info.host), until=until, price=services.prices)
 
 
 async def _ranked_for(services: Services, snapshot: Snapshot, message: str) -> Sequence[Hit]:
@@ -50,7 +55,7 @@ async def _ranked_for(services: Services, snapshot: Snapshot, message: str) -> S
 
     Earlier messages do not count: what they needed is loaded already, and they hide that the subject changes.
     """
-    if ahead_of(services, snapshot) is None:
+    if anticipation_of(services, snapshot) is None:
         return ()
     among = searchable(snapshot.access, snapshot.state.loadout)
     await services.ranker.prepare(among)
@@ -65,6 +70,7 @@ async def anticipate(
     """Return the session with what the message needs most probably, and with the siblings of what was used.
 
     A message is ranked once a turn: ``ranked`` is the one that was ranked last, and the answer the one that is now.
+    Where that cannot be stored nothing is loaded ahead: the surface is as it was, and the model searches.
     """
     now = (snapshot.state.turn, message)
     hits = await _ranked_for(services, snapshot, message) if now != ranked else ()
@@ -76,17 +82,19 @@ async def anticipate(
         return Change(state=state, result=None, notes=notes)
 
     if _brought(services, snapshot, hits)[1]:
-        snapshot, _ = await change(services, snapshot, decide)
+        try:
+            snapshot, _ = await change(services, snapshot, decide)
+        except StoreError as error:
+            log.warning("nothing is loaded ahead: %s", error)
     return snapshot, now
 
 
 def _brought(services: Services, snapshot: Snapshot, hits: Sequence[Hit]) -> tuple[State, tuple[Lease, ...]]:
-    access, ahead = snapshot.access, ahead_of(services, snapshot)
-    limits = access.agent.anticipate
-    if ahead is None or limits is None:
+    access, anticipation = snapshot.access, anticipation_of(services, snapshot)
+    if anticipation is None:
         return snapshot.stored, ()
     terms = command_context(services, snapshot.info, access)
-    state, brought = load_ahead(access, snapshot.state, hits, limits, ahead, terms)
+    state, brought = with_anticipated(access, snapshot.state, hits, anticipation, terms)
     return (state if brought else snapshot.stored), brought
 
 
@@ -95,7 +103,7 @@ def _note(services: Services, key: SessionKey, turn: int, subject: Ref, event: s
     return entry, event
 
 
-def notes_beside(services: Services, key: SessionKey, outcome: Outcome) -> tuple[Note, ...]:
+def notes_of_anticipation(services: Services, key: SessionKey, outcome: Outcome) -> tuple[Note, ...]:
     """Return what is noted of a command's leases ahead: those that it brought, and those that gave way to it."""
     brought = (_note(services, key, outcome.turn, ref, None) for ref in outcome.anticipated)
     return (*brought, *(_gone(services, key, outcome.turn, ref) for ref in outcome.gave_way))

@@ -1,4 +1,4 @@
-"""Load ahead of being asked for, where nothing speaks against it (S5, S9)."""
+"""Leases on what nobody has asked for yet, where nothing speaks against them (S5, S9)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.agents import Anticipate
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease, LeaseReason, LeaseTerm
 from pegboard.core.model.masking import Masker
@@ -22,13 +23,14 @@ from pegboard.core.state.subjects import lease_entries, leased_tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
-    """What a session may load ahead, under what its host's requests cost.
+class Anticipation:
+    """What a session may load before anybody asks for it, under what its host's requests cost.
 
-    ``carried`` is how many tokens of tools that are probably needed it is cheaper to carry than to ask a model for
-    them once more; ``until`` is how long such a lease stands.
+    ``limits`` are the bounds of what one message brings; ``carried`` is how many tokens of tools that are probably
+    needed it is cheaper to carry than to ask a model for them once more; ``until`` is how long such a lease stands.
     """
 
+    limits: Anticipate
     carried: int
     until: LeaseTerm
     price: Callable[[Iterable[Tool]], int]
@@ -36,23 +38,23 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A lease that may stand ahead, with the tools that it would add."""
+    """An anticipated lease that may stand, with the tools that it would add."""
 
     lease: Lease
     adds: tuple[Tool, ...]
 
 
-def candidate(access: CompiledPermissions, state: State, subject: Ref, ahead: Ahead) -> Candidate | None:
-    """Return the lease on a subject ahead of being asked for, or None where it must not stand (S5).
+def candidate(access: CompiledPermissions, state: State, subject: Ref, anticipation: Anticipation) -> Candidate | None:
+    """Return the anticipated lease on a subject, or None where it must not stand (S5).
 
-    It starts no server and constructs no plugin: what is not known or cannot run is not loaded ahead. It
+    It starts no server and constructs no plugin: what is not known or cannot run is not anticipated. It
     never conflicts, and nothing that was unloaded one by one comes back with it.
     """
     if state.leases_on(subject):
         return None
     lease = Lease(
         subject=subject,
-        until=ahead.until,
+        until=anticipation.until,
         because=LeaseReason.ANTICIPATED,
         loaded_turn=state.turn,
         used_turn=state.turn,
@@ -86,16 +88,11 @@ def _cut_before(state: State, tools: Iterable[Tool]) -> bool:
 
 
 def fits(access: CompiledPermissions, state: State, found: Candidate, terms: CommandContext) -> bool:
-    """Return whether a lease ahead leaves the budget as it is: nothing gives way to it (S9)."""
+    """Return whether an anticipated lease leaves the budget as it is: nothing gives way to it (S9)."""
     return not excess(access, replace(state.with_lease(found.lease), shrunk=None), terms)
 
 
-def loaded_ahead(state: State) -> tuple[Lease, ...]:
-    """Return the leases that stand ahead of being asked for, in the order of their loading."""
-    return tuple(lease for lease in state.leases if lease.because is LeaseReason.ANTICIPATED)
-
-
-def new_ahead(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
+def newly_anticipated(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
     """Return the tools that joined ahead of being asked for in this turn, in the order of their loading."""
     active, start = active_tools(access, state), starting_tools(access)
     known: set[str] = set()
@@ -110,11 +107,9 @@ def new_ahead(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
 
 
 def unused(state: State) -> tuple[Lease, ...]:
-    """Return the leases that were loaded ahead and not used since."""
+    """Return the anticipated leases of which nothing was used since."""
     return tuple(
-        lease
-        for lease in loaded_ahead(state)
-        if not any(_of_subject(lease.subject, tool_id) for tool_id in state.recent)
+        lease for lease in state.anticipated if not any(_of_subject(lease.subject, tool_id) for tool_id in state.recent)
     )
 
 

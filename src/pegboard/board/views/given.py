@@ -1,0 +1,48 @@
+"""Check what a host gives of a conversation before anything reads it or keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from pegboard.dialects.names import Search
+from pegboard.errors import UsageError
+
+
+def checked_message(message: object) -> str | None:
+    """Return the user's message.
+
+    Raises:
+        UsageError: it is neither a text nor None.
+    """
+    if message is None or isinstance(message, str):
+        return message
+    raise UsageError(f"The message is {_kind(message)}.", hint="It is the text that the user wrote, or None.")
+
+
+def checked_search(queries: Sequence[object], limit: object, context: object) -> Search:
+    """Return what is searched for.
+
+    Raises:
+        UsageError: a query is no text, the limit is no number above zero, or the context is no list of texts.
+    """
+    texts = tuple(query for query in queries if isinstance(query, str))
+    if len(texts) < len(queries):
+        number, query = next((number, query) for number, query in enumerate(queries, 1) if not isinstance(query, str))
+        hint = "Each query is a text: search('read a file', 'commit changes')."
+        raise UsageError(f"Query {number} is {_kind(query)}.", hint=hint)
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise UsageError(f"The limit is {limit!r:.40}.", hint="It is a whole number from 1 on.")
+    return Search(queries=texts, limit=limit, context=None if context is None else _texts(context))
+
+
+def _texts(context: object) -> tuple[str, ...]:
+    given = cast("Sequence[object]", context) if isinstance(context, Sequence) else ()
+    texts = tuple(text for text in given if isinstance(text, str))
+    if isinstance(context, str) or not isinstance(context, Sequence) or len(texts) < len(given):
+        raise UsageError("The context is no list of texts.", hint="It is what the user wrote, the newest last.")
+    return texts
+
+
+def _kind(value: object) -> str:
+    return f"of the type '{type(value).__name__}', not a text"
