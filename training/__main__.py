@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import sys
@@ -15,13 +16,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-from benchmarks.retrieving.sets import DEVELOPMENT, catalog, read
+from benchmarks.retrieving.sets import DEVELOPMENT, catalog, folder, read
 
 from pegboard.search.meaning.pieces import WordPieces, parted
 from pegboard.search.meaning.table import SHIPPED, write
 from training.lessons import Requests, Texts, beginnings, main_directions, requests_of
+from training.licences import impermissible
 from training.rows import Rows, counted, of_length_one
-from training.teacher import LONGEST, Teacher
+from training.teacher import LONGEST, Teacher, say
 from training.texts import TEACHER, Described, described
 
 TOKENIZER = Path(TEACHER, "embeddings", "data", "all-MiniLM-L6-v2-onnx-int8", "tokenizer.json")
@@ -37,13 +39,18 @@ STEPS, RATE, REQUEST_RATE = 400, 0.008, 0.003
 
 
 def generic(packages: Path, work: Path) -> list[Described]:
-    """Return what the packages describe; kept in a file, since reading them takes minutes."""
-    kept = work / "texts.json"
+    """Return what the packages describe; kept in a file for these releases, since reading them takes minutes."""
+    releases = " ".join(sorted(path.name for path in packages.glob("*.dist-info")))
+    kept = work / f"texts-{hashlib.sha256(releases.encode()).hexdigest()[:12]}.json"
     if kept.is_file():
         return [Described(**each) for each in json.loads(kept.read_bytes())]
+    say(f"texts: reading the packages in {packages}")
     found = described(packages)
     random.Random(5).shuffle(found)
-    kept.write_text(json.dumps([asdict(each) for each in found]))
+    partial = kept.with_suffix(".partial")
+    partial.write_text(json.dumps([asdict(each) for each in found]))
+    partial.replace(kept)
+    say(f"texts: {len(found)}")
     return found
 
 
@@ -59,7 +66,7 @@ class Training:
     def __init__(self, words: Sequence[str], work: Path) -> None:
         self.size = len(words)
         self.pieces = WordPieces(words)
-        self.teacher = Teacher(self.pieces, work / "teacher")
+        self.teacher = Teacher(self.pieces, work)
 
     def texts(self, texts: Sequence[str], directions: np.ndarray | None = None) -> tuple[Texts, np.ndarray]:
         """Return texts with the vectors that they are to have, and the directions in which those are given."""
@@ -77,6 +84,7 @@ class Training:
         singles = self.teacher.of_pieces([[number] for number in range(self.size)])
         rows = Rows(beginnings(singles @ directions, base.texts))
         draw = np.random.default_rng(0)
+        say(f"learning: {FIRST_STEPS} steps from {len(base.wanted)} texts, then {STEPS} from catalogs and requests too")
         for step in range(FIRST_STEPS):
             base.learn(rows, FIRST_RATE * (1 - step / FIRST_STEPS) + 1e-4, draw)
         sets = [read(name) for name in DEVELOPMENT if name not in without]
@@ -99,6 +107,18 @@ def _documents(name: str) -> list[str]:
     return [f"{parted(tool.wire)}. {tool.description}" for tool in catalog(name).tools]
 
 
+def check(packages: Path, without: Sequence[str]) -> None:
+    """Exit with a clear message where data is missing or a package may not be read, before anything takes time."""
+    for name in (name for name in CATALOGS if name not in without):
+        for part in ("tools", "queries") if name in DEVELOPMENT else ("tools",):
+            path = folder() / name / f"{part}.jsonl"
+            if not path.is_file():
+                sys.exit(f"{path} is missing: PEGBOARD_DATA has to be the folder with all sets.")
+    wrong = impermissible(packages)
+    if wrong:
+        sys.exit(f"No permissive licence in the metadata of {'; '.join(wrong)}: drop it from training/packages.txt.")
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m training", description=__doc__)
     parser.add_argument(
@@ -108,12 +128,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--without", nargs="*", default=[], choices=CATALOGS, metavar="SET", help="sets to exclude")
     parser.add_argument("--out", type=Path, default=SHIPPED, help="the table")
     options = parser.parse_args(arguments)
+    check(options.packages, options.without)
     options.work.mkdir(parents=True, exist_ok=True)
     words = vocabulary(options.packages / TOKENIZER)
     began = time.monotonic()
     rows = Training(words, options.work).table(generic(options.packages, options.work), options.without)
-    name = "minilm-l6-1" if not options.without else f"minilm-l6-1 without {' '.join(options.without)}"
-    write(options.out, name=name, vocabulary=words, rows=rows)
+    write(options.out, name=f"minilm-l6 {hashlib.sha256(rows).hexdigest()[:12]}", vocabulary=words, rows=rows)
     print(f"{options.out}: {options.out.stat().st_size / 2**20:.2f} MiB in {time.monotonic() - began:.0f} s")
     return 0
 

@@ -6,13 +6,14 @@ import hashlib
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.search.meaning.pieces import WordPieces
-from training.transformer import COLUMNS, Transformer
+from training.transformer import COLUMNS, PACKAGE, Transformer
 
 LONGEST = 40
 _SAVED_EVERY = 5_000
@@ -20,11 +21,11 @@ _BATCH = 16
 
 
 class Teacher:
-    """The teacher and what it answered before, kept in a folder."""
+    """The teacher and what this release of it answered before, kept in a folder."""
 
-    def __init__(self, pieces: WordPieces, kept: Path) -> None:
+    def __init__(self, pieces: WordPieces, work: Path) -> None:
         self._pieces = pieces
-        self._kept = kept
+        self._kept = kept = work / f"teacher-{version(PACKAGE)}"
         kept.mkdir(parents=True, exist_ok=True)
         self._known: dict[bytes, NDArray[np.float16]] = {}
         for path in sorted(kept.glob("*.npz")):
@@ -49,8 +50,7 @@ class Teacher:
             done += len(batch)
             if len(self._fresh) >= _SAVED_EVERY:
                 self._save()
-                rate = (time.monotonic() - began) / done
-                print(f"teacher: {done} of {len(missing)}, {rate * 1000:.1f} ms each", file=sys.stderr, flush=True)
+                say(f"teacher: {done} of {len(missing)}, {(time.monotonic() - began) / done * 1000:.1f} ms each")
         self._save()
         return np.array([self._known[key] for key in keys], np.float32).reshape(len(keys), COLUMNS)
 
@@ -64,6 +64,11 @@ class Teacher:
             np.savez(file, keys=keys, vectors=np.array(list(self._fresh.values())))
         partial.replace(path)
         self._fresh.clear()
+
+
+def say(text: str) -> None:
+    """Tell on the standard error stream how far the training is."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def _of_one_length(texts: Mapping[bytes, Sequence[int]]) -> Iterator[list[bytes]]:

@@ -42,7 +42,7 @@ def described(folder: Path, *, seed: int = 1) -> list[Described]:
     found: list[Described] = []
     seen: set[str] = set()
     for package in sorted(path for path in folder.iterdir() if path.is_dir() and not _left(path.name)):
-        groups = [package] if package.name not in {"azure", "google"} else sorted((package / "mgmt").iterdir())
+        groups = [package] if package.name != "azure" else sorted((package / "mgmt").iterdir())
         for kind in (_services, _docstrings):
             for group in groups:
                 fresh: list[Described] = []
@@ -62,7 +62,7 @@ def _left(folder: str) -> bool:
 
 def _docstrings(package: Path) -> Iterator[Described]:
     for path in sorted(package.rglob("*.py")):
-        if _TESTS & set(path.parts) or path.stat().st_size > _LARGEST:
+        if _TESTS & set(path.relative_to(package.parent).parts) or path.stat().st_size > _LARGEST:
             continue
         try:
             with warnings.catch_warnings():

