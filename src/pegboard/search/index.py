@@ -30,7 +30,7 @@ SAMPLE: Final = 100
 """About so many documents are looked up to see which earlier index is near."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Index:
     """What is known of what may be found; it is never changed, so many may search in it at once.
 
