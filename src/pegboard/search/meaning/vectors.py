@@ -19,7 +19,7 @@ from pegboard.search.segments import Segment
 
 Matrix = NDArray[np.float32]
 
-SAMPLE, LARGE, OF_LARGE = 64, 10_000, 24
+SAMPLE, OF_LARGE = 96, 24
 """So many rows are looked at to learn how near rows are to each other; fewer where there are many."""
 
 
@@ -91,7 +91,7 @@ def usually_nearest(vectors: Vectors, needs: Needs, index: Index) -> float:
     """Return how near the nearest other row is to what one is for: the middle of a sample of an index's rows."""
     nearest: list[float] = []
     if index.size > 1:
-        for row in range(0, index.size, index.size // (SAMPLE if index.size <= LARGE else OF_LARGE) + 1):
+        for row in index.sample(SAMPLE, OF_LARGE):
             document = index.documents[row]
             purpose = fields_of(document, "")[FIRST] or parted(document.name)
             cosines = vectors.cosines([needs.vector(purpose)], index)[0]
