@@ -1,6 +1,6 @@
 """Which engine finds the tools that requests need: every set of the data with queries, every engine, one run.
 
-``python -m benchmarks retrieval [--sets NAME …] [--engines TEXT …] [--sample N] [--json]``
+``python -m benchmarks retrieval [--sets NAME …] [--engines TEXT …] [--sample N] [--nothing] [--json]``
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks.retrieving.engines import ENGINES, Engine, excluded
 from benchmarks.retrieving.measures import MEASURES, Result, interval, measured
+from benchmarks.retrieving.nothing_fits import judged, rankers
 from benchmarks.retrieving.sets import DEVELOPMENT, QuerySet, named, read
 
 LARGE = 3_000
@@ -120,7 +121,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--no-memory", action="store_true", help="leave the memory unmeasured: half the builds")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--tables", type=Path, metavar="FOLDER", help="tables trained without a set: `make table`")
+    parser.add_argument("--nothing", action="store_true", help="measure whether it is known when nothing fits instead")
     options = parser.parse_args(arguments)
+    if options.nothing:
+        return _shown("nothing fits", _nothing(options), as_json=options.json)
 
     def chosen(name: str) -> dict[str, Callable[[], Engine]]:
         known = ENGINES | (excluded(options.tables, name) if options.tables else {})
@@ -138,11 +142,25 @@ def main(arguments: list[str]) -> int:
             table.results.setdefault(engine, {})[name] = result
     if any("Pegboard" in engine and not _untaught(engine) for engine in table.results):
         print(LEARNT, file=sys.stderr)
-    rows = table.rows()
-    if options.json:
+    return _shown("retrieval", table.rows(), as_json=options.json)
+
+
+def _nothing(options: argparse.Namespace) -> list[Row]:
+    """Return what our rankers know of whether anything fits, a row for each set."""
+    rows: list[Row] = []
+    for name in named(options.sets):
+        given = read(name, options.sample)
+        for engine, make in rankers(options.tables, name).items():
+            print(f"asking {engine} whether anything fits on {name} …", file=sys.stderr)
+            rows.append({"engine": engine, "set": name, "queries": len(given.queries), **judged(make(), given).row()})
+    return sorted(rows, key=lambda row: [one["engine"] for one in rows].index(row["engine"]))
+
+
+def _shown(title: str, rows: list[Row], *, as_json: bool) -> int:
+    if as_json:
         print(json.dumps(rows, indent=2))
         return 0
     from benchmarks.__main__ import table as printed
 
-    printed("retrieval", rows)
+    printed(title, rows)
     return 0

@@ -11,7 +11,7 @@ from pegboard.ports.calls import CallContext, Progress
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.ports.focus import FocusRules
 from pegboard.ports.past_uses import USE_LIFETIME, USES_KEPT, UseRecord, UseStore
-from pegboard.ports.ranking import Evidence, PastUse, RankContext, Ranked, Ranker, Ranking
+from pegboard.ports.ranking import UNLIKELY, Evidence, PastUse, RankContext, Ranked, Ranker, Ranking
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import Source
 from pegboard.ports.stores import (
@@ -29,6 +29,7 @@ from pegboard.removed import missing
 
 __all__ = [
     "LOG_LEVELS",
+    "UNLIKELY",
     "USES_KEPT",
     "USE_LIFETIME",
     "Adapters",

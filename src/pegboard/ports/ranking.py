@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group, Searchable
+
+UNLIKELY: Final = 0.3
+"""Below which probability that anything fits an answer says so, and loads nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,11 @@ SAMPLE: Final = 100
 """About so many documents are looked up to see which earlier index is near."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+LARGE: Final = 10_000
+"""What has more rows is large: less of it is looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Index:
     """What is known of what may be found; it is never changed, so many may search in it at once.
 
@@ -88,6 +93,11 @@ class Index:
     def by_row(self, by_number: NDArray[Any]) -> NDArray[Any]:
         """Return values by the number of a document as values by row."""
         return by_number if self.ordered else by_number[self.rows]
+
+    def sample(self, small: int, large: int) -> list[int]:
+        """Return some rows, fewer of a large index: mostly the same ones where others come or go."""
+        by_name = sorted(range(self.size), key=lambda row: (crc32(self.documents[row].name.encode()), row))
+        return by_name[: small if self.size <= LARGE else large]
 
     def named(self, text: str) -> list[int]:
         """Return the rows that a text names, best first.

@@ -12,10 +12,7 @@ from pegboard.core.surface.searchable import Searchable
 from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from pegboard.search.blocks import Floats
+    from pegboard.search.evidence import Fused
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
     from pegboard.search.vocabulary import Vocabulary
@@ -26,20 +23,6 @@ AT_ONCE: Final = 300
 """So many documents are indexed at once rather than in a thread of their own."""
 MOST_NEEDS: Final = 50
 """Further needs of one search are not ranked."""
-
-
-class Fused(Protocol):
-    """How well each row answers by everything that is known, and how near it is in meaning alone."""
-
-    @property
-    def scores(self) -> Floats:
-        """Return a score for each row."""
-        ...
-
-    @property
-    def cosines(self) -> NDArray[np.float32]:
-        """Return a cosine for each row."""
-        ...
 
 
 class Meaning(Protocol):
@@ -123,14 +106,11 @@ class ToolRanker:
 
         need = understood(query, index, context.messages)
         lexical = lexical_scores(need, index)
-        scores, cosines = lexical.scores, None
-        if self._meaning is not None:
-            fused = self._meaning.fused(query, context, lexical, index)
-            if fused is not None:
-                scores, cosines = fused.scores, fused.cosines
+        fused = None if self._meaning is None else self._meaning.fused(query, context, lexical, index)
+        scores = lexical.scores if fused is None else fused.scores
         rows = best(scores, lexical.exact, index, limit)
         known = {row: 1.0 if row in lexical.exact else relevance(float(scores[row])) for row in rows}
-        return rows, known, evidence(need, lexical, scores, rows, index, cosines)
+        return rows, known, evidence(need, lexical, rows, index, fused)
 
     def _kept(self, among: Searchable) -> Index | None:
         for place, index in enumerate(self._indexes):

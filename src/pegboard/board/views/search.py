@@ -17,10 +17,8 @@ from pegboard.core.state.narrowing import reachable_in_category
 from pegboard.core.surface.hints import plugin_lines
 from pegboard.core.surface.searchable import searchable
 from pegboard.dialects.names import Found, FoundTool, Search
-from pegboard.ports import Evidence, RankContext, Ranked, Ranking
+from pegboard.ports import UNLIKELY, Evidence, RankContext, Ranked, Ranking
 
-UNLIKELY: Final = 0.3
-"""Below which probability that anything fits an answer says so, and loads nothing."""
 NEEDS: Final = 50
 """How many needs one search answers."""
 FURTHER: Final = 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from pegboard.core.model.tools import Tool
 from pegboard.ports import RankContext
@@ -34,12 +35,14 @@ class ByMeaning:
         self._read: tuple[Vectors, Needs] | None = None
         self._unreadable = False
         self._rows: tuple[Index, Mapping[str, int]] | None = None
+        self._usual: WeakKeyDictionary[Index, float] = WeakKeyDictionary()
 
     def prepare(self, index: Index) -> None:
-        """Read what is new among the rows of an index."""
+        """Read what is new among the rows of an index, and how near they are to each other."""
         parts = self._parts()
         if parts is not None:
             parts[0].matrices(index)
+            self._usual_in(index, *parts)
 
     def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Fused | None:
         """Return how well each row answers a need, by words, by meaning and by past use.
@@ -65,7 +68,17 @@ class ByMeaning:
         sentences = needs.sentences(need) if index.size <= LARGE else []
         cosines = vectors.cosines([vector, *sentences], index)
         scores = fused(lexical, nearness(cosines), gained, in_conversation=bool(context.messages))
-        return Fused(scores=scores, cosines=cosines[0])
+        usual = self._usual_in(index, vectors, needs)
+        return Fused(scores=scores, cosines=cosines[0], said=needs.said(need), usual=usual)
+
+    def _usual_in(self, index: Index, vectors: Vectors, needs: Needs) -> float:
+        """Return how near the nearest other row usually is to what a row is for: a property of the catalog (P3)."""
+        from pegboard.search.meaning.vectors import usually_nearest
+
+        known = self._usual.get(index)
+        if known is None:
+            known = self._usual[index] = usually_nearest(vectors, needs, index)
+        return known
 
     def _parts(self) -> tuple[Vectors, Needs] | None:
         if self._read is None and not self._unreadable:

@@ -28,10 +28,19 @@ UNRELATED: Final = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fused:
-    """How well each row answers by everything that is known, and how near it is in meaning alone."""
+    """How well each row answers by everything that is known, and what that is measured by.
+
+    Attributes:
+        scores: how well each row answers.
+        cosines: how near it is to the need in meaning alone.
+        said: how much the need says: the length of the sum of its pieces' rows.
+        usual: how near the nearest other usually is to what one of the rows is for.
+    """
 
     scores: Floats
     cosines: NDArray[np.float32]
+    said: float
+    usual: float
 
 
 def nearness(cosines: NDArray[np.float32]) -> NDArray[np.float32]:

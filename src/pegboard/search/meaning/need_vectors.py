@@ -63,6 +63,10 @@ class Needs:
         found = [each for each in sentences(ends_of(text)) if len(each.split()) >= LEAST_WORDS][:MOST_SENTENCES]
         return [self.vector(each) for each in found] if len(found) > 1 else []
 
+    def said(self, text: str) -> float:
+        """Return how much a need says: the length of the sum of its pieces' rows; frequent pieces have short ones."""
+        return float(np.linalg.norm(self._table.sum(ends_of(text))))
+
     def _made(self, text: str) -> Vector:
         if not any(map(str.isalnum, text)):
             return np.zeros(self._table.columns, np.float32)

@@ -12,11 +12,15 @@ from pegboard.search.blocks import Block, Document
 from pegboard.search.fields import FIRST, NAME, PARAMETERS, REST
 from pegboard.search.fields import texts_of as fields_of
 from pegboard.search.index import Index, document_key
+from pegboard.search.meaning.need_vectors import Needs
 from pegboard.search.meaning.pieces import parted
 from pegboard.search.meaning.table import STEPS, Steps, Table, in_steps
 from pegboard.search.segments import Segment
 
 Matrix = NDArray[np.float32]
+
+SAMPLE, OF_LARGE = 96, 24
+"""So many rows are looked at to learn how near rows are to each other; fewer where there are many."""
 
 
 def texts_of(document: Document) -> tuple[str, str]:
@@ -81,3 +85,15 @@ class Vectors:
         for block, (numbers, positions) in places.items():
             matrix[:, numbers] = self._blocks[block][positions].T
         return matrix
+
+
+def usually_nearest(vectors: Vectors, needs: Needs, index: Index) -> float:
+    """Return how near the nearest other row is to what one is for: the middle of a sample of an index's rows."""
+    nearest: list[float] = []
+    if index.size > 1:
+        for row in index.sample(SAMPLE, OF_LARGE):
+            document = index.documents[row]
+            purpose = fields_of(document, "")[FIRST] or parted(document.name)
+            cosines = vectors.cosines([needs.vector(purpose)], index)[0]
+            nearest.append(float(np.delete(cosines, row).max()))
+    return float(np.median(nearest)) if nearest else 0.0
