@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.search.meaning.pieces import WordPieces
-from training.transformer import COLUMNS, Transformer
+from pegboard.search.meaning.transformer import COLUMNS, Transformer
 
 LONGEST = 40
 _SAVED_EVERY = 5_000
