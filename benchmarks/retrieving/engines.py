@@ -13,6 +13,7 @@ import Stemmer
 
 from benchmarks.retrieving.fastmcp_engine import FastMCP
 from benchmarks.retrieving.sets import Query
+from pegboard import user_folders
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Searchable
 from pegboard.ports import PastUse, RankContext
@@ -45,8 +46,19 @@ class Ours:
 
     slow = False
 
-    def __init__(self, *, meaning: bool = False, history: bool = False, use: bool = False, table: Path | None = None):
-        self.ranker = ToolRanker(ByMeaning(table) if meaning else None)
+    def __init__(
+        self,
+        *,
+        meaning: bool = False,
+        transformer: bool = False,
+        history: bool = False,
+        use: bool = False,
+        table: Path | None = None,
+    ) -> None:
+        self.meaning = ByMeaning(table, vectors=user_folders.cache()) if meaning else None
+        if self.meaning is not None:
+            self.meaning.use_transformer(transformer)
+        self.ranker = ToolRanker(self.meaning)
         self.history, self.use = history, use
 
     def build(self, among: Searchable) -> None:
@@ -54,6 +66,8 @@ class Ours:
         self.ids = {tool.wire: tool.id for tool in among.tools}
         self.used: list[tuple[int, PastUse]] = []
         asyncio.run(self.ranker.prepare(among))
+        if self.meaning is not None:
+            self.meaning.wait()
 
     def search(self, query: Query) -> list[str]:
         hits = self.ranker.rank([query.text], self.among, self._context(query), limit=FOUND).hits
@@ -111,6 +125,8 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     "Pegboard": partial(Ours, meaning=True),
     "Pegboard, with history": partial(Ours, meaning=True, history=True),
     "Pegboard, with history and use": partial(Ours, meaning=True, history=True, use=True),
+    "Pegboard, with transformer": partial(Ours, meaning=True, transformer=True),
+    "Pegboard, with transformer and history": partial(Ours, meaning=True, transformer=True, history=True),
     "bm25s": partial(Bm25s, stemmed=False, parameters=False),
     "bm25s, stemmed": partial(Bm25s, stemmed=True, parameters=False),
     "bm25s, parameters": partial(Bm25s, stemmed=False, parameters=True),
@@ -125,6 +141,10 @@ def excluded(tables: Path, name: str) -> dict[str, Callable[[], Engine]]:
     table = tables / f"without_{name}.npz"
     return {
         "Pegboard, set excluded": partial(Ours, meaning=True, table=table),
+        "Pegboard, set excluded, with transformer": partial(Ours, meaning=True, transformer=True, table=table),
+        "Pegboard, set excluded, with transformer and history": partial(
+            Ours, meaning=True, transformer=True, history=True, table=table
+        ),
         "Pegboard, set excluded, with history": partial(Ours, meaning=True, history=True, table=table),
         "Pegboard, set excluded, with history and use": partial(
             Ours, meaning=True, history=True, use=True, table=table

@@ -95,6 +95,7 @@ class Pegboard(Board):
     from_cache: bool
     """Whether it was opened with the configuration that was kept."""
     _upstreams: McpSource
+    _meaning: ByMeaning
     _env: Mapping[str, str]
 
     @classmethod
@@ -139,9 +140,10 @@ class Pegboard(Board):
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
         focus = _FocusRules(chosen.absolute().parent)
-        parts = _parts(store, (*own.sources, *sources), counter, own, focus)
+        meaning = ByMeaning(vectors=user_folders.cache() if configuration.store != "memory:" else None)
+        parts = _parts(store, (*own.sources, *sources), counter, own, focus, meaning)
         board = cls(parts, masker=masker, env=variables)
-        board.quickstart, board._upstreams, board._env = quickstart, upstreams, variables
+        board.quickstart, board._upstreams, board._env, board._meaning = quickstart, upstreams, variables, meaning
         board.fast_path, board.from_cache = fast, kept is not None
         watcher: asyncio.Task[None] | None = None
         try:
@@ -155,6 +157,7 @@ class Pegboard(Board):
                 with suppress(asyncio.CancelledError):
                     await watcher
             await board.aclose()
+            meaning.use_transformer(False)
             focus.close()
             counter.rest()
 
@@ -202,6 +205,7 @@ class Pegboard(Board):
 
     async def _take(self, configuration: Configuration) -> None:
         self.configuration = configuration
+        self._meaning.use_transformer(configuration.transformer is not None)
         await self.adopt(
             configuration.world(Catalog()),
             configuration.specs,
@@ -246,6 +250,11 @@ class Pegboard(Board):
                 except ConfigError as error:
                     log.warning("the edited configuration is refused: %s", error)
 
+    @property
+    def transformer_reading(self) -> tuple[int, int] | None:
+        """Return how many tools the transformer has read, and of how many; None while it reads none."""
+        return self._meaning.reading
+
     def upstream_states(self) -> list[dict[str, Any]]:
         """Return what is known of each connection to a server, for operators."""
         return self._upstreams.states()
@@ -257,11 +266,12 @@ def _parts(
     counter: TokenCounter,
     own: Adapters,
     focus: FocusRules | None = None,
+    meaning: ByMeaning | None = None,
 ) -> Parts:
     return Parts(
         store=store,
         sources=sources,
-        ranker=own.ranker or ToolRanker(ByMeaning()),
+        ranker=own.ranker or ToolRanker(meaning or ByMeaning()),
         counter=own.counter or counter,
         validator=own.validator or SchemaValidator(),
         dialects=Dialects(),

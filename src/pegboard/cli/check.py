@@ -91,12 +91,29 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
         )
     try:
         with warnings_to(printer):
-            return await _asked(config, found, configuration, printer, probe=probe, accept=accept)
+            found = await _asked(config, found, configuration, printer, probe=probe, accept=accept)
+            return replace(found, problems=[*found.problems, *_transformer(configuration)])
     except PegboardError as error:
         failed = Problem(
             severity="error", code=error.code, message=error.message, hint=error.hint, place=error.location
         )
         return replace(found, problems=[*problems, failed])
+
+
+def _transformer(configuration: Configuration) -> Iterator[Problem]:
+    """Yield what the transformer lacks, where it is switched on."""
+    if configuration.transformer is None:
+        return
+    from pegboard.search.meaning.transformer import INSTALL, lacking
+
+    if names := " and ".join(lacking()):
+        yield Problem(
+            severity="error",
+            code="transformer_missing",
+            message=f"the transformer needs {names}: not installed, so searches go by words and the table alone.",
+            hint=f"Run {INSTALL}.",
+            place=configuration.transformer,
+        )
 
 
 # -- printing --------------------------------------------------------------------------------------

@@ -99,6 +99,9 @@ def _configuration(
         models=Frozen(config.validated.section.models),
         tokens=config.tokens,
         store=store_url(config.validated.section.store, reading.folder),
+        transformer=config.validated.place("search", "transformer")
+        if config.validated.section.search.transformer
+        else None,
         secrets=masker.values,
         problems=tuple(problems),
         files=tuple(reading.files),

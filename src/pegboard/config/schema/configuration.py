@@ -32,6 +32,7 @@ class Configuration:
 
     ``loadouts`` are keyed by their case-folded names and contain the built-in ones too (L4, L6).
     ``specs`` are the plugins that join the catalog. ``store`` is a URL with an absolute path.
+    ``transformer`` is where the transformer is switched on, if it is.
     ``secrets`` must never be written anywhere (X5). ``problems`` are warnings only. ``files`` were
     read and ``folders`` were looked into: a change in either makes a new configuration.
     """
@@ -45,6 +46,7 @@ class Configuration:
     models: Mapping[str, JsonObject] = field(default=EMPTY)
     tokens: tuple[Token, ...] = ()
     store: str = ""
+    transformer: Place | None = None
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     problems: tuple[Problem, ...] = ()
     files: tuple[Path, ...] = ()

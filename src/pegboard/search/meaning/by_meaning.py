@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pegboard.search.lexical import LexicalScores
     from pegboard.search.meaning.fusion import Fused
     from pegboard.search.meaning.need_vectors import Needs
+    from pegboard.search.meaning.table import Table
+    from pegboard.search.meaning.transformer_vectors import TransformerVectors
     from pegboard.search.meaning.vectors import Vectors
 
 
@@ -27,15 +30,43 @@ LARGE: Final = 10_000
 
 
 class ByMeaning:
-    """Words, the table's vectors and past use in one score; the table is read when it is asked for the first time."""
+    """Words, the table's vectors and past use in one score; the table is read when it is asked for the first time.
 
-    def __init__(self, table: Path | None = None) -> None:
-        """Make it of the table in a file, or of the one of this package."""
+    Where it is switched on, the transformer counts beside the table.
+    """
+
+    def __init__(self, table: Path | None = None, *, vectors: Path | None = None) -> None:
+        """Make it of the table in a file, or of the one of this package.
+
+        Args:
+            table: The file of the table.
+            vectors: The folder in which the transformer's vectors are kept; None keeps them in memory.
+        """
         self._table = table
+        self._folder = vectors
+        self._with_transformer = self._lacking = False
+        self._transformer: TransformerVectors | None = None
         self._read: tuple[Vectors, Needs] | None = None
         self._unreadable = False
         self._rows: tuple[Index, Mapping[str, int]] | None = None
         self._usual: WeakKeyDictionary[Index, float] = WeakKeyDictionary()
+
+    def use_transformer(self, on: bool) -> None:
+        """Have the transformer read what may be found from now on, or stop it."""
+        self._with_transformer = on
+        if not on and self._transformer is not None:
+            self._transformer.close()
+            self._transformer = None
+
+    @property
+    def reading(self) -> tuple[int, int] | None:
+        """Return how many tools the transformer has read, and of how many; None while it reads none."""
+        return None if self._transformer is None else self._transformer.reading
+
+    def wait(self) -> None:
+        """Wait until the transformer has read what may be found."""
+        if self._transformer is not None:
+            self._transformer.wait()
 
     def prepare(self, index: Index) -> None:
         """Read what is new among the rows of an index, and how near they are to each other."""
@@ -43,6 +74,9 @@ class ByMeaning:
         if parts is not None:
             parts[0].matrices(index)
             self._usual_in(index, *parts)
+            transformer = self._started(parts[0].table)
+            if transformer is not None:
+                transformer.want(index)
 
     def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Fused | None:
         """Return how well each row answers a need, by words, by meaning and by past use.
@@ -57,6 +91,7 @@ class ByMeaning:
             The scores, or None where the table cannot be read: words alone count then.
         """
         from pegboard.search.meaning.fusion import Fused, fused, nearness
+        from pegboard.search.meaning.need_vectors import said
         from pegboard.search.meaning.past_use import gains
 
         parts = self._parts()
@@ -67,9 +102,12 @@ class ByMeaning:
         gained = gains(context.used, vector, needs, self._by_id(index), index.size) if context.used else None
         sentences = needs.sentences(need) if index.size <= LARGE else []
         cosines = vectors.cosines([vector, *sentences], index)
-        scores = fused(lexical, nearness(cosines), gained, in_conversation=bool(context.messages))
+        transformer = self._started(vectors.table)
+        read = None if transformer is None else transformer.cosines(need, context.messages, index)
+        near = [nearness(cosines)] if read is None else [nearness(cosines), read]
+        scores = fused(lexical, near, gained, in_conversation=bool(context.messages))
         usual = self._usual_in(index, vectors, needs)
-        return Fused(scores=scores, cosines=cosines[0], said=needs.said(need), usual=usual)
+        return Fused(scores=scores, cosines=cosines[0], said=said(need, vectors.table), usual=usual)
 
     def _usual_in(self, index: Index, vectors: Vectors, needs: Needs) -> float:
         """Return how near the nearest other row usually is to what a row is for: a property of the catalog (P3)."""
@@ -82,7 +120,7 @@ class ByMeaning:
 
     def _parts(self) -> tuple[Vectors, Needs] | None:
         if self._read is None and not self._unreadable:
-            from pegboard.search.meaning.need_vectors import Needs
+            from pegboard.search.meaning.need_vectors import Needs, by_table
             from pegboard.search.meaning.table import WrongTableError, read, shipped
             from pegboard.search.meaning.vectors import Vectors
 
@@ -92,8 +130,28 @@ class ByMeaning:
                 self._unreadable = True
                 log.warning("searches go by words alone: %s; install pegboard anew", error)
             else:
-                self._read = Vectors(table), Needs(table)
+                self._read = Vectors(table), Needs(partial(by_table, table=table))
         return self._read
+
+    def _started(self, table: Table) -> TransformerVectors | None:
+        """Return the vectors of the transformer, where it is switched on and its packages are there."""
+        if not self._with_transformer or self._lacking:
+            return None
+        if self._transformer is None:
+            from pegboard.search.meaning.transformer import INSTALL, lacking
+
+            if names := lacking():
+                self._lacking = True
+                log.warning(
+                    "searches go by words and the table alone: the transformer needs %s; install: %s",
+                    " and ".join(names),
+                    INSTALL,
+                )
+                return None
+            from pegboard.search.meaning.transformer_vectors import TransformerVectors
+
+            self._transformer = TransformerVectors(table.pieces, self._folder)
+        return self._transformer
 
     def _by_id(self, index: Index) -> Mapping[str, int]:
         """Return the row of each tool by its id."""

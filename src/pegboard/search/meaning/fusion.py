@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,7 +54,11 @@ def nearness(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def fused(
-    lexical: LexicalScores, cosines: NDArray[np.float32], gained: Floats | None = None, *, in_conversation: bool = False
+    lexical: LexicalScores,
+    cosines: Sequence[NDArray[np.float32]],
+    gained: Floats | None = None,
+    *,
+    in_conversation: bool = False,
 ) -> Floats:
     """Return how well each row answers, by words and by meaning, between 0 and the highest lexical score.
 
@@ -62,15 +67,16 @@ def fused(
 
     Args:
         lexical: How well each row answers in words.
-        cosines: How near each row is in meaning.
+        cosines: How near each row is in meaning, by the table and, where it is ready, by the transformer: they count
+            alike.
         gained: What each row gains by past use, where anything was used.
         in_conversation: Whether the need was read with what was said before it.
     """
-    if not len(cosines):
+    if not len(lexical.scores):
         return lexical.scores
     top = float(lexical.scores.max())
-    low, high = float(cosines.min()), float(cosines.max())
-    near = (cosines - low) / max(high - low, LITTLE_MEANING)
+    near = sum(map(_share, cosines)) / len(cosines)
+    high = sum(float(part.max()) for part in cosines) / len(cosines)
     share = 0.0
     words = lexical.scores
     if top > 0:
@@ -78,7 +84,12 @@ def fused(
         share = (LEAST_IN_CONVERSATION if in_conversation else LEAST_WORDS) + COVERED_NAME * named
         words = lexical.scores / max(top, LITTLE_WORDS)
     scores = share * words + (1 - share) * near
-    scores[(lexical.scores <= 0) & (cosines < UNRELATED)] = 0
+    scores[(lexical.scores <= 0) & (np.max(cosines, axis=0) < UNRELATED)] = 0
     if gained is not None:
         scores += gained
     return scores * (share * top + (1 - share) * HIGHEST * min(max(high, 0.0), 1.0))
+
+
+def _share(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+    low, high = float(cosines.min()), float(cosines.max())
+    return (cosines - low) / max(high - low, LITTLE_MEANING)

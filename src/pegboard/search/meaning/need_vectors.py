@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Final
 
@@ -29,8 +29,8 @@ Vector = NDArray[np.float32]
 class Needs:
     """The vectors of needs; those asked for last are kept."""
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
+    def __init__(self, made: Callable[[str], Vector]) -> None:
+        self._made = made
         self._known: OrderedDict[str, Vector] = OrderedDict()
         self._lock = Lock()
 
@@ -63,14 +63,17 @@ class Needs:
         found = [each for each in sentences(ends_of(text)) if len(each.split()) >= LEAST_WORDS][:MOST_SENTENCES]
         return [self.vector(each) for each in found] if len(found) > 1 else []
 
-    def said(self, text: str) -> float:
-        """Return how much a need says: the length of the sum of its pieces' rows; frequent pieces have short ones."""
-        return float(np.linalg.norm(self._table.sum(ends_of(text))))
 
-    def _made(self, text: str) -> Vector:
-        if not any(map(str.isalnum, text)):
-            return np.zeros(self._table.columns, np.float32)
-        rest, values, kinds = parted(ends_of(text))
-        said = self._table.sum(" ".join((rest, *kinds)))
-        total = said + np.float32(VALUES) * self._table.sum(" ".join(values)) if values else said
-        return total / np.float32(max(float(np.linalg.norm(total)), 1e-9))
+def by_table(text: str, table: Table) -> Vector:
+    """Return the vector of a need by the table, of length one, or zeros where it says nothing."""
+    if not any(map(str.isalnum, text)):
+        return np.zeros(table.columns, np.float32)
+    rest, values, kinds = parted(ends_of(text))
+    plain = table.sum(" ".join((rest, *kinds)))
+    total = plain + np.float32(VALUES) * table.sum(" ".join(values)) if values else plain
+    return total / np.float32(max(float(np.linalg.norm(total)), 1e-9))
+
+
+def said(text: str, table: Table) -> float:
+    """Return how much a need says: the length of the sum of its pieces' rows; frequent pieces have short ones."""
+    return float(np.linalg.norm(table.sum(ends_of(text))))

@@ -29,6 +29,22 @@ def texts_of(document: Document) -> tuple[str, str]:
     return f"{parted(fields[NAME])}. {fields[FIRST]} {fields[REST]}", parted(fields[PARAMETERS])
 
 
+def cosines_of(vectors: Sequence[NDArray[np.float32]], matrices: Sequence[Matrix], index: Index) -> NDArray[np.float32]:
+    """Return the cosines of some vectors with each row of an index, a line for each vector.
+
+    They are the same to the last bit whatever else is in the index (P3): only whole numbers are added up.
+
+    Args:
+        vectors: Of any length.
+        matrices: One for each segment of the index, in whole steps, a column for each document.
+        index: What may be found.
+    """
+    steps = in_steps(np.stack(vectors)).astype(np.float32)
+    found = [np.stack([one @ matrix for one in steps]) for matrix in matrices]
+    together = np.concatenate(found, axis=1) if len(found) > 1 else found[0]
+    return (together if index.ordered else together[:, index.rows]) * np.float32(1 / (STEPS * STEPS))
+
+
 class Vectors:
     """The vectors of documents: read once with their block, and side by side as they stand in their segment."""
 
@@ -52,14 +68,8 @@ class Vectors:
         return found
 
     def cosines(self, vectors: Sequence[NDArray[np.float32]], index: Index) -> NDArray[np.float32]:
-        """Return the cosines of some vectors with each row of an index, a line for each vector.
-
-        They are the same to the last bit whatever else is in the index (P3): only whole numbers are added up.
-        """
-        steps = in_steps(np.stack(vectors)).astype(np.float32)
-        found = [np.stack([one @ matrix for one in steps]) for matrix in self.matrices(index)]
-        together = np.concatenate(found, axis=1) if len(found) > 1 else found[0]
-        return (together if index.ordered else together[:, index.rows]) * np.float32(1 / (STEPS * STEPS))
+        """Return the cosines of some vectors with each row of an index, a line for each vector."""
+        return cosines_of(vectors, self.matrices(index), index)
 
     def _read(self, index: Index) -> None:
         """Read the documents of the blocks that are new."""
