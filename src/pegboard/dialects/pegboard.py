@@ -22,7 +22,7 @@ from pegboard.dialects.names import (
     schema_of,
     with_hints,
 )
-from pegboard.dialects.search_answer import search_payload
+from pegboard.dialects.search_answer import definition, search_payload
 
 KEEP = {"turn": TURN, "idle": LeaseTerm("idle", IDLE_TURNS), "session": UNLOAD}
 _STRINGS = {"type": "array", "items": {"type": "string"}}
@@ -154,14 +154,9 @@ def _load_payload(view: View, outcome: Outcome | None) -> Payload:
         items.append(entry)
     beside = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
     ahead = _anticipated(view, outcome)
-    more = {
-        name: [schema_of(tool) for tool in tools]
-        for name, tools in (
-            ("required_tools", [tool for tool in beside if tool.id not in ahead]),
-            ("also_loaded", [tool for tool in beside if tool.id in ahead]),
-        )
-        if tools
-    }
+    required = [schema_of(tool) for tool in beside if tool.id not in ahead]
+    siblings = [{"name": tool.wire, **definition(tool)} for tool in beside if tool.id in ahead]
+    more = {name: tools for name, tools in (("required_tools", required), ("also_loaded", siblings)) if tools}
     return _payload(outcome, items, schemas=(*schemas.values(), *beside), more=more)
 
 

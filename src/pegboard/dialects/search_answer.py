@@ -81,7 +81,7 @@ def _result(result: FoundTool, loaded: Tool | None, *, several: bool) -> dict[st
     if several:
         entry["need"] = result.need + 1
     if loaded is not None:
-        return {**entry, "loaded": True, **_definition(loaded)}
+        return {**entry, "loaded": True, **definition(loaded)}
     if result.kind != "tool":
         entry["kind"] = result.kind
     if result.sentence:
@@ -100,7 +100,7 @@ def _result(result: FoundTool, loaded: Tool | None, *, several: bool) -> dict[st
     return entry
 
 
-def _definition(tool: Tool) -> JsonObject:
+def definition(tool: Tool) -> JsonObject:
     """Return what a model needs to call a tool, its schema in the brief form where it has one."""
     arguments = brief_schema(tool.input_schema)
     if arguments is None:
