@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,7 @@ class Block:
         names: the stems of each document's name.
         keys: under which each document is found by name: its own name, and that with its plugin's.
         texts: a number that documents with the same texts share.
+        marks: a number of each document's name, the same in every process.
     """
 
     terms: Rows
@@ -60,6 +62,7 @@ class Block:
     names: Rows
     keys: Integers
     texts: Integers
+    marks: Integers
 
 
 def read(documents: Sequence[Document], plugin_texts: Sequence[str], vocabulary: Vocabulary) -> Block:
@@ -74,6 +77,7 @@ def read(documents: Sequence[Document], plugin_texts: Sequence[str], vocabulary:
     lengths: list[int] = []
     keys: list[tuple[int, int]] = []
     texts: list[int] = []
+    marks: list[int] = []
     again: dict[str, list[int]] = {"": []}
     for document, plugin_text in zip(documents, plugin_texts, strict=True):
         fields = texts_of(document, plugin_text)
@@ -87,12 +91,14 @@ def read(documents: Sequence[Document], plugin_texts: Sequence[str], vocabulary:
             lengths.append(len(numbers))
         keys.append(name_keys(document))
         texts.append(hash((document.name, *fields[1:5])))
+        marks.append(crc32(document.name.encode(errors="surrogatepass")))
     return _counted(
         np.array(found, dtype=np.int64),
         np.array(lengths, dtype=np.int64),
         vocabulary,
         keys=np.array(keys, dtype=np.int64).reshape(-1, 2),
         texts=np.array(texts, dtype=np.int64),
+        marks=np.array(marks, dtype=np.int64),
     )
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +54,7 @@ class Index:
         weights: how much each counts (BM25's idf), and ``unknown`` one that no row has.
         name_mass: the weight of each row's name.
         texts: a number for each row that rows with equal texts share.
+        marks: a number of each row's name.
         plugins: the rows by plugin.
         names: where the rows' names stand, for what begins one.
         usual: what the best wrong answer usually reaches (:func:`pegboard.search.evidence.calibrated`).
@@ -73,6 +73,7 @@ class Index:
     unknown: float
     name_mass: Floats
     texts: Integers
+    marks: Integers
     plugins: Plugins
     names: Names
     usual: float = 1.0
@@ -96,8 +97,11 @@ class Index:
 
     def sample(self, small: int, large: int) -> list[int]:
         """Return some rows, fewer of a large index: mostly the same ones where others come or go."""
-        by_name = sorted(range(self.size), key=lambda row: (crc32(self.documents[row].name.encode()), row))
-        return by_name[: small if self.size <= LARGE else large]
+        count = min(self.size, small if self.size <= LARGE else large)
+        if not count:
+            return []
+        ordered = self.marks * self.size + np.arange(self.size)
+        return (np.sort(np.partition(ordered, count - 1)[:count]) % self.size).tolist()
 
     def named(self, text: str) -> list[int]:
         """Return the rows that a text names, best first.
@@ -264,6 +268,7 @@ def _assembled(segments: tuple[Segment, ...], rows: Integers, **known: Any) -> I
         unknown=math.log(1 + (len(rows) + 0.5) / 0.5),
         name_mass=mass[rows],
         texts=np.concatenate([segment.texts for segment in segments])[rows],
+        marks=np.concatenate([segment.marks for segment in segments])[rows],
         **known,
     )
 

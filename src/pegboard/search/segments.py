@@ -41,6 +41,7 @@ class Segment:
         counts: in how many documents each word or stem stands.
         keys: the keys of names, rising, and ``named``: whose they are.
         texts: a number for each document that equal ones share.
+        marks: a number of each document's name, the same in every process.
     """
 
     size: int
@@ -52,6 +53,7 @@ class Segment:
     keys: Integers
     named: Integers
     texts: Integers
+    marks: Integers
 
 
 def joined(places: Sequence[Place]) -> Segment:
@@ -73,6 +75,7 @@ def joined(places: Sequence[Place]) -> Segment:
         keys=keys[order],
         named=order // 2,
         texts=_together([block.texts[first:last] for block, first, last in runs], np.int64),
+        marks=_together([block.marks[first:last] for block, first, last in runs], np.int64),
     )
 
 
