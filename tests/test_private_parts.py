@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import mcp_constants
+from pegboard.support import mcp_constants
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "pegboard"
 
@@ -132,7 +132,7 @@ META = {"VERSION_KEY", "CAPABILITIES_KEY", "CLIENT_KEY", "SERVER_KEY", "LOG_LEVE
 
 
 def test_reserved_keys_are_written_in_one_module() -> None:
-    """Everywhere else they are names of :mod:`pegboard.mcp_constants`."""
+    """Everywhere else they are names of :mod:`pegboard.support.mcp_constants`."""
     spelled = [
         f"{path.relative_to(SOURCE)}:{node.lineno}"
         for path in SOURCE.rglob("*.py")

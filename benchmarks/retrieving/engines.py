@@ -13,13 +13,13 @@ import Stemmer
 
 from benchmarks.retrieving.fastmcp_engine import FastMCP
 from benchmarks.retrieving.sets import Query
-from pegboard import user_folders
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Searchable
 from pegboard.ports import PastUse, RankContext
 from pegboard.search.analysis.words import words
 from pegboard.search.meaning.by_meaning import ByMeaning
 from pegboard.search.ranker import ToolRanker
+from pegboard.support import user_folders
 
 FOUND = 10
 """So many tools are asked for."""

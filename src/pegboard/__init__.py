@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pegboard.version import __version__ as __version__
+from pegboard.support.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard as Pegboard

@@ -12,7 +12,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegboard import user_folders
 from pegboard.arguments import SchemaValidator
 from pegboard.board import Board
 from pegboard.board.board import Parts
@@ -25,6 +24,7 @@ from pegboard.ports import Adapters, FocusRules, Source, Store, TokenCounter
 from pegboard.problems import Problem
 from pegboard.search.meaning.by_meaning import ByMeaning
 from pegboard.search.ranker import ToolRanker
+from pegboard.support import user_folders
 from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pegboard import user_folders
+from pegboard.support import user_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import assembly, user_folders
+from pegboard import assembly
 from pegboard.config.cache import cache_file as files
 from pegboard.config.cache.reader import read
 from pegboard.config.schema.configuration import Configuration
+from pegboard.support import user_folders
 
 SECRET = "hunter2-hunter2"
 CONFIG = """

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
-from pegboard import user_folders
 from pegboard.config.check.loadout_checks import WrittenLoadout
 from pegboard.config.compile import UncheckedConfig, compiled, env_file_of, loadout_of
 from pegboard.config.documents import json_text, yaml_text
@@ -20,6 +19,7 @@ from pegboard.config.schema import mcp_json
 from pegboard.config.schema.sections import File, LoadoutSection
 from pegboard.config.schema.validation import ValidatedDocument, validate
 from pegboard.problems import Problem
+from pegboard.support import user_folders
 
 S = TypeVar("S", bound=BaseModel)
 LOADOUTS: Final = "loadouts"

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard import user_folders
+from pegboard.support import user_folders
 
 FOLDER: Final = "configurations"
 MOST: Final = 32

@@ -13,7 +13,7 @@ from typing import Final
 
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.specs import PythonSpec
-from pegboard.version import __version__
+from pegboard.support.version import __version__
 
 _ALWAYS: Final = ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "APPDATA", "LOCALAPPDATA")
 """Variables that say where the files of a user lie."""

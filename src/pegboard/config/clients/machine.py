@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pegboard import user_folders
+from pegboard.support import user_folders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

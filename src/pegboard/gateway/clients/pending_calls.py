@@ -19,8 +19,8 @@ from pegboard.core.model.tools import JsonObject
 from pegboard.gateway.clients.handshake import PATIENCE, Notify, OpenQuestions, askable, demand
 from pegboard.gateway.protocol.jsonrpc import Message
 from pegboard.gateway.protocol.log_levels import requested_level
-from pegboard.mcp_constants import CAPABILITIES_KEY, INVALID_PARAMS, LOG_LEVEL_KEY
 from pegboard.ports import LOG_LEVELS, AskRefusedError, Client, Progress
+from pegboard.support.mcp_constants import CAPABILITIES_KEY, INVALID_PARAMS, LOG_LEVEL_KEY
 
 if TYPE_CHECKING:
     from pegboard.ports import SessionKey

@@ -17,7 +17,7 @@ from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.early_answers import EarlyAnswers
 from pegboard.gateway.protocol.jsonrpc import Message, dumped, parsed
 from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, TTL_MS, declares_ui, host_of
-from pegboard.mcp_constants import (
+from pegboard.support.mcp_constants import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
     HANDSHAKE_VERSIONS,
@@ -26,7 +26,7 @@ from pegboard.mcp_constants import (
     SESSION_KEY,
     VERSION_KEY,
 )
-from pegboard.version import __version__
+from pegboard.support.version import __version__
 
 if TYPE_CHECKING:
     from pegboard.gateway.protocol.board_port import BoardPort, Caller

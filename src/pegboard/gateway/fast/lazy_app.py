@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from pegboard.gateway.fast.first_responses import FirstResponses
 from pegboard.gateway.fast.headers import Headers, Identify, headers_of, is_plain_json_post, replay_body
 from pegboard.gateway.protocol.jsonrpc import dumped, parsed
-from pegboard.mcp_constants import MODERN
+from pegboard.support.mcp_constants import MODERN
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

@@ -23,7 +23,7 @@ from pegboard.gateway.handlers.error_answers import client_error
 from pegboard.gateway.handlers.tool_calls import IncomingCall
 from pegboard.gateway.protocol.jsonrpc import Message, dumped
 from pegboard.gateway.protocol.request_identity import RequestIdentity, on_connection, request_of
-from pegboard.mcp_constants import CAPABILITIES_KEY, CLIENT_KEY, META_PREFIX, SERVER_KEY, VERSION_KEY
+from pegboard.support.mcp_constants import CAPABILITIES_KEY, CLIENT_KEY, META_PREFIX, SERVER_KEY, VERSION_KEY
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection

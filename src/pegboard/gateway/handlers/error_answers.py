@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.shared.exceptions import MCPError
 
 from pegboard.errors import PegboardError, UpstreamError
-from pegboard.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
+from pegboard.support.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
 
 if TYPE_CHECKING:
     from pegboard.core.model.masking import Masker

@@ -42,7 +42,7 @@ from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.board_port import CALLER, BoardPort, Caller
 from pegboard.gateway.protocol.log_levels import forwarder_of
 from pegboard.gateway.protocol.request_identity import DEFAULT_SESSION, TTL_MS, on_connection, request_of
-from pegboard.version import __version__
+from pegboard.support.version import __version__
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext

@@ -14,7 +14,7 @@ from pegboard.gateway.handlers.error_answers import server_error
 from pegboard.gateway.notifications.tool_list import CALLING, NotifyListChanged, ToolListNotifier
 from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.log_levels import forwarder_of
-from pegboard.mcp_constants import INVALID_PARAMS, URL_ELICITATION_REQUIRED
+from pegboard.support.mcp_constants import INVALID_PARAMS, URL_ELICITATION_REQUIRED
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection

@@ -26,7 +26,7 @@ from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, Refusal, identify
 from pegboard.gateway.protocol.board_port import Caller
 from pegboard.gateway.protocol.request_identity import opens
-from pegboard.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
+from pegboard.support.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

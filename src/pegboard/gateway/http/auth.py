@@ -13,7 +13,7 @@ from pegboard.core.model.labels import label_problem
 from pegboard.errors import PegboardError, UnknownAgentError, UsageError
 from pegboard.gateway.protocol.board_port import LOCAL, BoardPort, Caller, Token
 from pegboard.gateway.protocol.request_identity import opens, owner_of
-from pegboard.mcp_constants import INVALID_PARAMS, INVALID_REQUEST
+from pegboard.support.mcp_constants import INVALID_PARAMS, INVALID_REQUEST
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

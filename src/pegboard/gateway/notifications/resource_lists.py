@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged
 
-from pegboard.concurrency.tasks import BackgroundTasks
 from pegboard.core.access.listed_items import CAPABILITY, KEYS, ListKind
 from pegboard.errors import PegboardError
 from pegboard.gateway.notifications.tool_list import PATIENCE, ToolListNotifier
 from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.board_port import Caller
+from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
-from pegboard.concurrency.tasks import BackgroundTasks
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import PegboardError
 from pegboard.gateway.clients.handshake_connections import connection_of
 from pegboard.gateway.protocol.board_port import CALLER, BoardPort, Caller
 from pegboard.gateway.protocol.request_identity import on_connection
+from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection

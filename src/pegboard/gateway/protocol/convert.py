@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.core.model.leases import LeaseReason
-from pegboard.mcp_constants import ALWAYS_LOAD_KEY
+from pegboard.support.mcp_constants import ALWAYS_LOAD_KEY
 
 if TYPE_CHECKING:
     from pegboard.core.model.tools import CallResult, Tool

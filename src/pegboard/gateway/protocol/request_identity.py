@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pegboard import mcp_constants
 from pegboard.core.model.delivery import GATEWAY, GATEWAY_HANDSHAKE, Host
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.tools import EMPTY
 from pegboard.gateway.protocol.board_port import Caller, Token
-from pegboard.mcp_constants import (
+from pegboard.support import mcp_constants
+from pegboard.support.mcp_constants import (
     CAPABILITIES_KEY,
     INVALID_PARAMS,
     META_PREFIX,

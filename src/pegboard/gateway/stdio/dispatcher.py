@@ -30,7 +30,7 @@ from mcp.shared.message import SessionMessage
 from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.protocol.jsonrpc import dumped
 from pegboard.gateway.stdio.line_io import MOST_WAITING
-from pegboard.mcp_constants import VERSION_KEY
+from pegboard.support.mcp_constants import VERSION_KEY
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream

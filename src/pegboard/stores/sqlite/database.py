@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from pegboard.concurrency.backoff import Backoff
 from pegboard.errors import StoreBusyError, StoreError, StoreSchemaError
 from pegboard.stores.sqlite.schema import Step, is_complete, migrate, version_of
+from pegboard.support.backoff import Backoff
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]

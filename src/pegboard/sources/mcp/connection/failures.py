@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pegboard.concurrency.backoff import Backoff
 from pegboard.sources.mcp.wire.faults import Fault
+from pegboard.support.backoff import Backoff
 
 _PATIENCE = 3  # failures in a row before starts are spaced out
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from mcp import Client, MCPError
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost, ToolsListChanged
 
-from pegboard.concurrency.backoff import Backoff
 from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.support.backoff import Backoff
 
 _KINDS = ("tools", "prompts", "resources")
 

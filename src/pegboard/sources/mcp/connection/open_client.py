@@ -24,7 +24,7 @@ from pegboard.sources.mcp.wire.malformed import EVENT_TOO_LARGE
 from pegboard.sources.mcp.wire.observed import ObservedTransport
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.request_outcomes import too_large
-from pegboard.version import __version__
+from pegboard.support.version import __version__
 
 _SAMPLING = types.SamplingCapability(context=types.SamplingContextCapability(), tools=types.SamplingToolsCapability())
 _LEVEL_WITHIN = 5.0

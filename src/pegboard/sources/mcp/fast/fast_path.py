@@ -15,13 +15,13 @@ from mcp.shared.dispatcher import coerce_request_id
 from opentelemetry.trace import INVALID_SPAN, get_current_span
 from pydantic_core import to_json
 
-from pegboard.mcp_constants import VERSION_KEY
 from pegboard.sources.mcp.fast.pending import PendingCall
 from pegboard.sources.mcp.wire.log_messages import MESSAGE
 from pegboard.sources.mcp.wire.messages import Message
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.request_outcomes import GoneError, UseSdkError
 from pegboard.sources.mcp.wire.upstream_call import Call
+from pegboard.support.mcp_constants import VERSION_KEY
 
 # The SDK counts its ids from 1 and drops answers to others; every server takes integers of 31 bits.
 _FIRST_ID = 1_000_000_000

@@ -11,7 +11,6 @@ from mcp.shared.message import SessionMessage
 from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, JSONRPCError
 from pydantic import ValidationError
 
-from pegboard.concurrency.tasks import BackgroundTasks
 from pegboard.sources.mcp.fast.event_stream import Events
 from pegboard.sources.mcp.fast.fast_path import FastPath, cancellation
 from pegboard.sources.mcp.fast.http_answer import HttpAnswer
@@ -28,6 +27,7 @@ from pegboard.sources.mcp.wire.request_outcomes import (
     TooLargeError,
     UseSdkError,
 )
+from pegboard.support.tasks import BackgroundTasks
 
 Inject = Callable[[SessionMessage], None]
 

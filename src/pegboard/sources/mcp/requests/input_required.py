@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
-from pegboard.concurrency.backoff import Backoff
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import AskRefusedError
 from pegboard.sources.mcp.wire.request_outcomes import InvalidAnswerError
 from pegboard.sources.mcp.wire.server_requests import ASKED, ask
 from pegboard.sources.mcp.wire.upstream_call import Call
+from pegboard.support.backoff import Backoff
 
 MOST_ROUNDS: Final = 10
 """How often one call may be asked back."""

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from pegboard.concurrency.backoff import Backoff
-from pegboard.concurrency.tasks import BackgroundTasks
 from pegboard.errors import PegboardError
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.live import Live
+from pegboard.support.backoff import Backoff
+from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
     from pegboard.sources.mcp.wire.record import ConnectionRecord

@@ -15,11 +15,11 @@ from typing import cast
 import anyio
 from mcp.client.stdio import get_default_environment
 
-from pegboard.concurrency.backoff import wait_until
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.transports.lines import LineSplitter
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.request_outcomes import InFlight
+from pegboard.support.backoff import wait_until
 
 # Inherited beside what the SDK inherits: where and how to work, never a credential.
 _INHERITED = (

@@ -16,13 +16,13 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
 
-from pegboard.concurrency.backoff import wait_until
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.transports.server_process import ServerProcess
 from pegboard.sources.mcp.wire.malformed import answered, begun, oversized, refusal
 from pegboard.sources.mcp.wire.messages import by_model
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT, size
+from pegboard.support.backoff import wait_until
 
 if TYPE_CHECKING:
     from pegboard.sources.mcp.fast.stdio_calls import StdioFastPath

@@ -7,10 +7,10 @@ from typing import Any, Final, cast
 
 from mcp_types import LOG_LEVEL_META_KEY
 
-from pegboard.concurrency.tasks import BackgroundTasks
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import LOG_LEVELS, Client, Listener
 from pegboard.sources.mcp.wire.upstream_call import Call, Thunk
+from pegboard.support.tasks import BackgroundTasks
 
 MESSAGE: Final = "notifications/message"
 PASSED_ON: Final = frozenset({MESSAGE, "notifications/elicitation/complete"})

@@ -15,11 +15,11 @@ from typing import Final
 import anyio
 from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from pegboard.concurrency.tasks import BackgroundTasks
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import AskRefusedError
 from pegboard.sources.mcp.wire.log_messages import PASSED_ON, LogMessages
 from pegboard.sources.mcp.wire.upstream_call import Call
+from pegboard.support.tasks import BackgroundTasks
 
 log = logging.getLogger("pegboard.sources.mcp")
 

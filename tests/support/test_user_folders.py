@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import user_folders
 from pegboard.assembly import quickstart_store
+from pegboard.support import user_folders
 from pegboard.tokens import default_memory
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from pegboard.concurrency.tasks import BackgroundTasks
+from pegboard.support.tasks import BackgroundTasks
 
 
 async def test_a_task_runs_beside_its_owner() -> None:

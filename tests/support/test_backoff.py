@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.concurrency.backoff import Backoff, wait_until
+from pegboard.support.backoff import Backoff, wait_until
 
 
 def test_pauses_grow_up_to_the_longest_and_begin_anew_after_a_reset() -> None:

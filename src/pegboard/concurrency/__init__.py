@@ -1,1 +1,0 @@
-"""Waiting and background work, for every layer: imports nothing of Pegboard."""
