@@ -93,8 +93,7 @@ def _unknown(access: CompiledPermissions, name: str) -> Refuse:
 def _not_loaded(access: CompiledPermissions, state: State, tool: Tool) -> Plan:
     why = exclusion_reason(access, state, tool) if excluded_by_loadout(access, state, tool) else None
     if why is not None:
-        message = f"'{tool.wire}' cannot be called. {why.text}"
-        return Refuse(status="not_loaded", message=message, reason=why, tool=tool)
+        return Refuse(status="not_found", message=f"Tool '{tool.wire}' was not found.", reason=why, tool=tool)
     then = access.agent.unloaded_call
     if then == "reject":
         message = f"'{tool.wire}' is not loaded. Load it first."
