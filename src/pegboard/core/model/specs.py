@@ -14,7 +14,8 @@ from pegboard.problems import Place
 class PluginSettings:
     """What the configuration can say of any plugin (T10).
 
-    ``requires``, ``policy``, ``needs`` and ``guards`` speak of its tools by their own names.
+    ``requires``, ``policy``, ``needs``, ``guards`` and ``approve`` speak of its tools by their own names; ``approve``
+    takes patterns, too.
     """
 
     name: str
@@ -25,6 +26,7 @@ class PluginSettings:
     policy: Mapping[str, str] = field(default=EMPTY)
     needs: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
     guards: JsonObject = field(default=EMPTY)
+    approve: JsonObject = field(default=EMPTY)
     default_on: bool = True
     shared_only: bool = False
     place: Place | None = None
