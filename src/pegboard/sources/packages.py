@@ -1,10 +1,12 @@
-"""Plugins that installed packages register in the entry-point group ``pegboard.plugins``."""
+"""What installed packages register in the entry-point groups ``pegboard.plugins``, ``.toolkits`` and ``.loadouts``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import Any, Final, cast
 
 from pegboard.core.model.loadouts import category_of
 from pegboard.core.model.specs import PluginSpec, RegisteredSpec
@@ -14,7 +16,11 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures import Built, ConstructedPlugins, built
 
+log = logging.getLogger("pegboard")
+
 GROUP: Final = "pegboard.plugins"
+TOOLKITS: Final = "pegboard.toolkits"
+LOADOUTS: Final = "pegboard.loadouts"
 _ENTRY_POINT: Final = "entry_point:"
 _MISSING: Final = "missing:"
 
@@ -35,6 +41,44 @@ def installed() -> Mapping[str, RegisteredSpec]:
             for name in _entries()
         }
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packaged:
+    """What one installed package registers in the groups of toolkits and loadouts, as it gives it (T11)."""
+
+    package: str
+    toolkits: tuple[object, ...] = ()
+    loadouts: tuple[object, ...] = ()
+
+
+def packaged() -> tuple[Packaged, ...]:
+    """Return the toolkits and loadouts of installed packages, which are imported for it; one that fails is logged."""
+    entries = entry_points()
+    packages = {_package(entry): None for group in (TOOLKITS, LOADOUTS) for entry in entries.select(group=group)}
+    return tuple(
+        Packaged(
+            package=package,
+            toolkits=tuple(_values(entries.select(group=TOOLKITS), package)),
+            loadouts=tuple(_values(entries.select(group=LOADOUTS), package)),
+        )
+        for package in sorted(packages)
+    )
+
+
+def _values(entries: Iterable[EntryPoint], package: str) -> Iterator[object]:
+    """Yield what a package registers: a value, a list of them, or a function that returns either."""
+    for entry in sorted(entries, key=lambda e: e.name):
+        if _package(entry) != package:
+            continue
+        try:
+            found = entry.load()
+            found = found() if callable(found) else found
+        except Exception as error:  # whatever a broken package raises when it is imported
+            log.warning("%s of package '%s' cannot be loaded: %s: %s", entry.name, package, type(error).__name__, error)
+            continue
+        for value in cast("list[object]", found) if isinstance(found, list | tuple) else [found]:
+            yield {"name": entry.name, **cast("dict[str, Any]", value)} if isinstance(value, dict) else value
 
 
 class PackageSource:
