@@ -41,7 +41,11 @@ async def wait_until_it_hangs() -> None:
     await asyncio.wait_for(hanging.wait(), 10)
 """
 TWINS: list[tuple[type, type]] = [(Session, SyncSession), (Pegboard, SyncPegboard), (Permissions, SyncPermissions)]
-RENAMED = {"Session": "SyncSession", "Permissions": "SyncPermissions"}
+RENAMED = {
+    "Session": "SyncSession",
+    "Permissions": "SyncPermissions",
+    "RunChild | None": "SyncRunChild | None",
+}
 
 
 @pytest.fixture

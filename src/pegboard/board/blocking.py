@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import os
-from asyncio import AbstractEventLoop, Task, current_task, gather, get_running_loop, run_coroutine_threadsafe
+from asyncio import (
+    AbstractEventLoop,
+    Task,
+    current_task,
+    gather,
+    get_running_loop,
+    run_coroutine_threadsafe,
+    to_thread,
+)
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -180,6 +188,10 @@ class SyncSession(NamesReplacements):
         )
 
 
+SyncRunChild = Callable[[SyncSession, str], str]
+"""A function that runs a task in a child session and returns its answer."""
+
+
 class SyncPermissions:
     """The switches that are set at run time, blocking: the twin of ``Permissions``, method by method."""
 
@@ -215,11 +227,27 @@ class SyncPegboard(NamesReplacements):
         self._reload = reload
         self._loop = loop
         self._permissions = SyncPermissions(board.permissions, loop)
+        self._run_child: SyncRunChild | None = None
 
     @property
     def permissions(self) -> SyncPermissions:
         """Return the switches that are set at run time; see ``Pegboard.permissions``."""
         return self._permissions
+
+    @property
+    def on_delegate(self) -> SyncRunChild | None:
+        """Return what runs a task that an agent delegates, in a thread of its own; see ``Pegboard.on_delegate``."""
+        return self._run_child
+
+    @on_delegate.setter
+    def on_delegate(self, run: SyncRunChild | None) -> None:
+        self._run_child = run
+
+        async def run_child(child: Session, task: str) -> str:
+            assert run is not None
+            return await to_thread(run, SyncSession(child, self._loop), task)
+
+        self._board.on_delegate = run_child if run is not None else None
 
     def session(
         self,

@@ -48,12 +48,15 @@ class Agent:
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
     ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens;
     ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
-    remembered for its searches, ``search_loads`` whether a search loads what it finds.
+    remembered for its searches, ``search_loads`` whether a search loads what it finds. ``duties`` are the host's own
+    tools that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8).
     """
 
     name: str
     static: tuple[Member, ...] = ()
     essential: tuple[Member, ...] = ()
+    duties: tuple[str, ...] = ()
+    may_delegate: tuple[str, ...] = ()
     allowed_toolkits: tuple[str, ...] = ()
     initial_toolkits: tuple[str, ...] = ()
     loadout: str | None = None
