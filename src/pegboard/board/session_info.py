@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pegboard.board.observability.conversations import Conversation
+from pegboard.board.observability.conversations import Conversation, Request
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import Host
@@ -45,8 +45,9 @@ class SessionInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerChannel:
-    """The way back to whoever calls: who takes progress, who can be asked, and the request's ``_meta``."""
+    """The way back to whoever calls: its request, who takes progress, who can be asked, the request's ``_meta``."""
 
+    request: Request
     progress: Progress | None = None
     client: Client | None = None
     meta: JsonObject = EMPTY

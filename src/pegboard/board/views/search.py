@@ -46,7 +46,7 @@ def _found(services: Services, snapshot: Snapshot, needs: Search, context: RankC
     """Return what is found of what is permitted, what follows it, and how to go on when nothing fits."""
     ranking = _ranked(services, snapshot, needs, context)
     best, names = ranking.hits[: needs.limit], names_of(ranking.hits)
-    results = described(services, snapshot, best)
+    results = described(snapshot, best)
     firsts = _firsts(results)
     return Found(
         query=needs.queries,
