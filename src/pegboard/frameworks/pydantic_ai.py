@@ -1,0 +1,236 @@
+"""pydantic-ai: a capability that gives an agent the tools of a session, anew before every model call.
+
+``Agent(model, capabilities=[SessionTools(session)])`` is all that an agent needs. What a load adds reaches the
+provider by the framework's own record of tools that joined; approvals are its deferred tool requests.
+"""
+
+from __future__ import annotations
+
+import time
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import anyio
+from pydantic_core import SchemaValidator, core_schema
+
+from pegboard.board.session import Session
+from pegboard.core.model.tools import CallResult, JsonObject, Tool
+from pegboard.core.state.call_plans import CallAnswer
+from pegboard.core.surface.surfaces import Surface
+
+try:
+    from pydantic_ai import RunContext
+    from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
+    from pydantic_ai.exceptions import ModelRetry, ToolFailed
+    from pydantic_ai.messages import BinaryContent, InstructionPart, ModelResponse, TextContent, UserContent
+    from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.run import AgentRunResult
+    from pydantic_ai.settings import ModelSettings, ToolOrOutput
+    from pydantic_ai.tools import DeferredToolRequests, ToolDefinition
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+except ImportError as error:
+    raise ImportError("pydantic-ai is missing. Install it: pip install 'pegboard[pydantic-ai]'") from error
+
+Context = RunContext[Any]
+OpenSession = Callable[[Context], Awaitable[Session]]
+
+_ANY_OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
+"""Whether arguments fit their schema is asked by the session (X2)."""
+
+
+@dataclass
+class SessionTools(AbstractCapability[Any]):
+    """The tools of a session and all that belongs to them, for an agent or for one run of it.
+
+    Attributes:
+        session: the session, or what opens one for a run, from its dependencies or its conversation id.
+        id: the name under which a run's capability takes the place of its agent's.
+    """
+
+    session: Session | OpenSession
+    id: str | None = field(default="pegboard", kw_only=True)
+    _toolset: SessionToolset | None = field(init=False, default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.session, Session):
+            self._toolset = SessionToolset(self.session, self.id)
+
+    async def for_run(self, ctx: Context) -> SessionTools:
+        """Return the capability with the session of this run, and with nothing of another run."""
+        session = self.session if isinstance(self.session, Session) else await self.session(ctx)
+        return replace(self, session=session)
+
+    def get_toolset(self) -> SessionToolset | None:
+        """Return the tools; None until a run has its session."""
+        return self._toolset
+
+    def get_model_settings(self) -> Callable[[Context], ModelSettings]:
+        """Return what narrows a step to its focus (F3)."""
+        return lambda _: ModelSettings() if self._toolset is None else self._toolset.focus()
+
+    async def after_model_request(
+        self,
+        ctx: Context,
+        *,
+        request_context: ModelRequestContext,  # noqa: ARG002
+        response: ModelResponse,
+    ) -> ModelResponse:
+        """Return the response as it is, its calls of tools that were not shown bound to the session too."""
+        if self._toolset is not None:
+            self._toolset.bind_calls(ctx, response)
+        return response
+
+    async def wrap_run(self, ctx: Context, *, handler: WrapRunHandler) -> AgentRunResult[Any]:  # noqa: ARG002
+        """Return what the run returns; the turn ends with it, unless it waits for an approval (S6)."""
+        over = True
+        try:
+            result = await handler()
+            over = not isinstance(result.output, DeferredToolRequests)
+            return result
+        finally:
+            if over and self._toolset is not None:
+                with anyio.CancelScope(shield=True):
+                    await self._toolset.session.end_turn()
+
+
+class SessionToolset(AbstractToolset[Any]):
+    """What a session gives to the model calls of one run."""
+
+    def __init__(self, session: Session, name: str | None) -> None:
+        self.session = session
+        self._name = name
+        self._surface: Surface | None = None
+        self._answered: float | None = None
+        self._definitions: dict[str, tuple[Tool, ToolDefinition]] = {}
+
+    @property
+    def id(self) -> str | None:
+        """Return the capability's name, which makes its instructions addressable."""
+        return self._name
+
+    async def get_tools(self, ctx: Context) -> dict[str, ToolsetTool[Any]]:
+        """Return the tools of this step; the first step of a run brings the user's message (S5)."""
+        message = _text_of(ctx.prompt) if self._surface is None else None
+        self._surface = await self.session.surface(message=message)
+        return {
+            entry.tool.wire: ToolsetTool(
+                toolset=self,
+                tool_def=self._definition(entry.tool),
+                max_retries=ctx.max_retries,
+                args_validator=_ANY_OBJECT,
+            )
+            for entry in self._surface.tools
+        }
+
+    def _definition(self, tool: Tool) -> ToolDefinition:
+        known = self._definitions.get(tool.wire)
+        if known is None or known[0] is not tool:
+            known = self._definitions[tool.wire] = (tool, _defined(tool, self._name))
+        return known[1]
+
+    async def get_instructions(self, ctx: Context) -> list[InstructionPart]:  # noqa: ARG002
+        """Return policy and hints for the prefix, and what is loaded behind the history as it changes (F2, T6)."""
+        surface = self._surface or await self.session.surface()
+        hints = "\n".join(("Not loaded, but can be:", *surface.hints)) if surface.hints else ""
+        prefix = "\n\n".join(text for text in (surface.policy, hints) if text)
+        return [
+            InstructionPart(prefix, name="policy"),
+            InstructionPart(surface.suffix, name="loaded", on_change="append"),
+        ]
+
+    def focus(self) -> ModelSettings:
+        """Return the choice of tools that the focus of this step asks for, or nothing."""
+        focus = self._surface.focus if self._surface is not None else None
+        if focus is None:
+            return ModelSettings()
+        names = list(focus["allowed_tools"])
+        return ModelSettings(tool_choice=names if focus["tool_choice"] == "required" else ToolOrOutput(names))
+
+    def bind_calls(self, ctx: Context, response: ModelResponse) -> None:
+        """Let the session answer calls of tools that the model was not shown: it loads or refuses them (X1, P9)."""
+        self._answered = time.monotonic()
+        known = ctx.tool_manager.tools if ctx.tool_manager is not None else None
+        ours = next((tool for tool in (known or {}).values() if tool.tool_def.toolset_id == self._name), None)
+        if known is None or ours is None:
+            return
+        for call in response.tool_calls:
+            if call.tool_name not in known:
+                hidden = ToolDefinition(name=call.tool_name, toolset_id=self._name)
+                known[call.tool_name] = replace(ours, tool_def=hidden)
+
+    async def call_tool(
+        self,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: Context,  # noqa: ARG002
+        tool: ToolsetTool[Any],  # noqa: ARG002
+    ) -> Any:
+        """Return what the tool returns; every call passes through the session (P3).
+
+        Raises:
+            ModelRetry: the arguments do not fit.
+            ToolFailed: it did not run, or failed.
+        """
+        return _returned(await self.session.call(name, tool_args, arrived=self._answered))
+
+
+def _text_of(prompt: str | Sequence[UserContent] | None) -> str | None:
+    if prompt is None or isinstance(prompt, str):
+        return prompt
+    texts = [part if isinstance(part, str) else part.content for part in prompt if isinstance(part, str | TextContent)]
+    return "\n".join(texts) or None
+
+
+def _defined(tool: Tool, toolset: str | None) -> ToolDefinition:
+    return ToolDefinition(
+        name=tool.wire,
+        description=tool.description,
+        parameters_json_schema=dict(tool.input_schema),
+        return_schema=dict(tool.output_schema) if tool.output_schema else None,
+        metadata={"plugin": tool.plugin, "annotations": dict(tool.annotations), "meta": tool.extra.get("_meta")},
+        toolset_id=toolset,
+    )
+
+
+def _returned(answer: CallAnswer) -> Any:
+    """Return the result for the model, as the framework returns that of an MCP server."""
+    if answer.status == "invalid_arguments":
+        raise ModelRetry(_error_text(answer))
+    if answer.is_error:
+        raise ToolFailed(_error_text(answer))
+    return _value(answer.result)
+
+
+def _error_text(answer: CallAnswer) -> str:
+    texts = [str(_content(block)) for block in answer.result.content if block.get("type") == "text"]
+    return "\n".join(texts) or answer.message or answer.status
+
+
+def _value(result: CallResult) -> Any:
+    structured = result.structured
+    if structured is not None and all(block.get("type") == "text" for block in result.content):
+        match structured:
+            case {"result": value, **rest} if not rest:
+                return value
+            case _:
+                return structured
+    values = [_content(block) for block in result.content]
+    if all(isinstance(value, str) for value in values):
+        return "\n\n".join(values)
+    return values[0] if len(values) == 1 else values
+
+
+def _content(block: JsonObject) -> Any:
+    match block:
+        case {"type": "text", "text": text}:
+            return text
+        case {"type": "image" | "audio", "data": data, "mimeType": media_type}:
+            return BinaryContent(data=b64decode(data), media_type=media_type)
+        case {"type": "resource", "resource": {"blob": data, **about}}:
+            return BinaryContent(data=b64decode(data), media_type=about.get("mimeType", "application/octet-stream"))
+        case {"type": "resource", "resource": {"text": text}}:
+            return text
+        case _:
+            return dict(block)
