@@ -1,0 +1,47 @@
+"""Tools for the tests of frameworks; what has run stands in `RAN`."""
+
+from typing import Literal
+
+RAN: list[str] = []
+
+
+class Notes:
+    """Notes of a user."""
+
+    def __init__(self, owner: str = "ada") -> None:
+        self.owner = owner
+        self.notes = ["milk"]
+
+    def note_list(self) -> list[str]:
+        """List the notes."""
+        RAN.append("note_list")
+        return [f"{self.owner}: {note}" for note in self.notes]
+
+    def note_add(self, text: str, mark: Literal["new", "urgent"] = "new") -> str:
+        """Add a note.
+
+        Args:
+            text: What to write down.
+            mark: How it is marked.
+        """
+        RAN.append("note_add")
+        self.notes.append(text)
+        return f"{text} ({mark})"
+
+
+class Sums:
+    """Arithmetic."""
+
+    def add_numbers(self, first: int, second: int) -> int:
+        """Add two numbers."""
+        RAN.append("add_numbers")
+        return first + second
+
+
+class Printer:
+    """A printer."""
+
+    def print_page(self, text: str) -> str:
+        """Print a page."""
+        RAN.append("print_page")
+        raise RuntimeError("the printer is on fire")
