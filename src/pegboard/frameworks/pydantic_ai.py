@@ -6,7 +6,6 @@ provider by the framework's own record of tools that joined; approvals are its d
 
 from __future__ import annotations
 
-import time
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -102,7 +101,6 @@ class SessionToolset(AbstractToolset[Any]):
         self.session = session
         self._name = name
         self._surface: Surface | None = None
-        self._answered: float | None = None
         self._definitions: dict[str, tuple[Tool, ToolDefinition]] = {}
 
     @property
@@ -155,7 +153,6 @@ class SessionToolset(AbstractToolset[Any]):
 
     def bind_calls(self, ctx: Context, response: ModelResponse) -> None:
         """Let the session answer calls of tools that the model was not shown: it loads or refuses them (X1, P9)."""
-        self._answered = time.monotonic()
         known = ctx.tool_manager.tools if ctx.tool_manager is not None else None
         ours = next((tool for tool in (known or {}).values() if tool.tool_def.toolset_id == self._name), None)
         if known is None or ours is None:
@@ -178,7 +175,7 @@ class SessionToolset(AbstractToolset[Any]):
             ModelRetry: the arguments do not fit.
             ToolFailed: it did not run, or failed.
         """
-        return _returned(await self.session.call(name, tool_args, arrived=self._answered))
+        return _returned(await self.session.call(name, tool_args))
 
 
 def _text_of(prompt: str | Sequence[UserContent] | None) -> str | None:
