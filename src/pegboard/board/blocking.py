@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import os
-from asyncio import AbstractEventLoop, Task, current_task, gather, get_running_loop, run_coroutine_threadsafe
+from asyncio import (
+    AbstractEventLoop,
+    Task,
+    current_task,
+    gather,
+    get_running_loop,
+    run_coroutine_threadsafe,
+    to_thread,
+)
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -192,6 +200,10 @@ class SyncSession(NamesReplacements):
         return self._loop.wait(lambda: self._session.resume(approval_id, result=result))
 
 
+SyncRunChild = Callable[[SyncSession, str], str]
+"""A function that runs a task in a child session and returns its answer."""
+
+
 class SyncPermissions:
     """The switches that are set at run time, blocking: the twin of ``Permissions``, method by method."""
 
@@ -250,6 +262,7 @@ class SyncPegboard(NamesReplacements):
         self._loop = loop
         self._permissions = SyncPermissions(board.permissions, loop)
         self._approvals = SyncApprovals(board.approvals, loop)
+        self._run_child: SyncRunChild | None = None
 
     @property
     def permissions(self) -> SyncPermissions:
@@ -260,6 +273,21 @@ class SyncPegboard(NamesReplacements):
     def approvals(self) -> SyncApprovals:
         """Return the calls that wait for a person; see ``Pegboard.approvals``."""
         return self._approvals
+
+    @property
+    def on_delegate(self) -> SyncRunChild | None:
+        """Return what runs a task that an agent delegates, in a thread of its own; see ``Pegboard.on_delegate``."""
+        return self._run_child
+
+    @on_delegate.setter
+    def on_delegate(self, run: SyncRunChild | None) -> None:
+        self._run_child = run
+
+        async def run_child(child: Session, task: str) -> str:
+            assert run is not None
+            return await to_thread(run, SyncSession(child, self._loop), task)
+
+        self._board.on_delegate = run_child if run is not None else None
 
     def session(
         self,

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 
 from pegboard.board.bring_in import bring_in_everything
+from pegboard.board.meta_tools import duty_fault
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
 from pegboard.core.access.decisions import Reason
+from pegboard.core.access.host_duties import host_duties
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.conflicts import conflict_of
@@ -30,6 +33,8 @@ async def explain_name(services: Services, snapshot: Snapshot, name: str) -> Exp
 def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation:
     access = snapshot.access
     catalog = access.world.catalog
+    if name in HOST_DUTIES:
+        return _duty(services, snapshot, name)
     if snapshot.info.stable and name in snapshot.meta_tools:
         reason = Reason(code="loaded_meta", text="It is a meta-tool: there is something to load.")
         return _all_true(name, reason)
@@ -41,6 +46,23 @@ def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation
         plugin = catalog.plugins.get(name.removeprefix("plugin:"))
         return _not_a_tool(access, name, plugin)
     return explain(access, snapshot.state, tool, known_conflict=_conflict(services, snapshot, tool))
+
+
+def _duty(services: Services, snapshot: Snapshot, name: str) -> Explanation:
+    """Return what stands between an agent and one of the host's own tools, if anything."""
+    access, fault = snapshot.access, duty_fault(services, name)
+    has = name in host_duties(access)
+    agent = f"Agent '{access.agent.name}'"
+    if has:
+        reasons = [Reason(code="granted_static", text=f"{agent} lists it in `tools`.", where=access.agent.place)]
+    elif name in access.agent.duties:
+        reasons = [Reason(code="denied_switch", text="It is switched off, or the parent session does not have it.")]
+    else:
+        text = f"{agent} does not list it in `tools`."
+        reasons = [Reason(code="not_granted", text=text, where=access.agent.place)]
+    reasons += [Reason(code="unavailable", text=fault)] if has and fault else []
+    runs = has and not fault
+    return Explanation(tool=name, permitted=has, loaded=has, visible=runs, callable=runs, reasons=tuple(reasons))
 
 
 def _all_true(name: str, reason: Reason) -> Explanation:
