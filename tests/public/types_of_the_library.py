@@ -132,6 +132,7 @@ async def session_of_an_adapter(session: Session) -> None:
     assert_type(snapshot, Snapshot)
     assert_type(snapshot.state, State)
     assert_type(session.info, SessionInfo)
+    assert_type(session.approvals, Approvals)
     assert_type(session.known_tool("git_log"), Tool | None)
 
 
