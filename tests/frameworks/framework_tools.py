@@ -3,6 +3,7 @@
 from typing import Literal
 
 RAN: list[str] = []
+PICTURE = b"\x89PNG\r\n\x1a\n..."
 
 
 class Notes:
@@ -45,3 +46,15 @@ class Printer:
         """Print a page."""
         RAN.append("print_page")
         raise RuntimeError("the printer is on fire")
+
+
+class Pictures:
+    """A painter."""
+
+    def draw(self) -> bytes:
+        """Draw a picture."""
+        return PICTURE
+
+    def measure_picture(self) -> dict[str, int]:
+        """Return how large the picture is."""
+        return {"width": 3, "height": 2}

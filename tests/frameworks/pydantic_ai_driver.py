@@ -1,7 +1,7 @@
 """pydantic-ai for the shared tests, with its own `FunctionModel` as the model."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
 from framework_drivers import Call, ModelCall, Ran, Script, Step
@@ -38,7 +38,7 @@ class PydanticTalk:
 
     def __init__(self, session: Session) -> None:
         self._script = Script()
-        self._messages: Sequence[ModelMessage] = ()
+        self.messages: list[ModelMessage] = []
         self._waiting = DeferredToolRequests()
         model = FunctionModel(self._answer, stream_function=self._stream)
         self.agent = Agent(model, output_type=[str, DeferredToolRequests], capabilities=[SessionTools(session)])
@@ -46,20 +46,20 @@ class PydanticTalk:
     async def run(self, message: str, *steps: Step, stream: bool = False) -> Ran:
         self._script = Script(*steps)
         if not stream:
-            return self._ran(await self.agent.run(message, message_history=self._messages))
-        async with self.agent.run_stream(message, message_history=self._messages) as result:
+            return self._ran(await self.agent.run(message, message_history=self.messages))
+        async with self.agent.run_stream(message, message_history=self.messages) as result:
             pieces = [piece async for piece in result.stream_text(delta=True, debounce_by=None)]
-        self._messages = result.all_messages()
+        self.messages = result.all_messages()
         return Ran(calls=tuple(self._script.calls), answer="".join(pieces), pieces=tuple(pieces))
 
     async def decide(self, *steps: Step, allow: bool, reason: str = "") -> Ran:
         self._script = Script(*steps)
         decision = ToolApproved() if allow else ToolDenied(reason)
         results = DeferredToolResults(approvals={call.tool_call_id: decision for call in self._waiting.approvals})
-        return self._ran(await self.agent.run(message_history=self._messages, deferred_tool_results=results))
+        return self._ran(await self.agent.run(message_history=self.messages, deferred_tool_results=results))
 
     def _ran(self, result: Any) -> Ran:
-        self._messages = result.all_messages()
+        self.messages = result.all_messages()
         calls = tuple(self._script.calls)
         if isinstance(result.output, DeferredToolRequests):
             self._waiting = result.output

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -113,15 +113,20 @@ class SessionToolset(AbstractToolset[Any]):
     async def get_tools(self, ctx: Context) -> dict[str, ToolsetTool[Any]]:
         """Return the tools of this step; the first step of a run brings the user's message (S5)."""
         message = _text_of(ctx.prompt) if self._surface is None else None
-        self._surface = await self.session.surface(message=message)
+        self._surface = surface = await self.session.surface(message=message)
+        tools: Iterable[Tool] = (entry.tool for entry in surface.tools)
+        if self.session.host.cache is not None:
+            tools = await self.session.wire()
+            if surface.focus is not None:
+                await self.session.surface(message=message)  # a wire list takes the focus away
         return {
-            entry.tool.wire: ToolsetTool(
+            tool.wire: ToolsetTool(
                 toolset=self,
-                tool_def=self._definition(entry.tool),
+                tool_def=self._definition(tool),
                 max_retries=ctx.max_retries,
                 args_validator=_ANY_OBJECT,
             )
-            for entry in self._surface.tools
+            for tool in tools
         }
 
     def _definition(self, tool: Tool) -> ToolDefinition:
@@ -204,21 +209,14 @@ def _returned(answer: CallAnswer) -> Any:
 
 
 def _error_text(answer: CallAnswer) -> str:
-    texts = [str(_content(block)) for block in answer.result.content if block.get("type") == "text"]
-    return "\n".join(texts) or answer.message or answer.status
+    texts = [str(block["text"]) for block in answer.result.content if block.get("type") == "text"]
+    return "\n\n".join(texts) or answer.message or answer.status
 
 
 def _value(result: CallResult) -> Any:
-    structured = result.structured
-    if structured is not None and all(block.get("type") == "text" for block in result.content):
-        match structured:
-            case {"result": value, **rest} if not rest:
-                return value
-            case _:
-                return structured
     values = [_content(block) for block in result.content]
     if all(isinstance(value, str) for value in values):
-        return "\n\n".join(values)
+        return result.structured if result.structured is not None else "\n\n".join(values)
     return values[0] if len(values) == 1 else values
 
 
