@@ -1,7 +1,7 @@
 """Agno for the shared tests, with a scripted model of its own base class."""
 
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from agno.db.in_memory import InMemoryDb
 from agno.models.base import Model
 from agno.models.message import Message
 from agno.models.response import ModelResponse
-from agno.run.agent import RunContentEvent, RunEvent, RunOutput
+from agno.run.agent import RunContentEvent, RunOutput
 from framework_drivers import Call, ModelCall, Ran, Script, Step
 
 from pegboard import Pegboard, Session
@@ -73,8 +73,10 @@ class ScriptedModel(Model):
     name: str | None = "Scripted"
     provider: str | None = "tests"
     script: Script = field(default_factory=Script)
+    watch: Callable[[Sequence[Message]], object] = len
 
     async def ainvoke(self, messages: list[Message], *args: Any, **request: Any) -> ModelResponse:
+        self.watch(messages)
         answer = await self.script.answer(carried(messages, request.get("tools")))
         if isinstance(answer, str):
             return ModelResponse(role="assistant", content=answer)

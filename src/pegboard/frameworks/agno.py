@@ -11,10 +11,8 @@ The loop, the history and the answer stay Agno's: one run, one model, and what i
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from base64 import b64decode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache, partial
@@ -24,7 +22,7 @@ from pegboard.board.session import Session
 from pegboard.core.model.tools import CallResult, Tool
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.errors import UsageError
-from pegboard.frameworks.runs import AnySession, Run
+from pegboard.frameworks.runs import AnySession, Run, arguments_of, in_event_loop, text_and_media
 
 try:
     from agno.agent import Agent
@@ -58,8 +56,9 @@ def equip(agent: Owner, session: AnySession | OpenSession, *, limit: int = LIMIT
     """
     if not isinstance(agent.model, Model):
         raise UsageError("The agent has no model of its own.", hint="Give it one first: Agent(model=...).")
-    agent.model = _twin(agent.model)
-    agent.add_tool(_SessionFunction(name=FUNCTION, session=session, limit=limit))
+    owner: Any = agent
+    owner.model = _twin(agent.model)
+    owner.add_tool(_SessionFunction(name=FUNCTION, session=session, limit=limit))
     return agent
 
 
@@ -71,8 +70,8 @@ def delegate(agent_of: Callable[[Session], Agent]) -> Callable[[Session, str], A
     """
 
     async def run(child: Session, task: str) -> str:
-        done = await equip(agent_of(child), child).arun(task, session_id=child.key.session)
-        return str(done.get_content_as_string())
+        agent: Any = equip(agent_of(child), child)
+        return str((await agent.arun(task, session_id=child.key.session)).get_content_as_string())
 
     return run
 
@@ -119,13 +118,16 @@ class _AgnoRun(Run):
     """A run in Agno's terms: its requests and its calls."""
 
     def __init__(self, function: _SessionFunction) -> None:
-        super().__init__(self._opened, limit=function.limit)
+        super().__init__(self._opened, self._named, function.unfinished, limit=function.limit)
         self._function = function
         self._defined: dict[str, tuple[Tool, dict[str, Any]]] = {}
 
     def _opened(self) -> AnySession | Awaitable[Session]:
         given = self._function.session
         return given if isinstance(given, AnySession) else given(self._function.context)
+
+    def _named(self) -> tuple[str, str]:
+        return self._function.context.session_id, self._function.context.run_id
 
     async def prepared(self, request: Request, session: Session) -> Request:
         """Return a request with what the session has now, and with what has changed since the one before."""
@@ -166,7 +168,7 @@ class _AgnoRun(Run):
         async def arun(**arguments: Any) -> ToolResult:
             return _result((await self.come(partial(self.call, name, arguments, arrived))).result)
 
-        function.name, function.entrypoint = name, arun if _in_loop() else run
+        function.name, function.entrypoint = name, arun if in_event_loop() else run
         return function
 
 
@@ -233,7 +235,7 @@ class _Steps:
         calls: list[FunctionCall] = own.get_function_calls_to_run(assistant_message, messages, known)
         for call in calls:
             if isinstance(call.function, _SessionFunction) and call.call_id in written:
-                call.arguments = _as_written(written[call.call_id].get("arguments"), call.arguments)
+                call.arguments = arguments_of(written[call.call_id].get("arguments")) or call.arguments
         return calls
 
 
@@ -255,13 +257,6 @@ def _twin(model: Model) -> Model:
 def _any(own: Any) -> Any:
     """Return what stands behind the twin, which no type names."""
     return own
-
-
-def _in_loop() -> bool:
-    try:
-        return bool(asyncio.get_running_loop())
-    except RuntimeError:
-        return False
 
 
 def _run_of(request: Request) -> _AgnoRun | None:
@@ -301,29 +296,11 @@ def _with_text(message: Message, text: str) -> Message:
     return message.model_copy(update={"content": f"{content}\n\n{text}" if content else text})
 
 
-def _as_written(arguments: object, parsed: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the arguments as the model wrote them; Agno makes true, false or nothing of texts that look so."""
-    try:
-        written = json.loads(arguments) if isinstance(arguments, str) else None
-    except ValueError:
-        written = None
-    return written if isinstance(written, dict) else parsed
-
-
 def _result(result: CallResult) -> ToolResult:
-    """Return a result with Agno's media; what it has none for is named in the text."""
-    texts: list[str] = []
-    media: dict[str, list[Any]] = {}
-    for block in result.content:
-        match block:
-            case {"type": "text", "text": text} | {"type": "resource", "resource": {"text": text}}:
-                texts.append(str(text))
-            case {"type": "image", "data": data, "mimeType": kind}:
-                media.setdefault("images", []).append(Image(content=b64decode(data), mime_type=kind))
-            case {"type": "audio", "data": data, "mimeType": kind}:
-                media.setdefault("audios", []).append(Audio(content=b64decode(data), mime_type=kind))
-            case {"type": "resource", "resource": {"blob": data, "mimeType": kind}} if kind in File.valid_mime_types():
-                media.setdefault("files", []).append(File(content=b64decode(data), mime_type=kind))
-            case {"resource": about} | about:
-                texts.append(json.dumps({key: value for key, value in about.items() if key != "blob"}))
-    return ToolResult(content="\n".join(texts), **media)
+    text, media = text_and_media(result, File.valid_mime_types())
+    return ToolResult(
+        content=text,
+        images=[Image(content=one.data, mime_type=one.mime_type) for one in media if one.kind == "image"] or None,
+        audios=[Audio(content=one.data, mime_type=one.mime_type) for one in media if one.kind == "audio"] or None,
+        files=[File(content=one.data, mime_type=one.mime_type) for one in media if one.kind == "file"] or None,
+    )

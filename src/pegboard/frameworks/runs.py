@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
-from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
@@ -38,11 +40,33 @@ class Step:
     choice: str | None
 
 
-class Run:
-    """A run over a session that is opened with its first use: its steps, its calls, its end."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Medium:
+    """A picture, a sound or a file of a result, of which a framework has its own form."""
 
-    def __init__(self, opens: Callable[[], AnySession | Awaitable[Session]], *, limit: int = LIMIT) -> None:
+    kind: Literal["image", "audio", "file"]
+    data: bytes
+    mime_type: str
+
+
+class Run:
+    """A run over a session that is opened with its first use: its steps, its calls, its end.
+
+    ``names`` returns the conversation that it belongs to, and its own name; ``unfinished`` has by conversation the
+    run that has begun and not ended, so that the next one ends the turn of one that failed or was given up.
+    """
+
+    def __init__(
+        self,
+        opens: Callable[[], AnySession | Awaitable[Session]],
+        names: Callable[[], tuple[str, str]],
+        unfinished: dict[str, str],
+        *,
+        limit: int = LIMIT,
+    ) -> None:
         self._opens = opens
+        self._names = names
+        self._unfinished = unfinished
         self._session: AnySession | None = None
         self._going = Continuation(limit=limit)
         self._content = self._calls = False
@@ -83,8 +107,16 @@ class Run:
             taken: names of the host's own tools, which win.
             session: the session.
         """
+        conversation, own = self._names()
+        if self._unfinished.get(conversation, own) != own:
+            await session.end_turn()
+        self._unfinished[conversation] = own
         surface = await session.surface(message=message)
-        tools = tuple(loaded.tool for loaded in surface.tools if loaded.tool.wire not in taken)
+        listed = tuple(loaded.tool for loaded in surface.tools)
+        if session.host.cache is not None:
+            listed = await session.wire()
+            surface = surface if surface.focus is None else await session.surface(message=message)
+        tools = tuple(tool for tool in listed if tool.wire not in taken)
         self._going = self._going.next(tuple(tool.wire for tool in tools))
         self._content = self._calls = False
         choice = "none" if self._going.over else None if surface.focus is None else surface.focus["tool_choice"]
@@ -107,6 +139,7 @@ class Run:
         """Return what the user reads behind an answer; one that calls nothing ends the turn (S6)."""
         if self._calls:
             return ""
+        self._unfinished.pop(self._names()[0], None)
         await session.end_turn()
         closing = self._going.closing()
         return f"\n\n{closing}" if closing and self._content else closing
@@ -118,6 +151,40 @@ class Run:
         if meta or answer.status in ("ok", "error"):
             self._going = self._going.called(name, meta=meta)
         return answer
+
+
+def in_event_loop() -> bool:
+    """Return whether an event loop runs in this thread."""
+    try:
+        return bool(asyncio.get_running_loop())
+    except RuntimeError:
+        return False
+
+
+def arguments_of(text: object) -> dict[str, Any] | None:
+    """Return the arguments that a model wrote, or None where they are no object."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def text_and_media(result: CallResult, files: Collection[str]) -> tuple[str, list[Medium]]:
+    """Return a result's text, and its media; files of other than these types are named in the text."""
+    texts: list[str] = []
+    media: list[Medium] = []
+    for block in result.content:
+        match block:
+            case {"type": "text", "text": text} | {"type": "resource", "resource": {"text": text}}:
+                texts.append(str(text))
+            case {"type": "image" | "audio" as kind, "data": data, "mimeType": mime_type}:
+                media.append(Medium(kind=kind, data=b64decode(data), mime_type=mime_type))
+            case {"type": "resource", "resource": {"blob": data, "mimeType": mime_type}} if mime_type in files:
+                media.append(Medium(kind="file", data=b64decode(data), mime_type=mime_type))
+            case {"resource": about} | about:
+                texts.append(json.dumps({key: value for key, value in about.items() if key != "blob"}))
+    return "\n".join(texts), media
 
 
 def _prefix(surface: Surface) -> str:
