@@ -6,12 +6,14 @@ import os
 from asyncio import AbstractEventLoop, Task, current_task, gather, get_running_loop, run_coroutine_threadsafe
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, TypeVar, cast
 
 from pegboard.board.board import Board
+from pegboard.board.calls.approvals import Approvals
 from pegboard.board.permissions import Permissions
 from pegboard.board.session import Session
+from pegboard.core.access.approvals.approval import Approval, Lasting
 from pegboard.core.model.agents import Agent, WorkerScope
 from pegboard.core.model.delivery import LIBRARY, Host
 from pegboard.core.model.tools import JsonObject, Tool
@@ -25,7 +27,7 @@ from pegboard.ports import Client, Progress, SessionKey
 from pegboard.problems import Problem
 from pegboard.removed import NamesReplacements
 
-__all__ = ["SyncPegboard", "SyncPermissions", "SyncSession"]
+__all__ = ["SyncApprovals", "SyncPegboard", "SyncPermissions", "SyncSession"]
 
 T = TypeVar("T")
 _OPEN = "Pegboard.open_sync"
@@ -178,13 +180,24 @@ class SyncSession(NamesReplacements):
         request_meta: JsonObject | None = None,
         client: Client | None = None,
         arrived: float | None = None,
+        waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> CallAnswer:
         """Call a tool or a meta-tool as the model does; see ``Session.call``."""
         return self._loop.wait(
             lambda: self._session.call(
-                name, arguments, progress=progress, request_meta=request_meta, client=client, arrived=arrived
+                name,
+                arguments,
+                progress=progress,
+                request_meta=request_meta,
+                client=client,
+                arrived=arrived,
+                waiting=waiting,
             ),
         )
+
+    def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
+        """Go on with a call that waits for a person; see ``Session.resume``."""
+        return self._loop.wait(lambda: self._session.resume(approval_id, result=result))
 
 
 class SyncPermissions:
@@ -211,6 +224,28 @@ class SyncPermissions:
         return self._loop.wait(self._permissions.show)
 
 
+class SyncApprovals:
+    """The calls that wait for a person, blocking: the twin of ``Approvals``, method by method."""
+
+    def __init__(self, approvals: Approvals, loop: OwnLoop) -> None:
+        self._approvals = approvals
+        self._loop = loop
+
+    def list(self, *, agent: str | None = None, ended: bool = False) -> tuple[Approval, ...]:
+        """Return the approvals that something may still come of; see ``Approvals.list``."""
+        return self._loop.wait(lambda: self._approvals.list(agent=agent, ended=ended))
+
+    def allow(
+        self, approval_id: str, *, by: str, lasts: Lasting = "once", fields: JsonObject | None = None
+    ) -> Approval:
+        """Allow a call that waits; see ``Approvals.allow``."""
+        return self._loop.wait(lambda: self._approvals.allow(approval_id, by=by, lasts=lasts, fields=fields))
+
+    def refuse(self, approval_id: str, *, by: str, reason: str = "") -> Approval:
+        """Refuse a call that waits, or take back what was allowed; see ``Approvals.refuse``."""
+        return self._loop.wait(lambda: self._approvals.refuse(approval_id, by=by, reason=reason))
+
+
 class SyncPegboard(NamesReplacements):
     """Agents over one configuration, blocking: the twin of ``Pegboard``, method by method.
 
@@ -222,11 +257,17 @@ class SyncPegboard(NamesReplacements):
         self._reload = reload
         self._loop = loop
         self._permissions = SyncPermissions(board.permissions, loop)
+        self._approvals = SyncApprovals(board.approvals, loop)
 
     @property
     def permissions(self) -> SyncPermissions:
         """Return the switches that are set at run time; see ``Pegboard.permissions``."""
         return self._permissions
+
+    @property
+    def approvals(self) -> SyncApprovals:
+        """Return the calls that wait for a person; see ``Pegboard.approvals``."""
+        return self._approvals
 
     def session(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pegboard.board.calls.approvals import Approvals
 from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.prices import Prices
@@ -15,6 +16,7 @@ from pegboard.board.observability.conversations import Conversation, Conversatio
 from pegboard.board.observability.events import Events
 from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
+from pegboard.board.observability.unkept_arguments import UnkeptArguments
 from pegboard.board.permissions import Permissions
 from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
@@ -48,8 +50,8 @@ class Parts:
 class Board(NamesReplacements):
     """Agents over one world: it hands out sessions.
 
-    ``permissions`` sets switches at run time. ``services`` and ``resources`` are for adapters: the gateway and
-    the command.
+    ``permissions`` sets switches at run time, ``approvals`` answers calls that wait for a person. ``services`` and
+    ``resources`` are for adapters: the gateway and the command.
     """
 
     def __init__(self, parts: Parts, *, masker: Masker, env: Mapping[str, str]) -> None:
@@ -73,8 +75,10 @@ class Board(NamesReplacements):
             conversations=Conversations(),
             uses=RememberedUse(parts.store),
             prices=Prices(parts.counter.count),
+            unkept=UnkeptArguments(),
         )
         self.permissions = Permissions(self.services)
+        self.approvals = Approvals(self.services)
         self.resources = ResourceAggregator(self.services, parts.sources)
 
     @property
@@ -107,7 +111,7 @@ class Board(NamesReplacements):
 
         Args:
             event: loaded, unloaded, evicted, loadout_changed, denied, called, turn_ended, catalog_changed,
-                configuration_changed, configuration_refused or permissions_changed.
+                configuration_changed, configuration_refused, permissions_changed, approval_asked or approval_decided.
             callback: takes the record of the event; one that raises is logged and stops nobody else.
 
         Returns:

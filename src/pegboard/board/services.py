@@ -14,6 +14,7 @@ from pegboard.board.observability.conversations import Conversations
 from pegboard.board.observability.events import Events
 from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
+from pegboard.board.observability.unkept_arguments import UnkeptArguments
 from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
 from pegboard.dialects.names import Dialect
@@ -39,6 +40,7 @@ class Services:
     conversations: Conversations
     uses: RememberedUse
     prices: Prices
+    unkept: UnkeptArguments
 
     @property
     def masker(self) -> Masker:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pegboard.board.observability.conversations import Conversation
+from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.loadout_registry import loadout_of_kind
 from pegboard.core.model.naming import did_you_mean
-from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.core.model.tools import EMPTY, CallResult, JsonObject
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.errors import UnknownAgentError, UsageError
 from pegboard.ports import Client, Progress, SessionKey
@@ -45,11 +47,18 @@ class SessionInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerChannel:
-    """The way back to whoever calls: who takes progress, who can be asked, and the request's ``_meta``."""
+    """The way back to whoever calls: who takes progress, who can be asked, and the request's ``_meta``.
+
+    ``waiting`` is entered while a person is asked. ``approval`` is the one that the call is resumed with, ``result``
+    what it came to where it was run elsewhere.
+    """
 
     progress: Progress | None = None
     client: Client | None = None
     meta: JsonObject = EMPTY
+    waiting: Callable[[], AbstractContextManager[object]] = nullcontext
+    approval: Approval | None = None
+    result: CallResult | None = None
 
 
 def agent_of(world: World, name: str) -> Agent:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from pegboard.ports import AuditRecord
 
 EXAMPLE = "pegboard audit --kind deny --limit 20"
-Kind = Literal["load", "unload", "evict", "loadout", "deny", "call", "read", "prompt", "permission", "forget"]
+Kind = Literal[
+    "load", "unload", "evict", "loadout", "deny", "call", "read", "prompt", "permission", "approval", "forget"
+]
 """``AuditKind``, which costs too much to import before a command is chosen."""
 COLUMNS = (
     *(Column(name) for name in ("time", "kind", "who", "session", "turn", "subject", "decision")),

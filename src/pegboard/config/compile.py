@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.documents.document import Expanded, Key, YamlWord
+from pegboard.config.documents.document import Expanded, Key, YamlWord, is_mapping
 from pegboard.config.documents.env_files import read_variables
 from pegboard.config.schema.configuration import Token
 from pegboard.config.schema.sections import (
@@ -117,6 +117,7 @@ def _agents(
             anticipate=_anticipate(AgentSection(), defaults),
             search_loads=validated.section.search.load,
             remember=defaults.remember,
+            approval_expires=validated.section.approvals.expires,
         )
         return {"default": agent}
     return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
@@ -154,6 +155,7 @@ def _server(name: str, part: ServerSection, folder: Path, place: Place, unavaila
         description=part.description,
         shared=part.shared,
         guards=_guards(part),
+        approve=_approve(part),
         trust_annotations=part.trust == "annotations",
         default_on=part.default_on,
         shared_only=shared_only(name, part.shared_only),
@@ -186,6 +188,7 @@ def _python(name: str, part: PluginSection, folder: Path, place: Place) -> Pytho
         policy=Frozen(part.policy),
         needs=Frozen({tool: tuple(needs.env) for tool, needs in part.needs.items()}),
         guards=_guards(part),
+        approve=_approve(part),
         default_on=part.default_on,
         shared_only=shared_only(name, part.shared_only),
         folder=str(folder),
@@ -200,6 +203,10 @@ def _guards(part: ServerSection | PluginSection) -> JsonObject:
             for tool, rules in part.guards.items()
         }
     )
+
+
+def _approve(part: ServerSection | PluginSection) -> JsonObject:
+    return Frozen({tool: Frozen(rule) if is_mapping(rule) else rule for tool, rule in part.approve.items()})
 
 
 def _toolkit(name: str, validated: ValidatedDocument[File]) -> Toolkit:
@@ -263,6 +270,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         anticipate=_anticipate(part, validated.section.defaults),
         search_loads=validated.section.search.load,
         turn_gap=part.turn_gap,
+        approval_expires=validated.section.approvals.expires,
         remember=defaults.remember if part.remember is None else part.remember,
         display_name=part.display_name,
         role=part.role,

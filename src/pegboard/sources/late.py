@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
-from pegboard.ports import CallContext, Source
+from pegboard.ports import CallContext, HasHooks, HookAnswer, Source
 
 
 class LateSource:
@@ -45,6 +45,15 @@ class LateSource:
     ) -> CallResult:
         """Run one tool."""
         return await self._source().call(spec, overrides, tool, arguments, context)
+
+    async def ask_hooks(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> HookAnswer:
+        """Return what the hooks of a tool say to a call, where the source has any."""
+        source = self._source()
+        if not isinstance(source, HasHooks):
+            return HookAnswer()
+        return await source.ask_hooks(spec, overrides, tool, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Call back when the tools of a plugin have changed by themselves."""

@@ -15,7 +15,7 @@ from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import PluginSpec, PythonSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallContext
+from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures import Built, ConstructedPlugins, ModulesBeside, built, in_thread
 from pegboard.sources.stdout import plugin_output
 
@@ -58,6 +58,7 @@ class PythonSource:
         tables = {"requires": spec.requires, "policy": spec.policy, "needs": spec.needs, "guards": spec.guards}
         for key, table in tables.items():
             _check_names(spec, key, table, names)
+        _check_names(spec, "approve", {name: None for name in spec.approve if not set(name) & set("*?[")}, names)
         return replace(
             manifest,
             tools=tuple(_configured(tool, spec, names) for tool in manifest.tools),
@@ -71,6 +72,14 @@ class PythonSource:
         assert isinstance(spec, PythonSpec)
         plugin = await self._built(spec, overrides)
         return await self._plugins.call(plugin, spec.name, tool.name, arguments, context)
+
+    async def ask_hooks(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> HookAnswer:
+        """Return what guard and approval hook of the function say to a call."""
+        assert isinstance(spec, PythonSpec)
+        plugin = await self._built(spec, overrides)
+        return await self._plugins.ask_hooks(plugin, spec.name, tool.name, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: what was imported does not change by itself."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pegboard.board.catalog.read_only import ReadOnlyTrust
+from pegboard.core.access.approvals.demands import approve_of, names_tool
 from pegboard.core.access.guards import guards_of
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.loadouts import category_of
@@ -97,11 +98,14 @@ _LACKS: Final = "Set the environment variable "
 
 
 def _warn_of_guards(spec: PluginSpec, manifest: Manifest) -> None:
-    """Say which guards of a server guard nothing: it has no such tool (T10)."""
+    """Say which guards and rules of a server mean nothing: it has no such tool (T10, A1)."""
     own = {name for tool in manifest.tools for name in (tool.name, tool.wire)}
     for name in guards_of(spec):
         if name not in own:
             log.warning("server %s has no tool '%s': its guard guards nothing", spec.name, name)
+    for name in approve_of(spec):
+        if not any(names_tool(name, tool) for tool in manifest.tools):
+            log.warning("server %s has no tool '%s': approve demands nothing of it", spec.name, name)
 
 
 async def _wait(tasks: set[asyncio.Task[None]], seconds: float | None) -> None:

@@ -47,6 +47,7 @@ class Agent:
 
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
     ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens;
+    ``approval_expires`` is for how many seconds an approval counts;
     ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
     remembered for its searches, ``search_loads`` whether a search loads what it finds.
     """
@@ -71,6 +72,7 @@ class Agent:
     anticipate: Anticipate | None = None
     search_loads: bool = True
     turn_gap: float = 120.0
+    approval_expires: float = 3600.0
     remember: bool = True
     display_name: str = ""
     role: str = ""

@@ -36,6 +36,7 @@ class ServerSpec:
     description: str = ""
     shared: bool = False
     guards: JsonObject = field(default=EMPTY)
+    approve: JsonObject = field(default=EMPTY)
     trust_annotations: bool = False
     default_on: bool = True
     shared_only: bool = False
@@ -65,6 +66,7 @@ class PythonSpec:
     policy: Mapping[str, str] = field(default=EMPTY)
     needs: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
     guards: JsonObject = field(default=EMPTY)
+    approve: JsonObject = field(default=EMPTY)
     default_on: bool = True
     shared_only: bool = False
     folder: str | None = None

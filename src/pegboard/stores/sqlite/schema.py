@@ -52,6 +52,12 @@ ADDED: Step = (
         need TEXT NOT NULL, tool TEXT NOT NULL, UNIQUE (principal, agent, need, tool)
     )""",
     "CREATE INDEX IF NOT EXISTS uses_by_time ON uses (at)",
+    """CREATE TABLE IF NOT EXISTS approvals (
+        id TEXT PRIMARY KEY, principal TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL,
+        asked TEXT NOT NULL, status TEXT NOT NULL, lasts TEXT NOT NULL, asked_at REAL NOT NULL, expires_at REAL,
+        text TEXT NOT NULL
+    )""",
+    "CREATE INDEX IF NOT EXISTS approvals_by_call ON approvals (principal, agent, tool)",
 )
 
 
@@ -78,7 +84,7 @@ def version_of(connection: sqlite3.Connection, path: Path, migrations: tuple[Ste
 
 def is_complete(connection: sqlite3.Connection) -> bool:
     """Return whether the file has what was added without a new version."""
-    return _number(connection, "SELECT count(*) FROM sqlite_master WHERE name = 'uses_by_time'") == 1
+    return _number(connection, "SELECT count(*) FROM sqlite_master WHERE name = 'approvals_by_call'") == 1
 
 
 def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, ...]) -> None:
