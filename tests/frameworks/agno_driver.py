@@ -14,7 +14,7 @@ from agno.run.agent import RunContentEvent, RunOutput
 from framework_drivers import Call, ModelCall, Ran, Script, Step
 
 from pegboard import Pegboard, Session
-from pegboard.frameworks.agno import delegate, equip
+from pegboard.frameworks.agno import delegate_to, equip
 
 
 class Agno:
@@ -28,7 +28,7 @@ class Agno:
 
     def delegate(self, board: Pegboard, *steps: Step) -> Script:
         script = Script(*steps)
-        board.on_delegate = delegate(lambda child: agent_of(ScriptedModel(script=script)))
+        board.on_delegate = delegate_to(agent_of(ScriptedModel(script=script)))
         return script
 
 
@@ -47,6 +47,13 @@ class AgnoTalk:
         events = [event async for event in self.agent.arun(message, session_id="talk", stream=True)]
         pieces = [str(event.content) for event in events if isinstance(event, RunContentEvent)]
         return Ran(calls=tuple(script.calls), answer="".join(pieces), pieces=tuple(pieces))
+
+    async def decide(self, *steps: Step, allow: bool, reason: str = "") -> Ran:
+        assert self._paused is not None
+        script = self._script(steps)
+        for requirement in self._paused.active_requirements:
+            requirement.confirm() if allow else requirement.reject(reason)
+        return self._ran(script, await self.agent.acontinue_run(self._paused, requirements=self._paused.requirements))
 
     def _script(self, steps: Sequence[Step]) -> Script:
         script = Script(*steps)

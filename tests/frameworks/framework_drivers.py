@@ -15,7 +15,7 @@ class Call:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
-def call(name: str, **arguments: Any) -> Call:
+def call(name: str, /, **arguments: Any) -> Call:
     return Call(name=name, arguments=arguments)
 
 

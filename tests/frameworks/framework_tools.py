@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pegboard import tool
+
 RAN: list[str] = []
 PICTURE = b"\x89PNG\r\n\x1a\n..."
 
@@ -58,3 +60,24 @@ class Pictures:
     def measure_picture(self) -> dict[str, int]:
         """Return how large the picture is."""
         return {"width": 3, "height": 2}
+
+
+class Shredder:
+    """What is done with papers."""
+
+    def shred(self, paper: str) -> str:
+        """Shred a paper."""
+        RAN.append("shred")
+        return f"{paper} is shredded"
+
+    @tool(user_input_fields=["signature"])
+    def sign(self, paper: str, signature: str) -> str:
+        """Sign a paper."""
+        RAN.append("sign")
+        return f"{paper} is signed by {signature}"
+
+    @tool(external_execution=True)
+    def post(self, paper: str) -> str:
+        """Post a paper."""
+        RAN.append("post")
+        return f"{paper} is posted"

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.anticipating import TurnMessage, anticipate
+from pegboard.board.calls.approvals import Approvals
 from pegboard.board.calls.commands import apply_command, carry_out, end_turn
 from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.calls.resuming import resume
@@ -58,6 +59,11 @@ class Session(SessionReads, NamesReplacements):
     def info(self) -> SessionInfo:
         """Return which session this is, for adapters."""
         return self._info
+
+    @property
+    def approvals(self) -> Approvals:
+        """Return the answers to calls that wait for a person, for adapters."""
+        return Approvals(self._services)
 
     @property
     def agent(self) -> Agent:

@@ -6,12 +6,13 @@ import asyncio
 import json
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final, Literal, TypeVar, cast
 
 from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
-from pegboard.core.model.tools import CallResult, JsonObject, Tool
+from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
@@ -19,6 +20,7 @@ from pegboard.dialects.names import META_PLUGIN
 from pegboard.errors import UsageError
 
 T = TypeVar("T")
+_TYPES: Final = {"integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
 AnySession = Session | SyncSession
 Use = Callable[[Session], Awaitable[T]]
 
@@ -28,13 +30,13 @@ class Step:
     """What a request to the model carries.
 
     Attributes:
-        tools: the session's tools, in order.
+        functions: the session's tools in order, as providers of models take functions; the run's own, to be edited.
         prefix: policy and hints, for the system's text.
         note: what is loaded and what has changed, for the end of the history.
         choice: ``auto`` or ``required`` where a focus says so, ``none`` where the model has to answer, else None.
     """
 
-    tools: tuple[Tool, ...]
+    functions: list[dict[str, Any]]
     prefix: str
     note: str
     choice: str | None
@@ -69,6 +71,7 @@ class Run:
         self._unfinished = unfinished
         self._session: AnySession | None = None
         self._going = Continuation(limit=limit)
+        self._functions: dict[str, tuple[Tool, dict[str, Any]]] = {}
         self._content = self._calls = False
 
     async def come(self, use: Use[T]) -> T:
@@ -121,7 +124,17 @@ class Run:
         self._content = self._calls = False
         choice = "none" if self._going.over else None if surface.focus is None else surface.focus["tool_choice"]
         note = " ".join(text for text in (surface.suffix, self._going.note) if text)
-        return Step(tools=tools, prefix=_prefix(surface), note=note, choice=choice)
+        self._functions = {tool.wire: self._function(tool) for tool in tools}
+        functions = [function for _, function in self._functions.values()]
+        return Step(functions=functions, prefix=_prefix(surface), note=note, choice=choice)
+
+    def _function(self, tool: Tool) -> tuple[Tool, dict[str, Any]]:
+        known = self._functions.get(tool.wire)
+        if known is not None and known[0] is tool:
+            return known
+        schema = json.loads(json.dumps(tool.input_schema))
+        function = {"name": tool.wire, "description": tool.description, "parameters": schema}
+        return tool, {"type": "function", "function": function}
 
     def answered(self, *, content: object, calls: object) -> bool:
         """Note what an answer of the model has, or a part of one; return whether calls are let through."""
@@ -144,13 +157,52 @@ class Run:
         closing = self._going.closing()
         return f"\n\n{closing}" if closing and self._content else closing
 
-    async def call(self, name: str, arguments: JsonObject, arrived: float, session: Session) -> CallAnswer:
-        """Return the session's answer to a call of any name; ``arrived`` is when the model made it (D2)."""
-        answer = await session.call(name, arguments, arrived=arrived)
+    async def call(
+        self, name: str, arrived: float, fields: JsonObject | None, arguments: JsonObject, session: Session
+    ) -> CallAnswer:
+        """Return the session's answer to a call of any name.
+
+        Args:
+            name: as the model wrote it.
+            arrived: when the model made the call (D2).
+            fields: what a person who has approved the call filled in; None where nobody has been asked (A3).
+            arguments: what the model and that person gave.
+            session: the session.
+        """
+        asked = {key: value for key, value in arguments.items() if fields is None or key not in fields}
+        answer = await session.call(name, asked, arrived=arrived)
+        if answer.status == "needs_approval" and answer.approval is not None and fields is not None:
+            by = session.key.principal
+            try:
+                await session.approvals.allow(answer.approval.id, by=by, fields=fields or None)
+            except UsageError as problem:
+                return replace(answer, status="refused", result=text_result(problem.message, is_error=True))
+            answer = await session.resume(answer.approval.id)
         meta = answer.tool is not None and answer.tool.plugin == META_PLUGIN
         if meta or answer.status in ("ok", "error"):
             self._going = self._going.called(name, meta=meta)
         return answer
+
+
+def twin(whole: Any, mixin: type[Any]) -> Any:
+    """Return an object with the state of another one, and with the methods of a mixin before those of its class."""
+    if isinstance(whole, mixin):
+        return whole
+    kind: Any = _twin_of(whole.__class__, mixin)
+    made: Any = kind.__new__(kind)
+    for name, value in vars(whole).items():
+        setattr(made, name, value)
+    return made
+
+
+@cache
+def _twin_of(kind: type[Any], mixin: type[Any]) -> type[Any]:
+    return type(kind.__name__, (mixin, kind), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})
+
+
+def type_of_field(schema: JsonObject) -> type:
+    """Return the type of a field of a form, by its JSON schema."""
+    return _TYPES.get(str(schema.get("type")), str)
 
 
 def in_event_loop() -> bool:
