@@ -190,7 +190,7 @@ def twin(whole: Any, mixin: type[Any]) -> Any:
         return whole
     kind: Any = _twin_of(whole.__class__, mixin)
     made: Any = kind.__new__(kind)
-    for name, value in vars(whole).items():
+    for name, value in dict[str, Any](vars(whole)).items():
         setattr(made, name, value)
     return made
 
