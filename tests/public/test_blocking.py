@@ -47,7 +47,11 @@ TWINS: list[tuple[type, type]] = [
     (Permissions, SyncPermissions),
     (Approvals, SyncApprovals),
 ]
-RENAMED = {"Session": "SyncSession", "Permissions": "SyncPermissions"}
+RENAMED = {
+    "Session": "SyncSession",
+    "Permissions": "SyncPermissions",
+    "RunChild | None": "SyncRunChild | None",
+}
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 # pyright: strict, reportUnnecessaryTypeIgnoreComment=true
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, assert_type
 
 from pegboard import (
@@ -76,6 +76,7 @@ async def board_of_a_program(board: Pegboard) -> None:
     assert_type(await board.reload(), list[Problem])
     assert_type(board.on("loaded", print), Callable[[], None])
     assert_type(board.metrics(), list[dict[str, Any]])
+    assert_type(board.on_delegate, Callable[[Session, str], Awaitable[str]] | None)
     assert_type(board.permissions, Permissions)
     assert_type(await board.permissions.set("assistant", "git", value=None), None)
     assert_type(await board.permissions.show(), dict[str, dict[str, bool]])

@@ -23,6 +23,7 @@ from pegboard.board.views.session_reads import OPEN, SessionReads
 from pegboard.board.views.shown import Shown
 from pegboard.board.views.surface import instructions, surface
 from pegboard.board.views.wire_list import next_wire_list
+from pegboard.core.access.host_duties import delegates
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
@@ -220,7 +221,8 @@ class Session(SessionReads, NamesReplacements):
 
         Args:
             kind: explore, task, plan, review or general; another one counts as the smallest.
-            agent: the profile that it works with, by default this session's.
+            agent: the profile that it works with, by default this session's. One that this session's agent lists in
+                ``may_delegate`` has its own permissions, whatever the kind.
 
         Returns:
             A session with an id of its own, of which nothing is stored before something changes.
@@ -228,8 +230,10 @@ class Session(SessionReads, NamesReplacements):
         Raises:
             UsageError: it would be more than three levels deep.
             UnknownAgentError: there is no such agent.
+            StoreError: the stored state cannot be read.
         """
-        return Session(self._services, child_of(self._info, self._services.world, kind, agent))
+        known = delegates((await self._read()).access)
+        return Session(self._services, child_of(self._info, self._services.world, kind, agent, delegates=known))
 
     async def end_turn(self) -> Outcome:
         """End the turn: the counter grows, leases that lapse go (S6, S7).

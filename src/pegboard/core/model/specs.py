@@ -11,54 +11,14 @@ from pegboard.problems import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSpec:
-    """The description of an MCP server: a command to start (stdio) or a ``url`` (HTTP).
+class PluginSettings:
+    """What the configuration can say of any plugin (T10).
 
-    ``timeout`` is in seconds, for one request. ``unavailable`` says why it cannot be started
-    (a missing environment variable), or is empty. ``shared`` lets principals share one process.
-    A message from the server is at most ``message_limit`` bytes long, inflated. A connection is
-    stopped after ``idle`` seconds without a request; None is the default of its scope.
+    ``requires``, ``policy``, ``needs``, ``guards`` and ``approve`` speak of its tools by their own names; ``approve``
+    takes patterns, too.
     """
 
     name: str
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default=EMPTY)
-    cwd: str | None = None
-    url: str | None = None
-    headers: Mapping[str, str] = field(default=EMPTY)
-    transport: Literal["stdio", "http", "sse"] = "stdio"
-    timeout: float = 60.0
-    message_limit: int = 32 * 1024 * 1024
-    idle: float | None = None
-    prefix: str | None = None
-    category: str | None = None
-    description: str = ""
-    shared: bool = False
-    guards: JsonObject = field(default=EMPTY)
-    approve: JsonObject = field(default=EMPTY)
-    trust_annotations: bool = False
-    default_on: bool = True
-    shared_only: bool = False
-    unavailable: str = ""
-    place: Place | None = None
-
-    @property
-    def section(self) -> str:
-        """Return where its settings are written, as hints name it: ``servers: git``, ``mcpServers: git``."""
-        head = self.place.path.removesuffix(f".{self.name}") if self.place is not None else "servers"
-        return f"{head}: {self.name}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PythonSpec:
-    """The description of a plugin written in Python: a module, or ``module:object``.
-
-    ``requires``, ``policy`` and ``needs`` speak of its tools by their own names.
-    """
-
-    name: str
-    target: str
     category: str | None = None
     description: str = ""
     prefix: str | None = None
@@ -69,24 +29,60 @@ class PythonSpec:
     approve: JsonObject = field(default=EMPTY)
     default_on: bool = True
     shared_only: bool = False
-    folder: str | None = None
     place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredSpec:
+class ServerSpec(PluginSettings):
+    """The description of an MCP server: a command to start (stdio) or a ``url`` (HTTP).
+
+    ``timeout`` is in seconds, for one request. ``unavailable`` says why it cannot be started
+    (a missing environment variable), or is empty. ``shared`` lets principals share one process.
+    A message from the server is at most ``message_limit`` bytes long, inflated. A connection is
+    stopped after ``idle`` seconds without a request; None is the default of its scope.
+    """
+
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default=EMPTY)
+    cwd: str | None = None
+    url: str | None = None
+    headers: Mapping[str, str] = field(default=EMPTY)
+    transport: Literal["stdio", "http", "sse"] = "stdio"
+    timeout: float = 60.0
+    message_limit: int = 32 * 1024 * 1024
+    idle: float | None = None
+    shared: bool = False
+    trust_annotations: bool = False
+    unavailable: str = ""
+
+    @property
+    def section(self) -> str:
+        """Return where its settings are written, as hints name it: ``servers: git``, ``mcpServers: git``."""
+        head = self.place.path.removesuffix(f".{self.name}") if self.place is not None else "servers"
+        return f"{head}: {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonSpec(PluginSettings):
+    """The description of a plugin written in Python: a module, or ``module:object``."""
+
+    target: str
+    folder: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredSpec(PluginSettings):
     """The description of a plugin that is known by name: built in, an Agno toolkit, or an installed package's.
 
     ``loader`` tells the source how to bring it in (``agno:agno.tools.file:FileTools``,
     ``entry_point:name`` …); ``install`` is the exact line that provides it where it is missing.
+    ``counterpart`` names what stands in for it where that is not installed: ``module`` or ``module:object``.
     """
 
-    name: str
     loader: str
-    category: str | None = None
-    description: str = ""
     install: str = ""
-    shared_only: bool = False
+    counterpart: str = ""
 
 
 PluginSpec = ServerSpec | PythonSpec | RegisteredSpec
