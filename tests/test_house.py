@@ -17,8 +17,8 @@ SOURCE = ROOT / "src" / "pegboard"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 HEAVY = {
-    "agno", "anyio", "mcp", "numpy", "onnxruntime", "pydantic", "rich", "sqlite3", "starlette", "typer", "uvicorn",
-    "yaml",
+    "agno", "anyio", "mcp", "numpy", "onnxruntime", "pydantic", "pydantic_ai", "rich", "sqlite3", "starlette",
+    "typer", "uvicorn", "yaml",
 }  # fmt: skip
 ADAPTERS = {f"pegboard.{name}" for name in ("cli", "config", "frameworks", "gateway", "search", "sources", "stores")}
 OUTSIDE_WORLD = {

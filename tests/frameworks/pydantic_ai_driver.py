@@ -1,7 +1,7 @@
 """pydantic-ai for the shared tests, with its own `FunctionModel` as the model."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from framework_drivers import Call, ModelCall, Ran, Script, Step
@@ -40,8 +40,11 @@ class PydanticTalk:
         self._script = Script()
         self.messages: list[ModelMessage] = []
         self._waiting = DeferredToolRequests()
-        model = FunctionModel(self._answer, stream_function=self._stream)
-        self.agent = Agent(model, output_type=[str, DeferredToolRequests], capabilities=[SessionTools(session)])
+        self.agent = Agent(
+            scripted(lambda: self._script),
+            output_type=[str, DeferredToolRequests],
+            capabilities=[SessionTools(session)],
+        )
 
     async def run(self, message: str, *steps: Step, stream: bool = False) -> Ran:
         self._script = Script(*steps)
@@ -66,20 +69,26 @@ class PydanticTalk:
             return Ran(calls=calls, waiting=tuple(call.tool_name for call in result.output.approvals))
         return Ran(calls=calls, answer=result.output)
 
-    async def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        answer = await self._script.answer(carried(messages, info))
-        if isinstance(answer, str):
-            return ModelResponse(parts=[TextPart(answer)])
-        return ModelResponse(parts=[ToolCallPart(call.name, dict(call.arguments)) for call in answer])
 
-    async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
-        answer = await self._script.answer(carried(messages, info))
-        if isinstance(answer, str):
-            for word in answer.split(" "):
+def scripted(script: Callable[[], Script]) -> FunctionModel:
+    """Return a model that answers by the script of the moment."""
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        given = await script().answer(carried(messages, info))
+        if isinstance(given, str):
+            return ModelResponse(parts=[TextPart(given)])
+        return ModelResponse(parts=[ToolCallPart(call.name, dict(call.arguments)) for call in given])
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+        given = await script().answer(carried(messages, info))
+        if isinstance(given, str):
+            for word in given.split(" "):
                 yield f"{word} "
             return
-        for index, call in enumerate(answer):
+        for index, call in enumerate(given):
             yield {index: delta(call)}
+
+    return FunctionModel(answer, stream_function=stream)
 
 
 def delta(call: Call) -> DeltaToolCall:

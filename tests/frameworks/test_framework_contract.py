@@ -21,6 +21,7 @@ plugins:
   notes: {{python: "framework_tools:Notes"}}
   sums: {{python: "framework_tools:Sums"}}
   printer: {{python: "framework_tools:Printer"}}
+  shredder: {{python: "framework_tools:Shredder", approve: {{shred: always}}}}
 servers:
   slow: {{command: {json.dumps(sys.executable)}, args: [{json.dumps(str(SERVER))}], timeout: 500ms}}
 toolkits:
@@ -38,11 +39,13 @@ agents:
     dialect: pegboard
     lease: {{kind: idle, turns: 1}}
   eager: {{allowed_toolkits: [notes, sums], dialect: pegboard, anticipate: {{tools: 5}}}}
+  clerk: {{tools: [shredder], dialect: pegboard}}
   strict: {{allowed_toolkits: [notes], permissions: {{note_add: false}}, dialect: pegboard, unloaded_call: reject}}
 """
 LOAD_NOTES = call("load_tools", names=["notes"])
 UNLOAD_NOTES = call("unload_tools", names=["notes"])
 LIST_NOTES = call("note_list")
+SHRED = call("shred", paper="draft")
 
 Opened = Callable[[], AbstractAsyncContextManager[Pegboard]]
 
@@ -323,3 +326,53 @@ async def test_a_turn_ends_with_its_run(driver: Driver, board: Pegboard) -> None
     assert "note_list" in first.calls[2].tools
     assert "note_list" not in second.calls[0].tools
     assert (await session.surface()).turn == 3
+
+
+async def test_a_call_that_a_person_approves_waits(driver: Driver, board: Pegboard) -> None:
+    """A1, A3: nothing has run, the run waits, and so does its turn."""
+    session = await board.session(agent="clerk", session_id="s")
+
+    ran = await driver.talk(session).run("Shred it.", SHRED)
+
+    assert (ran.waiting, ran.answer, RAN) == (("shred",), "", [])
+    assert [waiting.tool for waiting in await board.approvals.list()] == ["shred"]
+    assert (await session.surface()).turn == 1
+
+
+async def test_an_approved_call_runs_once(driver: Driver, board: Pegboard) -> None:
+    """A2, A3: the run goes on with its result; the same call made again waits again."""
+    session = await board.session(agent="clerk", session_id="s")
+    talk = driver.talk(session)
+    await talk.run("Shred it.", SHRED)
+
+    done = await talk.decide("It is gone.", allow=True)
+
+    assert (done.calls[0].results, done.answer, RAN) == (("draft is shredded",), "It is gone.", ["shred"])
+    assert (await session.surface()).turn == 2
+    again = await talk.run("Once more.", SHRED)
+    assert (again.waiting, RAN) == (("shred",), ["shred"])
+
+
+async def test_a_refused_call_does_not_run(driver: Driver, board: Pegboard) -> None:
+    """A3: the model reads the words of the person, and nothing waits any more."""
+    talk = driver.talk(await board.session(agent="clerk", session_id="s"))
+    await talk.run("Shred it.", SHRED)
+
+    done = await talk.decide("Then I leave it.", allow=False, reason="It is still needed.")
+
+    assert "It is still needed." in done.calls[0].results[0]
+    assert (done.answer, RAN) == ("Then I leave it.", [])
+    assert await board.approvals.list() == ()
+
+
+async def test_an_operator_s_refusal_stands(driver: Driver, board: Pegboard) -> None:
+    """A3: what was refused elsewhere meanwhile does not run, whatever is said in the framework."""
+    talk = driver.talk(await board.session(agent="clerk", session_id="s"))
+    await talk.run("Shred it.", SHRED)
+    [waiting] = await board.approvals.list()
+    await board.approvals.refuse(waiting.id, by="grace", reason="Not on a Sunday.")
+
+    done = await talk.decide("Not today.", allow=True)
+
+    assert "Not on a Sunday." in done.calls[0].results[0]
+    assert (done.answer, RAN) == ("Not today.", [])

@@ -6,25 +6,35 @@ provider by the framework's own record of tools that joined; approvals are its d
 
 from __future__ import annotations
 
-import time
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import anyio
 from pydantic_core import SchemaValidator, core_schema
 
 from pegboard.board.session import Session
+from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.surfaces import Surface
+from pegboard.errors import UsageError
 
 try:
     from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
-    from pydantic_ai.exceptions import ModelRetry, ToolFailed
-    from pydantic_ai.messages import BinaryContent, InstructionPart, ModelResponse, TextContent, UserContent
+    from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
+    from pydantic_ai.messages import (
+        BinaryContent,
+        InstructionPart,
+        ModelMessage,
+        ModelResponse,
+        TextContent,
+        ToolReturnPart,
+        UserContent,
+    )
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
     from pydantic_ai.settings import ModelSettings, ToolOrOutput
@@ -70,6 +80,12 @@ class SessionTools(AbstractCapability[Any]):
         """Return what narrows a step to its focus (F3)."""
         return lambda _: ModelSettings() if self._toolset is None else self._toolset.focus()
 
+    async def before_model_request(self, ctx: Context, request_context: ModelRequestContext) -> ModelRequestContext:
+        """Return the request as it is; what a person decided meanwhile is known to the session too (A3)."""
+        if self._toolset is not None:
+            await self._toolset.take_decisions(ctx.messages)
+        return request_context
+
     async def after_model_request(
         self,
         ctx: Context,
@@ -102,7 +118,7 @@ class SessionToolset(AbstractToolset[Any]):
         self.session = session
         self._name = name
         self._surface: Surface | None = None
-        self._answered: float | None = None
+        self._unsettled = True
         self._definitions: dict[str, tuple[Tool, ToolDefinition]] = {}
 
     @property
@@ -119,15 +135,8 @@ class SessionToolset(AbstractToolset[Any]):
             tools = await self.session.wire()
             if surface.focus is not None:
                 await self.session.surface(message=message)  # a wire list takes the focus away
-        return {
-            tool.wire: ToolsetTool(
-                toolset=self,
-                tool_def=self._definition(tool),
-                max_retries=ctx.max_retries,
-                args_validator=_ANY_OBJECT,
-            )
-            for tool in tools
-        }
+        given = partial(ToolsetTool[Any], toolset=self, max_retries=ctx.max_retries, args_validator=_ANY_OBJECT)
+        return {tool.wire: given(tool_def=self._definition(tool)) for tool in tools}
 
     def _definition(self, tool: Tool) -> ToolDefinition:
         known = self._definitions.get(tool.wire)
@@ -138,7 +147,7 @@ class SessionToolset(AbstractToolset[Any]):
     async def get_instructions(self, ctx: Context) -> list[InstructionPart]:  # noqa: ARG002
         """Return policy and hints for the prefix, and what is loaded behind the history as it changes (F2, T6)."""
         surface = self._surface or await self.session.surface()
-        hints = "\n".join(("Not loaded, but can be:", *surface.hints)) if surface.hints else ""
+        hints = "\n".join(("Not loaded yet; load what is needed:", *surface.hints)) if surface.hints else ""
         prefix = "\n\n".join(text for text in (surface.policy, hints) if text)
         return [
             InstructionPart(prefix, name="policy"),
@@ -155,7 +164,6 @@ class SessionToolset(AbstractToolset[Any]):
 
     def bind_calls(self, ctx: Context, response: ModelResponse) -> None:
         """Let the session answer calls of tools that the model was not shown: it loads or refuses them (X1, P9)."""
-        self._answered = time.monotonic()
         known = ctx.tool_manager.tools if ctx.tool_manager is not None else None
         ours = next((tool for tool in (known or {}).values() if tool.tool_def.toolset_id == self._name), None)
         if known is None or ours is None:
@@ -165,20 +173,63 @@ class SessionToolset(AbstractToolset[Any]):
                 hidden = ToolDefinition(name=call.tool_name, toolset_id=self._name)
                 known[call.tool_name] = replace(ours, tool_def=hidden)
 
-    async def call_tool(
-        self,
-        name: str,
-        tool_args: dict[str, Any],
-        ctx: Context,  # noqa: ARG002
-        tool: ToolsetTool[Any],  # noqa: ARG002
-    ) -> Any:
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Context, tool: ToolsetTool[Any]) -> Any:  # noqa: ARG002
         """Return what the tool returns; every call passes through the session (P3).
 
         Raises:
+            ApprovalRequired: a person approves it first; the run waits (A3).
+            CallDeferred: it is run elsewhere, and its result handed in (T13).
             ModelRetry: the arguments do not fit.
             ToolFailed: it did not run, or failed.
         """
-        return _returned(await self.session.call(name, tool_args, arrived=self._answered))
+        answer = await self.session.call(name, tool_args)
+        if answer.status == "needs_approval" and answer.approval is not None:
+            answer = await self._approved(answer.approval, ctx)
+        return _returned(answer)
+
+    async def _approved(self, approval: Approval, ctx: Context) -> CallAnswer:
+        """Return the answer of a call that the framework's user has approved; the run waits until then."""
+        self._unsettled = True
+        about = {"approval": approval.id, "reason": approval.reason, "fields": dict(approval.fields)}
+        if approval.kind == "external":
+            raise CallDeferred(metadata=about)
+        if not ctx.tool_call_approved:
+            raise ApprovalRequired(metadata=about)
+        given: JsonObject = ctx.tool_call_metadata or {}
+        by = given.get("by", self.session.key.principal)
+        try:
+            await self.session.approvals.allow(approval.id, by=by, fields=given.get("fields"))
+        except UsageError as error:
+            raise ToolFailed(error.message) from error
+        return await self.session.resume(approval.id)
+
+    async def take_decisions(self, messages: Sequence[ModelMessage]) -> None:
+        """Take into the session what came of its waiting calls in the framework: a refusal, or a result (A3, T13)."""
+        returned = [part for part in messages[-1].parts if isinstance(part, ToolReturnPart)] if self._unsettled else []
+        self._unsettled = False
+        waiting = await self._waiting() if returned else []
+        responses = [message for message in messages if isinstance(message, ModelResponse)] if waiting else []
+        calls = {
+            call.tool_call_id: (call.tool_name, call.args_as_dict()) for one in responses for call in one.tool_calls
+        }
+        for part in returned:
+            own = (one for one in waiting if (one.tool, one.arguments) == calls.get(part.tool_call_id))
+            if (approval := next(own, None)) is None:
+                continue
+            if part.outcome == "denied":
+                by, said = self.session.key.principal, part.model_response_str()
+                await self.session.approvals.refuse(approval.id, by=by, reason=said)
+            elif approval.kind == "external":
+                await self.session.resume(approval.id, result=part.model_response_str())
+
+    async def _waiting(self) -> list[Approval]:
+        """Return the approvals that calls of the session wait for."""
+        key = self.session.key
+        return [
+            one
+            for one in await self.session.approvals.list(agent=key.agent)
+            if one.lasts == "once" and (one.binding.principal, one.binding.session) == (key.principal, key.session)
+        ]
 
 
 def _text_of(prompt: str | Sequence[UserContent] | None) -> str | None:

@@ -190,7 +190,8 @@ def twin(whole: Any, mixin: type[Any]) -> Any:
         return whole
     kind: Any = _twin_of(whole.__class__, mixin)
     made: Any = kind.__new__(kind)
-    for name, value in dict[str, Any](vars(whole)).items():
+    fields: dict[str, Any] = vars(whole)  # pyright: ignore[reportUnknownArgumentType]
+    for name, value in fields.items():
         setattr(made, name, value)
     return made
 
