@@ -105,6 +105,14 @@ class SyncSession(NamesReplacements):
         self._session = session
         self._loop = loop
 
+    def wait(self, use: Callable[[Session], Awaitable[T]]) -> T:
+        """Return what comes of using the session itself, in the board's event loop; for adapters.
+
+        Args:
+            use: takes the session that this one is the twin of.
+        """
+        return self._loop.wait(lambda: use(self._session))
+
     @property
     def key(self) -> SessionKey:
         """Return principal, agent and session id; see ``Session.key``."""
