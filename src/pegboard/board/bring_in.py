@@ -17,6 +17,7 @@ from pegboard.core.access.lookup import lookup
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
+from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.commands import Load
 from pegboard.core.state.narrowing import may_bring
 from pegboard.core.state.requirements import plugins_to_ask
@@ -41,6 +42,8 @@ async def bring_in_loaded(services: Services, snapshot: Snapshot) -> Snapshot:
     unseen = _unseen(snapshot.access)
     needed = _loaded(snapshot.access, snapshot.state, unseen)
     seen = await _asked(services, snapshot, needed, unseen.in_process)
+    if seen is not snapshot:  # only now it is known what the tools require
+        seen = await _asked(services, seen, _required_at_start(seen.access), ())
     for request in unseen.servers:  # last: the first server of all imports the SDK, which nothing above waits for
         services.loader.fetch(request)
     return seen
@@ -135,6 +138,16 @@ def _at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
         active = loadout is not None and loadout.includes(plugin.name, plugin.category) is not None
         if not plugin.tools and (switched or active) and access.grants_unseen(plugin):
             yield PluginRequest(plugin=plugin.name)
+
+
+@once_per_permissions
+def _required_at_start(access: CompiledPermissions) -> tuple[PluginRequest, ...]:
+    """Return the plugins not asked yet of which the tools that are loaded from the start require something (T8)."""
+    starting = starting_tools(access)
+    names = (name for part in (starting.head, starting.tail) for one in part.values() for name in one.tool.requires)
+    owners = dict.fromkeys(split_kind(name)[1].partition("/")[0] for name in names if "/" in name)
+    plugins = (access.world.catalog.plugins.get(owner) for owner in owners)
+    return tuple(PluginRequest(plugin=p.name) for p in plugins if p and not p.tools and access.grants_unseen(p))
 
 
 @once_per_permissions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,9 +27,9 @@ from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import Loadout, category_of
 from pegboard.core.model.selectors import Member, member
-from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.specs import ApproveRule, PluginSettings, PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.toolkits import SHARED_ONLY, Toolkit
-from pegboard.core.model.tools import Frozen, JsonObject
+from pegboard.core.model.tools import EMPTY, Frozen, JsonObject
 from pegboard.problems import Place
 
 SQLITE: Final = "sqlite:///"
@@ -42,8 +42,8 @@ COMES_BY_ITSELF: Final = frozenset({"dynamic_tools", "delegate", "self_config"})
 class UncheckedConfig:
     """The core values of a file whose references have not been checked.
 
-    ``written`` are the plugins of the file itself, ``off`` those of them that are switched off or
-    written wrongly; ``loadouts`` are the ones that people wrote, by
+    ``written`` are the plugins of the file itself, ``settings`` what it says of registered ones, ``off``
+    those that are switched off or written wrongly; ``loadouts`` are the ones that people wrote, by
     their case-folded names.
     """
 
@@ -55,6 +55,7 @@ class UncheckedConfig:
     sub_apps: Mapping[str, tuple[Member, ...]]
     tokens: tuple[Token, ...]
     generated: bool = False
+    settings: Mapping[str, PluginSettings] = field(default=EMPTY)
     off: frozenset[str] = field(default=frozenset())
 
 
@@ -80,8 +81,13 @@ def compiled(
         for name, part in file.servers.items()
         if not part.disabled
     }
+    settings: dict[str, PluginSettings] = {}
     for name, part in file.plugins.items():
-        written[name] = _python(name, part, folder, validated.place("plugins", name, key=True))
+        said = _settings(name, part, validated.place("plugins", name, key=True))
+        if part.python is None:
+            settings[name] = PluginSettings(**said)
+        else:
+            written[name] = PythonSpec(**said, target=part.python, folder=str(folder))
     toolkits = {name: _toolkit(name, validated) for name in file.toolkits}
     if client:
         toolkits = {name: _own_toolkit(spec, filters.get(name)) for name, spec in written.items()}
@@ -98,7 +104,8 @@ def compiled(
         },
         tokens=tuple(_tokens(validated)),
         generated=client,
-        off=(validated.declared("servers") | validated.declared("plugins")) - written.keys(),
+        settings=settings,
+        off=(validated.declared("servers") | validated.declared("plugins")) - written.keys() - settings.keys(),
     )
 
 
@@ -139,7 +146,7 @@ def _server(name: str, part: ServerSection, folder: Path, place: Place, unavaila
     transport = "stdio" if not remote else "sse" if kind == "sse" else "http"
     given, lacks = ({}, "") if remote or part.env_file is None else read_variables(env_file_of(part.env_file, folder))
     return ServerSpec(
-        name=name,
+        **_settings(name, part, place),
         command=part.command if not remote else None,
         args=tuple(part.args),
         env=Frozen({**given, **part.env}),
@@ -150,17 +157,9 @@ def _server(name: str, part: ServerSection, folder: Path, place: Place, unavaila
         timeout=part.timeout,
         message_limit=(part.limits or LimitsSection()).message,
         idle=part.idle,
-        prefix=part.prefix,
-        category=part.category or category_of(name),
-        description=part.description,
         shared=part.shared,
-        guards=_guards(part),
-        approve=_approve(part),
         trust_annotations=part.trust == "annotations",
-        default_on=part.default_on,
-        shared_only=shared_only(name, part.shared_only),
         unavailable=unavailable or lacks,
-        place=place,
     )
 
 
@@ -177,23 +176,22 @@ def _expanded(path: str) -> Path:
         return Path(path)
 
 
-def _python(name: str, part: PluginSection, folder: Path, place: Place) -> PythonSpec:
-    return PythonSpec(
-        name=name,
-        target=part.python,
-        category=part.category or category_of(name),
-        description=part.description,
-        prefix=part.prefix,
-        requires=Frozen({tool: tuple(others) for tool, others in part.requires.items()}),
-        policy=Frozen(part.policy),
-        needs=Frozen({tool: tuple(needs.env) for tool, needs in part.needs.items()}),
-        guards=_guards(part),
-        approve=_approve(part),
-        default_on=part.default_on,
-        shared_only=shared_only(name, part.shared_only),
-        folder=str(folder),
-        place=place,
-    )
+def _settings(name: str, part: ServerSection | PluginSection, place: Place) -> dict[str, Any]:
+    """Return what can be said of any plugin, as the fields of :class:`PluginSettings` (T10)."""
+    return {
+        "name": name,
+        "category": part.category or category_of(name),
+        "description": part.description,
+        "prefix": part.prefix,
+        "requires": Frozen({tool: tuple(others) for tool, others in part.requires.items()}),
+        "policy": Frozen(part.policy),
+        "needs": Frozen({tool: tuple(needs.env) for tool, needs in part.needs.items()}),
+        "guards": _guards(part),
+        "approve": _approve(part),
+        "default_on": part.default_on,
+        "shared_only": shared_only(name, part.shared_only),
+        "place": place,
+    }
 
 
 def _guards(part: ServerSection | PluginSection) -> JsonObject:
@@ -205,7 +203,7 @@ def _guards(part: ServerSection | PluginSection) -> JsonObject:
     )
 
 
-def _approve(part: ServerSection | PluginSection) -> JsonObject:
+def _approve(part: ServerSection | PluginSection) -> Mapping[str, ApproveRule]:
     return Frozen({tool: Frozen(rule) if is_mapping(rule) else rule for tool, rule in part.approve.items()})
 
 
@@ -321,6 +319,22 @@ def _tokens(validated: ValidatedDocument[File]) -> Iterable[Token]:
         )
 
 
+def with_settings(config: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) -> Mapping[str, RegisteredSpec]:
+    """Return the registered plugins with what the file says of them, whatever the case of their names (T10)."""
+    named = {name.casefold(): said for name, said in config.settings.items()}
+    if not named:
+        return registered
+    return {name: _with_settings(spec, named.get(name.casefold())) for name, spec in registered.items()}
+
+
+def _with_settings(spec: RegisteredSpec, said: PluginSettings | None) -> RegisteredSpec:
+    if said is None:
+        return spec
+    own: dict[str, Any] = {part.name: getattr(said, part.name) for part in fields(PluginSettings)}
+    kept = {"name": spec.name, "category": said.category or spec.category}
+    return replace(spec, **{**own, **kept, "description": said.description or spec.description})
+
+
 def joined(config: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) -> dict[str, PluginSpec]:
     """Return the plugins that join the catalog: those of the file, and those that it names."""
     wanted = {part.casefold() for name in _names(config) for part in _plugin_parts(name)}
@@ -338,9 +352,9 @@ def _names(config: UncheckedConfig) -> Iterable[str]:
         yield from (item.name for item in items)
     for loadout in config.loadouts.values():
         yield from (*loadout.plugins, *loadout.discoverable)
-    for spec in config.written.values():
-        if isinstance(spec, PythonSpec):
-            yield from (name for others in spec.requires.values() for name in others)
+    yield from config.settings
+    for spec in (*config.written.values(), *config.settings.values()):
+        yield from (name for others in spec.requires.values() for name in others)
 
 
 def _plugin_parts(name: str) -> Iterable[str]:

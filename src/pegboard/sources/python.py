@@ -52,18 +52,8 @@ class PythonSource:
     async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
         """Import the module, construct what it names, and return its tools."""
         assert isinstance(spec, PythonSpec)
-        plugin = await self._built(spec, overrides)
-        manifest = plugin.manifest(spec.name)
-        names = [tool.name for tool in manifest.tools]
-        tables = {"requires": spec.requires, "policy": spec.policy, "needs": spec.needs, "guards": spec.guards}
-        for key, table in tables.items():
-            _check_names(spec, key, table, names)
-        _check_names(spec, "approve", {name: None for name in spec.approve if not set(name) & set("*?[")}, names)
-        return replace(
-            manifest,
-            tools=tuple(_configured(tool, spec, names) for tool in manifest.tools),
-            description=spec.description or manifest.description,
-        )
+        manifest = (await self._built(spec, overrides)).manifest(spec.name)
+        return replace(manifest, description=spec.description or manifest.description)
 
     async def call(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
@@ -167,27 +157,4 @@ def _missing(spec: PythonSpec, module_name: str, error: ModuleNotFoundError) -> 
     return ToolUnavailableError(
         f"plugin '{spec.name}': module '{module_name}' needs '{error.name}', which is not installed.",
         hint=f"pip install {_DISTRIBUTIONS.get(absent, absent)}",
-    )
-
-
-def _check_names(spec: PythonSpec, key: str, table: Mapping[str, object], names: list[str]) -> None:
-    for name in table:
-        if name not in names:
-            hint = did_you_mean(name, names) or f"Its tools are {', '.join(names)}."
-            raise ToolUnavailableError(
-                f"plugin '{spec.name}': '{key}' names '{name}', which is not one of its tools.",
-                hint=hint,
-                location=spec.place,
-            )
-
-
-def _configured(tool: Tool, spec: PythonSpec, names: list[str]) -> Tool:
-    """Return the tool with what the configuration adds to what the code has."""
-    requires = (f"{spec.name}/{name}" if name in names else name for name in spec.requires.get(tool.name, ()))
-    return replace(
-        tool,
-        requires=tuple(dict.fromkeys((*tool.requires, *requires))),
-        needs=tuple(dict.fromkeys((*tool.needs, *spec.needs.get(tool.name, ())))),
-        policy=spec.policy.get(tool.name, tool.policy),
-        default_on=tool.default_on and spec.default_on,
     )

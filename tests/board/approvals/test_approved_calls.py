@@ -70,8 +70,9 @@ async def test_fields_that_a_person_fills_in_are_never_the_models(
     assert asked.approval.kind == "user_input"
     with pytest.raises(UsageError, match="required property"):
         await board.approvals.allow(asked.approval.id, by="grace")
-    with pytest.raises(UsageError, match="no field 'cod'"):
+    with pytest.raises(UsageError, match="no field 'cod'") as misfit:
         await board.approvals.allow(asked.approval.id, by="grace", fields={"cod": "x"})
+    assert misfit.value.code == "bad_fields"
     await board.approvals.allow(asked.approval.id, by="grace", fields={"code": "1234"})
     assert (await ada.call("pay", {"amount": 3})).result.content[0]["text"] == "paid 3 with 1234"
     assert (await ada.call("pay", {"amount": 3})).status == "needs_approval"
@@ -83,8 +84,9 @@ async def test_what_is_run_elsewhere_is_resumed_with_its_result(ada: Session, bo
     asked = await ada.call("sign", {"text": "x"})
     assert asked.approval is not None
     assert (asked.status, asked.approval.kind) == ("needs_approval", "external")
-    with pytest.raises(UsageError, match="run elsewhere"):
+    with pytest.raises(UsageError, match="run elsewhere") as elsewhere:
         await board.approvals.allow(asked.approval.id, by="grace")
+    assert elsewhere.value.code == "approval_kind"
     done = await ada.resume(asked.approval.id, result={"signature": "abc"})
     assert (done.status, done.result.structured) == ("ok", {"signature": "abc"})
     assert (await ada.resume(asked.approval.id, result="again")).status == "refused"

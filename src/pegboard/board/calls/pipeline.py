@@ -16,7 +16,7 @@ from pegboard.board.session_info import CallerChannel, SessionInfo
 from pegboard.board.snapshot import DecidedCall, Snapshot, read
 from pegboard.board.views.shown import Shown
 from pegboard.core.access.approvals.demands import rules_of
-from pegboard.core.access.guards import broken, guards_of
+from pegboard.core.access.guards import broken
 from pegboard.core.access.pool_scope import pool_scope
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import ServerSpec
@@ -135,7 +135,7 @@ def _call_of(services: Services, snapshot: Snapshot, plan: Run) -> DecidedCall:
         spec=spec,
         source=services.loader.source_of(spec),
         scope=pool_scope(access, spec, info.key.principal),
-        guards=guards_of(spec),
+        guards=spec.guards,
         renews=lapses and used(access, snapshot.state, tool.id) is not snapshot.state,
         rules=rules_of(plugin, spec, tool, services.trust.counted(plugin.name)),
     )

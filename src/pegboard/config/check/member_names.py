@@ -36,7 +36,8 @@ class Meaning:
 class Names:
     """The names of a configuration, looked up as the catalog will (selectors.find), without starting anything.
 
-    ``joined`` are the plugins that will be in the catalog.
+    ``joined`` are the plugins that will be in the catalog. ``unregistered`` are those that the file only says
+    something of and nobody has.
     ``tools`` are the own names of the tools of plugins that have been asked before.
     """
 
@@ -50,7 +51,9 @@ class Names:
     ) -> None:
         self.joined = joined
         self.plugins: Mapping[str, ServerSpec | PythonSpec | RegisteredSpec] = {**registered, **config.written}
-        self.off = config.off
+        folds = {name.casefold() for name in registered}
+        self.unregistered = frozenset(name for name in config.settings if name.casefold() not in folds)
+        self.off = config.off | self.unregistered
         self._tools: dict[str, frozenset[str]] = {name: frozenset(own) for name, own in tools.items()}
         self._by_prefix: dict[str, list[str]] = {}
         self._nameless: list[str] = []

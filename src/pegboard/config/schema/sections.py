@@ -83,6 +83,12 @@ class LimitsSection(Section):
     message: Size = _optional("How large one message may be, inflated: 32MiB, 500kB.", default=32 * 1024 * 1024)
 
 
+class Needs(Section):
+    """What a tool cannot work without."""
+
+    env: Names = _optional("Environment variables.", default_factory=list)
+
+
 class ServerSection(Section):
     """An MCP server, in the shape that every MCP client uses."""
 
@@ -111,6 +117,9 @@ class ServerSection(Section):
     category: Name | None = _optional("Its category, one of the thirteen or your own.")
     prefix: Text | None = _optional('What stands before `__` in the names of its tools; "" for bare names.')
     shared: Flag = _optional("Let several principals share one process.", default=False)
+    requires: dict[str, Names] = _optional("Tools that a tool brings with it.", default_factory=dict)
+    policy: dict[str, Text] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
+    needs: dict[str, Needs] = _optional("What a tool cannot work without.", default_factory=dict)
     guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
     )
@@ -122,16 +131,12 @@ class ServerSection(Section):
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
 
 
-class Needs(Section):
-    """What a tool cannot work without."""
-
-    env: Names = _optional("Environment variables.", default_factory=list)
-
-
 class PluginSection(Section):
-    """A plugin written in Python."""
+    """A plugin written in Python, or without `python` what is said of a registered one."""
 
-    python: Name = Field(description="A module, or module:object (a function, a class or a factory).")
+    python: Name | None = _optional(
+        "A module, or module:object (a function, a class or a factory); without it, the plugin registered by this name."
+    )
     description: Text = _optional("What the plugin is for.", default="")
     category: Name | None = _optional("Its category, one of the thirteen or your own.")
     prefix: Text | None = _optional("What stands before `__` in the names of its tools.")

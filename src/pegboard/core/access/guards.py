@@ -11,17 +11,11 @@ from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import unquote
 
-from pegboard.core.model.specs import PluginSpec, RegisteredSpec
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _ROUNDS = 4
 """How often a value is decoded that hides percent signs behind percent signs."""
-
-
-def guards_of(spec: PluginSpec) -> JsonObject:
-    """Return the guards of a plugin: tool → argument → ``{allow: [pattern], deny: [pattern]}``."""
-    return EMPTY if isinstance(spec, RegisteredSpec) else spec.guards
 
 
 def broken(guards: JsonObject, tool: Tool, arguments: JsonObject) -> str:

@@ -8,15 +8,13 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, cast
 
 from pegboard.core.access.approvals.approval import ApprovalKind
-from pegboard.core.access.guards import guards_of, known_arguments, matched
+from pegboard.core.access.guards import known_arguments, matched
 from pegboard.core.access.read_only import reads_only
-from pegboard.core.model.specs import PluginSpec, RegisteredSpec
+from pegboard.core.model.specs import ApproveRule, PluginSpec
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
 
 ALWAYS: Final = "always"
 DESTRUCTIVE: Final = "destructive"
-Rule = str | Mapping[str, tuple[str, ...]]
-"""``always``, ``destructive``, or by argument the patterns of which one matches."""
 
 _BY_KIND: Final[Mapping[ApprovalKind, str]] = {
     "confirm": "its source says that a person confirms it",
@@ -48,11 +46,6 @@ class ToolRules:
     in_force: JsonObject = field(default=EMPTY)
 
 
-def approve_of(spec: PluginSpec) -> Mapping[str, Rule]:
-    """Return the rules of a plugin: name of a tool, or pattern → always, destructive, or argument → patterns."""
-    return EMPTY if isinstance(spec, RegisteredSpec) else spec.approve
-
-
 def rules_of(plugin: Plugin, spec: PluginSpec, tool: Tool, counted: frozenset[str]) -> ToolRules | None:
     """Return what may demand an approval of calls of a tool, or None where nothing does (A1).
 
@@ -62,7 +55,7 @@ def rules_of(plugin: Plugin, spec: PluginSpec, tool: Tool, counted: frozenset[st
         tool: the tool.
         counted: the own names of the plugin's tools that count as read-only, where it is a server (G6).
     """
-    named = [(name, rule) for name, rule in approve_of(spec).items() if names_tool(name, tool)]
+    named = [(name, rule) for name, rule in spec.approve.items() if names_tool(name, tool)]
     marked = _marked(tool)
     reason = next(_reasons(named, plugin, tool, counted), "")
     demand = marked if marked is not None else Demand(reason=reason) if reason else None
@@ -70,7 +63,7 @@ def rules_of(plugin: Plugin, spec: PluginSpec, tool: Tool, counted: frozenset[st
     hook = tool.confirmation is not None and tool.confirmation.hook
     if demand is None and not patterns and not hook:
         return None
-    guards = guards_of(spec)
+    guards = spec.guards
     in_force = {"approve": dict(named), "guards": guards.get(tool.name) or guards.get(tool.wire)}
     return ToolRules(demand=demand, patterns=patterns, hook=hook, in_force=in_force)
 
@@ -89,7 +82,9 @@ def _marked(tool: Tool) -> Demand | None:
     return Demand(kind=found.kind, reason=reason, fields=found.schema)
 
 
-def _reasons(named: list[tuple[str, Rule]], plugin: Plugin, tool: Tool, counted: frozenset[str]) -> Iterator[str]:
+def _reasons(
+    named: list[tuple[str, ApproveRule]], plugin: Plugin, tool: Tool, counted: frozenset[str]
+) -> Iterator[str]:
     for name, rule in named:
         if rule == ALWAYS:
             yield f"approve.{name} is {ALWAYS}"
