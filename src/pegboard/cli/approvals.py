@@ -25,11 +25,7 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The approval, as 
 ByOption = Annotated[
     str | None, typer.Option("--by", metavar="NAME", help="Who decides. [default: the user of this machine]")
 ]
-COLUMNS = (
-    *(Column(name) for name in ("id", "status", "tool", "who", "session", "lasts", "until")),
-    Column("arguments", flexible=True),
-    Column("because", flexible=True),
-)
+COLUMNS = (*map(Column, ("id", "status", "tool", "who", "session")), Column("arguments", flexible=True))
 
 
 def list_(
@@ -141,17 +137,9 @@ def _json(approval: Approval) -> dict[str, Any]:
 
 def _row(approval: Approval) -> tuple[str, ...]:
     own = approval.binding
-    return (
-        approval.id,
-        approval.status,
-        approval.tool,
-        f"{own.principal}/{own.agent}",
-        own.session,
-        approval.lasts,
-        _time(approval.expires_at),
-        _arguments(approval),
-        approval.reason,
-    )
+    status = approval.status if approval.lasts == "once" else f"{approval.status} ({approval.lasts})"
+    who = f"{own.principal}/{own.agent}"
+    return approval.id, status, approval.tool, who, own.session, json.dumps(approval.arguments, ensure_ascii=False)
 
 
 def _show(approval: Approval, printer: Printer) -> None:
@@ -173,10 +161,6 @@ def _show(approval: Approval, printer: Printer) -> None:
     printer.say(f"  arguments  {json.dumps(approval.arguments, ensure_ascii=False, indent=2)}")
     if approval.fields:
         printer.say(f"  fields     {json.dumps(approval.fields, ensure_ascii=False)}")
-
-
-def _arguments(approval: Approval) -> str:
-    return json.dumps(approval.arguments, ensure_ascii=False)
 
 
 def _until(approval: Approval) -> str:
