@@ -7,7 +7,7 @@ import importlib
 import json
 import sys
 
-from benchmarks import check, conversations, fast_path, growing, imports, loadouts, path, resolve, upstream
+from benchmarks import check, conversations, fast_path, frameworks, growing, imports, loadouts, path, resolve, upstream
 
 KNOWN = {
     "imports": imports.measure,
@@ -19,6 +19,7 @@ KNOWN = {
     "path": path.measure,
     "fast": fast_path.measure,
     "growing": growing.measure,
+    "frameworks": frameworks.measure,
 }
 
 

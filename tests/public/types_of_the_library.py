@@ -2,7 +2,7 @@
 
 # pyright: strict, reportUnnecessaryTypeIgnoreComment=true
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, assert_type
 
 from pegboard import (
@@ -76,6 +76,7 @@ async def board_of_a_program(board: Pegboard) -> None:
     assert_type(await board.reload(), list[Problem])
     assert_type(board.on("loaded", print), Callable[[], None])
     assert_type(board.metrics(), list[dict[str, Any]])
+    assert_type(board.on_delegate, Callable[[Session, str], Awaitable[str]] | None)
     assert_type(board.permissions, Permissions)
     assert_type(await board.permissions.set("assistant", "git", value=None), None)
     assert_type(await board.permissions.show(), dict[str, dict[str, bool]])
@@ -131,6 +132,7 @@ async def session_of_an_adapter(session: Session) -> None:
     assert_type(snapshot, Snapshot)
     assert_type(snapshot.state, State)
     assert_type(session.info, SessionInfo)
+    assert_type(session.approvals, Approvals)
     assert_type(session.known_tool("git_log"), Tool | None)
 
 
@@ -160,6 +162,7 @@ def blocking(board: SyncPegboard, session: SyncSession) -> None:
     assert_type(session.fallback(), Outcome)
     assert_type(session.use_loadout("minimal"), Outcome)
     assert_type(session.child("explore"), SyncSession)
+    assert_type(session.wait(lambda plain: plain.end_turn()), Outcome)
     assert_type(session.end_turn(), Outcome)
     assert_type(session.mark_turn("7"), Outcome)
     assert_type(session.search("a mean", context=()), Found)

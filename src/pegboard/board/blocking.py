@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import os
-from asyncio import AbstractEventLoop, Task, current_task, gather, get_running_loop, run_coroutine_threadsafe
+from asyncio import (
+    AbstractEventLoop,
+    Task,
+    current_task,
+    gather,
+    get_running_loop,
+    run_coroutine_threadsafe,
+    to_thread,
+)
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -14,6 +22,7 @@ from pegboard.board.calls.approvals import Approvals
 from pegboard.board.permissions import Permissions
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval, Lasting
+from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.agents import Agent, WorkerScope
 from pegboard.core.model.delivery import LIBRARY, Host
 from pegboard.core.model.tools import JsonObject, Tool
@@ -96,6 +105,14 @@ class SyncSession(NamesReplacements):
         self._session = session
         self._loop = loop
 
+    def wait(self, use: Callable[[Session], Awaitable[T]]) -> T:
+        """Return what comes of using the session itself, in the board's event loop; for adapters.
+
+        Args:
+            use: takes the session that this one is the twin of.
+        """
+        return self._loop.wait(lambda: use(self._session))
+
     @property
     def key(self) -> SessionKey:
         """Return principal, agent and session id; see ``Session.key``."""
@@ -147,9 +164,9 @@ class SyncSession(NamesReplacements):
         """Return a session for a subagent; see ``Session.child``."""
         return SyncSession(self._loop.wait(lambda: self._session.child(kind, agent=agent)), self._loop)
 
-    def end_turn(self) -> Outcome:
+    def end_turn(self, *, turn: int | None = None) -> Outcome:
         """End the turn; see ``Session.end_turn``."""
-        return self._loop.wait(self._session.end_turn)
+        return self._loop.wait(lambda: self._session.end_turn(turn=turn))
 
     def mark_turn(self, label: str) -> Outcome:
         """End the turn where the label is another one than before; see ``Session.mark_turn``."""
@@ -192,6 +209,10 @@ class SyncSession(NamesReplacements):
         return self._loop.wait(lambda: self._session.resume(approval_id, result=result))
 
 
+SyncRunChild = Callable[[SyncSession, str], str]
+"""A function that runs a task in a child session and returns its answer."""
+
+
 class SyncPermissions:
     """The switches that are set at run time, blocking: the twin of ``Permissions``, method by method."""
 
@@ -199,13 +220,13 @@ class SyncPermissions:
         self._permissions = permissions
         self._loop = loop
 
-    def set(self, agent: str, name: str, value: bool | None) -> None:
+    def set(self, agent: str, name: str, value: bool | None, *, by: str = LOCAL) -> None:
         """Store a switch for an agent; see ``Permissions.set``."""
-        self._loop.wait(lambda: self._permissions.set(agent, name, value))
+        self._loop.wait(lambda: self._permissions.set(agent, name, value, by=by))
 
-    def accept_claims(self) -> tuple[Tool, ...]:
+    def accept_claims(self, *, by: str = LOCAL) -> tuple[Tool, ...]:
         """Let tools count as read-only of which a trusted server reports so; see ``Permissions.accept_claims``."""
-        return self._loop.wait(self._permissions.accept_claims)
+        return self._loop.wait(lambda: self._permissions.accept_claims(by=by))
 
     def panel(self, agent: str) -> tuple[JsonObject, ...]:
         """Return the toolkits of an agent as people switch them; see ``Permissions.panel``."""
@@ -250,6 +271,7 @@ class SyncPegboard(NamesReplacements):
         self._loop = loop
         self._permissions = SyncPermissions(board.permissions, loop)
         self._approvals = SyncApprovals(board.approvals, loop)
+        self._run_child: SyncRunChild | None = None
 
     @property
     def permissions(self) -> SyncPermissions:
@@ -260,6 +282,21 @@ class SyncPegboard(NamesReplacements):
     def approvals(self) -> SyncApprovals:
         """Return the calls that wait for a person; see ``Pegboard.approvals``."""
         return self._approvals
+
+    @property
+    def on_delegate(self) -> SyncRunChild | None:
+        """Return what runs a task that an agent delegates, in a thread of its own; see ``Pegboard.on_delegate``."""
+        return self._run_child
+
+    @on_delegate.setter
+    def on_delegate(self, run: SyncRunChild | None) -> None:
+        self._run_child = run
+
+        async def run_child(child: Session, task: str) -> str:
+            assert run is not None
+            return await to_thread(run, SyncSession(child, self._loop), task)
+
+        self._board.on_delegate = run_child if run is not None else None
 
     def session(
         self,

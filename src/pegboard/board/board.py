@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from pegboard.board.permissions import Permissions
 from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
 from pegboard.board.session import Session
-from pegboard.board.session_info import SessionInfo, agent_of
+from pegboard.board.session_info import Delegation, SessionInfo, agent_of
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import LIBRARY, Host
@@ -32,6 +32,9 @@ from pegboard.dialects.names import Dialect
 from pegboard.errors import UsageError, agent_required
 from pegboard.ports import ArgumentValidator, FocusRules, Ranker, SessionKey, Source, Store, TokenCounter
 from pegboard.removed import NamesReplacements
+
+RunChild = Callable[[Session, str], Awaitable[str]]
+"""A function that runs a task in a child session and returns its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,15 +79,36 @@ class Board(NamesReplacements):
             uses=RememberedUse(parts.store),
             prices=Prices(parts.counter.count),
             unkept=UnkeptArguments(),
+            delegation=Delegation(),
         )
         self.permissions = Permissions(self.services)
         self.approvals = Approvals(self.services)
+        self._run_child: RunChild | None = None
         self.resources = ResourceAggregator(self.services, parts.sources)
 
     @property
     def world(self) -> World:
         """Return everything configured and known now; replaced whole on every change."""
         return self.services.world
+
+    @property
+    def on_delegate(self) -> RunChild | None:
+        """Return what runs a task that an agent delegates, or None.
+
+        It is set to ``async (child: Session, task: str) -> str``: it runs the task in the child session and returns
+        what the model that delegated it reads. Without it ``delegate`` is unavailable.
+        """
+        return self._run_child
+
+    @on_delegate.setter
+    def on_delegate(self, run: RunChild | None) -> None:
+        self._run_child = run
+
+        async def run_child(child: SessionInfo, task: str) -> object:
+            assert run is not None
+            return await run(Session(self.services, child), task)
+
+        self.services.delegation.run = run_child if run is not None else None
 
     async def adopt(self, world: World, specs: Mapping[str, PluginSpec], *, masker: Masker) -> None:
         """Take over a configuration whole.

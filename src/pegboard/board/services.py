@@ -15,6 +15,7 @@ from pegboard.board.observability.events import Events
 from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.board.observability.unkept_arguments import UnkeptArguments
+from pegboard.board.session_info import Delegation
 from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
 from pegboard.dialects.names import Dialect
@@ -41,6 +42,7 @@ class Services:
     uses: RememberedUse
     prices: Prices
     unkept: UnkeptArguments
+    delegation: Delegation
 
     @property
     def masker(self) -> Masker:

@@ -28,14 +28,14 @@ from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import Loadout, category_of
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.specs import ApproveRule, PluginSettings, PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
-from pegboard.core.model.toolkits import SHARED_ONLY, Toolkit
+from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED, SHARED_ONLY, Toolkit
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject
 from pegboard.problems import Place
 
 SQLITE: Final = "sqlite:///"
 DEFAULT_STORE: Final = "sqlite:///.pegboard/pegboard.db"
-COMES_BY_ITSELF: Final = frozenset({"dynamic_tools", "delegate", "self_config"})
-"""Names that seed 001 injects itself: nobody lists them, and listing them does no harm (T4)."""
+COMES_BY_ITSELF: Final = "dynamic_tools"
+"""The name of the meta-tools in seed 001: nobody lists them, and listing them does no harm (T4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,16 +241,18 @@ def loadout_of(name: str, part: LoadoutSection, validated: ValidatedDocument[Any
 
 def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) -> Agent:
     budget, defaults = part.budget, validated.section.defaults
-    own = [m for m in _members(part.tools, validated, "agents", name, "tools") if m.name not in COMES_BY_ITSELF]
+    own = list(_members(part.tools, validated, "agents", name, "tools"))
     essential = tuple(_members(part.essential, validated, "agents", name, "essential"))
     taken = {split_kind(item.name)[1] for item in (*own, *essential)}
-    shared = _members(defaults.tools, validated, "defaults", "tools")
+    shared = [m for m in _members(defaults.tools, validated, "defaults", "tools") if split_kind(m.name)[1] not in taken]
     switches = {key: truth for key, value in part.permissions.items() if (truth := boolean(value)) is not None}
     places = {key: validated.place("agents", name, "permissions", key, key=True) for key in switches}
     return Agent(
         name=name,
-        static=(*own, *(m for m in shared if split_kind(m.name)[1] not in taken and m.name not in COMES_BY_ITSELF)),
+        static=tuple(m for m in (*own, *shared) if m.name not in RESERVED),
         essential=essential,
+        duties=tuple(dict.fromkeys(m.name for m in (*own, *shared) if m.name in HOST_DUTIES)),
+        may_delegate=tuple(dict.fromkeys(part.may_delegate)),
         allowed_toolkits=tuple(dict.fromkeys(part.allowed_toolkits)),
         initial_toolkits=tuple(dict.fromkeys(part.initial_toolkits)),
         loadout=part.loadout,

@@ -20,10 +20,12 @@ class LateSource:
         self._make = make
         self._callbacks: list[Callable[[str], None]] = []
         self._made: Source | None = None
+        self.call = self._first_call
 
     def _source(self) -> Source:
         if self._made is None:
             self._made = self._make()
+            self.call = self._made.call
             for callback in self._callbacks:
                 self._made.on_changed(callback)
         return self._made
@@ -40,10 +42,10 @@ class LateSource:
         """Return what a plugin offers."""
         return await self._source().describe(spec, overrides)
 
-    async def call(
+    async def _first_call(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> CallResult:
-        """Run one tool."""
+        """Run one tool; from then on a call goes to the other source straight."""
         return await self._source().call(spec, overrides, tool, arguments, context)
 
     async def ask_hooks(

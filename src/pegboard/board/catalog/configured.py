@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import Manifest, Tool
 from pegboard.errors import ToolUnavailableError
 
-_PATTERN = frozenset("*?[")
+_PATTERN: Final = frozenset("*?[")
 
 
 def misnamed(manifest: Manifest, spec: PluginSpec) -> Iterator[ToolUnavailableError]:

@@ -304,6 +304,9 @@ class AgentSection(Section):
         "What the call of a tool that is not loaded does.", default="schema"
     )
     anticipate: Anticipated | None = _optional(ANTICIPATE)
+    may_delegate: Names = _optional(
+        "Agents that work for it under their own profiles; others are cut to what it may.", default_factory=list
+    )
     turn_gap: Seconds = _optional("How long without a call ends a turn in the gateway.", default=120.0)
     remember: Flag | None = _optional(
         "Whether what is called after which need is remembered for its searches. [default: as `defaults` says]"

@@ -63,8 +63,8 @@ def rules_of(plugin: Plugin, spec: PluginSpec, tool: Tool, counted: frozenset[st
     hook = tool.confirmation is not None and tool.confirmation.hook
     if demand is None and not patterns and not hook:
         return None
-    guards = spec.guards
-    in_force = {"approve": dict(named), "guards": guards.get(tool.name) or guards.get(tool.wire)}
+    guards = spec.guards.get(tool.name) or spec.guards.get(tool.wire)
+    in_force = {"approve": dict(named), "guards": guards}
     return ToolRules(demand=demand, patterns=patterns, hook=hook, in_force=in_force)
 
 
