@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
+from agno_driver import Agno
 from framework_drivers import Answer, Driver, ModelCall, call, in_turn
 from framework_tools import RAN
 from pydantic_ai_driver import PydanticAI
@@ -50,7 +51,7 @@ SHRED = call("shred", paper="draft")
 Opened = Callable[[], AbstractAsyncContextManager[Pegboard]]
 
 
-@pytest.fixture(params=[PydanticAI()], ids=lambda driver: driver.name)
+@pytest.fixture(params=[PydanticAI(), Agno()], ids=lambda driver: driver.name)
 def driver(request: pytest.FixtureRequest) -> Driver:
     RAN.clear()
     return request.param

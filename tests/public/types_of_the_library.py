@@ -162,6 +162,7 @@ def blocking(board: SyncPegboard, session: SyncSession) -> None:
     assert_type(session.fallback(), Outcome)
     assert_type(session.use_loadout("minimal"), Outcome)
     assert_type(session.child("explore"), SyncSession)
+    assert_type(session.wait(lambda plain: plain.end_turn()), Outcome)
     assert_type(session.end_turn(), Outcome)
     assert_type(session.mark_turn("7"), Outcome)
     assert_type(session.search("a mean", context=()), Found)

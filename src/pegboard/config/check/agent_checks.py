@@ -110,7 +110,7 @@ def _switches(agent: Agent, written: Mapping[str, Any], config: UncheckedConfig,
         is_toolkit = stated in (None, "toolkit") and (bare in declared or bare in config.toolkits)
         if bare in HOST_DUTIES:
             continue
-        if not is_toolkit and (stated == "toolkit" or not _sure(names.meaning(name))):
+        if not is_toolkit and (stated == "toolkit" or not names.means_something(name)):
             message = f"no toolkit, plugin or tool is known as '{one_line(name, limit=80)}'."
             hint = did_you_mean(bare, [*declared, *names.known()])
             place = validated.place("agents", agent.name, "permissions", name, key=True)
