@@ -184,20 +184,19 @@ class Run:
         return answer
 
 
-def twin(whole: Any, mixin: type[Any]) -> Any:
+def twin(whole: object, mixin: type) -> Any:
     """Return an object with the state of another one, and with the methods of a mixin before those of its class."""
     if isinstance(whole, mixin):
         return whole
-    kind: Any = _twin_of(whole.__class__, mixin)
+    kind: Any = _twin_of(type(whole), mixin)
     made: Any = kind.__new__(kind)
-    fields: dict[str, Any] = vars(whole)  # pyright: ignore[reportUnknownArgumentType]
-    for name, value in fields.items():
+    for name, value in vars(whole).items():
         setattr(made, name, value)
     return made
 
 
 @cache
-def _twin_of(kind: type[Any], mixin: type[Any]) -> type[Any]:
+def _twin_of(kind: type, mixin: type) -> type:
     return type(kind.__name__, (mixin, kind), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})
 
 
