@@ -19,8 +19,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 
-from pegboard import Session
-from pegboard.frameworks.pydantic_ai import SessionTools
+from pegboard import Pegboard, Session
+from pegboard.frameworks.pydantic_ai import SessionTools, delegate_to
 
 
 class PydanticAI:
@@ -31,6 +31,11 @@ class PydanticAI:
 
     def talk(self, session: Session) -> "PydanticTalk":
         return PydanticTalk(session)
+
+    def delegate(self, board: Pegboard, *steps: Step) -> Script:
+        script = Script(*steps)
+        board.on_delegate = delegate_to(Agent(scripted(lambda: script)))
+        return script
 
 
 class PydanticTalk:

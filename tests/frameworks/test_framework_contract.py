@@ -40,6 +40,7 @@ agents:
     lease: {{kind: idle, turns: 1}}
   eager: {{allowed_toolkits: [notes, sums], dialect: pegboard, anticipate: {{tools: 5}}}}
   clerk: {{tools: [shredder], dialect: pegboard}}
+  lead: {{tools: [delegate], may_delegate: [reader], dialect: pegboard}}
   strict: {{allowed_toolkits: [notes], permissions: {{note_add: false}}, dialect: pegboard, unloaded_call: reject}}
 """
 LOAD_NOTES = call("load_tools", names=["notes"])
@@ -376,3 +377,19 @@ async def test_an_operator_s_refusal_stands(driver: Driver, board: Pegboard) -> 
 
     assert "Not on a Sunday." in done.calls[0].results[0]
     assert (done.answer, RAN) == ("Not today.", [])
+
+
+async def test_a_task_is_delegated_to_an_agent_of_the_framework(driver: Driver, board: Pegboard) -> None:
+    """P8: the child has its own profile and tools; its answer is the result of the call."""
+    child = driver.delegate(board, LOAD_NOTES, LIST_NOTES, "There is one note: milk.")
+    talk = driver.talk(await board.session(agent="lead", session_id="s"))
+
+    ran = await talk.run("Go on.", call("delegate", task="Read the notes.", agent="reader"), "Milk.")
+
+    assert "There is one note: milk." in ran.calls[1].results[0]
+    assert (ran.answer, RAN) == ("Milk.", ["note_list"])
+    assert [("note_list" in each.tools, "delegate" in each.tools) for each in child.calls] == [
+        (False, False),
+        (True, False),
+        (True, False),
+    ]

@@ -164,9 +164,9 @@ class SyncSession(NamesReplacements):
         """Return a session for a subagent; see ``Session.child``."""
         return SyncSession(self._loop.wait(lambda: self._session.child(kind, agent=agent)), self._loop)
 
-    def end_turn(self) -> Outcome:
+    def end_turn(self, *, turn: int | None = None) -> Outcome:
         """End the turn; see ``Session.end_turn``."""
-        return self._loop.wait(self._session.end_turn)
+        return self._loop.wait(lambda: self._session.end_turn(turn=turn))
 
     def mark_turn(self, label: str) -> Outcome:
         """End the turn where the label is another one than before; see ``Session.mark_turn``."""

@@ -111,7 +111,7 @@ def _in_kind(host: Host) -> Host:
     """Return the one host that stands for all that are alike in what they add to commands; a cache grows and grows."""
     if host.cache is None:
         return host
-    return Host(delivery=(choose(host),), cache=_SOME_CACHE, calls_through=host.calls_through)
+    return Host(delivery=(choose(host),), cache=_SOME_CACHE, calls_through=host.calls_through, request=host.request)
 
 
 @once_per_permissions
@@ -122,9 +122,11 @@ def _command_context(access: CompiledPermissions, services: Services, host: Host
         meta = _tools_of(dialect, host.calls_through, _view(services, access, host, stable, DEFAULT))
     if agent.budget:
         meta = (*duty_tools(access), *meta)
+    when = takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation)
     return CommandContext(
         until=agent.lease or dialect.lease,
-        takes_effect=takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation),
+        takes_effect=when,
+        from_next_turn=when == "next_request" and host.request == "turn",
         stable=stable,
         meta=meta,
         price=services.prices if budgeted else None,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.cli.rendering import Printer
+from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import ConfigError, PegboardError, UsageError, agent_required
 from pegboard.problems import Problem
@@ -197,7 +198,10 @@ def chosen_agent(board: Pegboard, name: str | None) -> str:
 async def open_session(board: Pegboard, options: Options) -> Session:
     """Return the session that the options name."""
     return await board.session(
-        agent=chosen_agent(board, options.agent), session_id=options.session, principal=options.principal
+        agent=chosen_agent(board, options.agent),
+        session_id=options.session,
+        principal=options.principal,
+        host=COMMAND,
     )
 
 

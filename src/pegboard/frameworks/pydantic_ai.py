@@ -24,6 +24,7 @@ from pegboard.errors import UsageError
 
 try:
     from pydantic_ai import RunContext
+    from pydantic_ai.agent import AbstractAgent
     from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
     from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
     from pydantic_ai.messages import (
@@ -230,6 +231,17 @@ class SessionToolset(AbstractToolset[Any]):
             for one in await self.session.approvals.list(agent=key.agent)
             if one.lasts == "once" and (one.binding.principal, one.binding.session) == (key.principal, key.session)
         ]
+
+
+def delegate_to(agent: AbstractAgent[Any, Any]) -> Callable[[Session, str], Awaitable[str]]:
+    """Return what runs delegated tasks with an agent, for ``board.on_delegate``; it works with the child's tools."""
+
+    async def run(child: Session, task: str) -> str:
+        output = (await agent.run(task, capabilities=[SessionTools(child)])).output
+        waits = isinstance(output, DeferredToolRequests)
+        return "The task is not done: a call of it waits for a person." if waits else str(output)
+
+    return run
 
 
 def _text_of(prompt: str | Sequence[UserContent] | None) -> str | None:

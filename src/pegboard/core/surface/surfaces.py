@@ -124,8 +124,9 @@ def loaded_duties(tools: Iterable[Tool]) -> tuple[LoadedTool, ...]:
 def order(
     access: CompiledPermissions, active: Mapping[str, LoadedTool], meta: Iterable[LoadedTool]
 ) -> tuple[LoadedTool, ...]:
-    """Return what the model gets, in the order of F1, without what is unavailable."""
+    """Return what the model gets, in the order of F1, without what is unavailable or to come (P6, D2)."""
     head = starting_tools(access).head
-    front = [loaded for key, loaded in active.items() if key in head]
-    back = [loaded for key, loaded in active.items() if key not in head]
+    now = {key: loaded for key, loaded in active.items() if not loaded.pending}
+    front = [loaded for key, loaded in now.items() if key in head]
+    back = [loaded for key, loaded in now.items() if key not in head]
     return (*available(access, front), *meta, *available(access, back))
