@@ -178,7 +178,7 @@ async def _execute(
             call.spec, call.tool.overrides, tool, arguments, _context(info, call.scope, channel)
         )
     except PegboardError as error:
-        message = services.masker.text(f"{error.message} {error.hint}".strip())
+        message = services.masker.text(error.text)
         failed = answer(failure_of(error), message, tool=tool)
         if isinstance(error, UpstreamError):
             failed = replace(failed, server_error=error.answer)
