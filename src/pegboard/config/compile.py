@@ -257,6 +257,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         initial_toolkits=tuple(dict.fromkeys(part.initial_toolkits)),
         loadout=part.loadout,
         discoverable=tuple(part.discoverable),
+        sub_apps=tuple(dict.fromkeys(part.sub_apps)),
         switches=Frozen(switches),
         switch_places=Frozen(places),
         worker_scope=part.worker_scope,
