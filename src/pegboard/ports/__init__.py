@@ -21,6 +21,7 @@ from pegboard.ports.stores import (
     ReadOnlyTrustStore,
     SessionKey,
     SessionStore,
+    StateChange,
     Store,
     StoredState,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "SessionKey",
     "SessionStore",
     "Source",
+    "StateChange",
     "Store",
     "StoredState",
     "TokenCounter",
