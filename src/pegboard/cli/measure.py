@@ -245,7 +245,6 @@ def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amou
                 "direct": _amount_json(direct, window),
                 "pegboard": _amount_json(instead, window),
                 "saved": None if failed else saved,
-                "unknown": [row.name for row in failed],
             }
         )
         return
