@@ -7,7 +7,17 @@ from states import Desk, access_of, plugin, tool, toolkit, words
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import first_sentence
 from pegboard.core.model.tools import Plugin
-from pegboard.core.surface.hints import hints, plugin_lines
+from pegboard.core.surface.hints import Count
+from pegboard.core.surface.hints import hints as rendered
+
+
+def hints(access: CompiledPermissions, count: Count, *, budget: int) -> tuple[str, ...]:
+    return rendered(access, count, budget=budget).lines
+
+
+def plugin_lines(access: CompiledPermissions, count: Count, *, budget: int) -> tuple[str, ...]:
+    return rendered(access, count, budget=budget, form="plugins").lines
+
 
 LONG = "Show the log. It takes a branch and a number of commits, newest first."
 

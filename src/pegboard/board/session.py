@@ -25,6 +25,7 @@ from pegboard.core.model.delivery import Host
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, find_called
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
+from pegboard.core.state.sessions import DEFAULT
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found
@@ -343,7 +344,7 @@ class Session(NamesReplacements):
         if known is None and info.parent is not None:
             return None
         access = services.compiler.permissions(info, known.narrowed_above if known is not None else ())
-        return meta_tools_by_name(services, info, access).get(name) or find_called(access, name)
+        return meta_tools_by_name(services, info, access, DEFAULT).get(name) or find_called(access, name)
 
     # -- one request -----------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from pegboard.board.meta_tools import command_context, meta_tools_by_name, view
+from pegboard.board.meta_tools import command_context, meta_tools_by_name, session_hints, view
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.core.access.permissions import CompiledPermissions
@@ -18,7 +18,7 @@ from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool
 from pegboard.core.state.session_text import from_text, to_text
-from pegboard.core.state.sessions import State
+from pegboard.core.state.sessions import ShownHints, State
 from pegboard.core.state.shrinking import fit_to_budget
 from pegboard.core.state.subjects import heal
 from pegboard.dialects.names import View
@@ -134,7 +134,7 @@ def _snapshot(
         state=_settled(services, info, access, stored),
         version=version,
         as_of=as_of,
-        meta_tools=meta_tools_by_name(services, info, access),
+        meta_tools=meta_tools_by_name(services, info, access, stored),
         narrowed_above=narrowed_above,
     )
 
@@ -183,11 +183,24 @@ async def _stored_change(services: Services, snapshot: Snapshot, decided: Change
     records = [record for record, _ in decided.notes]
     version: int | None = snapshot.version
     if state != snapshot.stored and info.stable:
+        state = _with_hints(services, snapshot, state)
         text = to_text(state, start=info.start)
         version = await services.store.save(info.key, text, expected=snapshot.version, audit=records)
     elif records:
         await services.store.record(*records)
     return _after(services, snapshot, state, version) if version is not None else None
+
+
+def _with_hints(services: Services, snapshot: Snapshot, state: State) -> State:
+    """Return the state with the hints that its model is shown: they are stored with the first change (F2)."""
+    if snapshot.info.host.calls_through:
+        return state
+    shown = session_hints(services, snapshot.info, snapshot.access, state)
+    return (
+        state
+        if shown == (state.hints or ShownHints(form=shown.form, loadout=shown.loadout))
+        else replace(state, hints=shown)
+    )
 
 
 def _after(services: Services, snapshot: Snapshot, stored: State, version: int) -> Snapshot:

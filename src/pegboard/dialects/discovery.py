@@ -51,7 +51,10 @@ class DiscoveryDialect:
     name = "discovery"
     activation: Activation | None = None
     lease = UNLOAD
-    hints: Literal["plugins", "tools"] = "plugins"
+    hints: Literal["toolkits", "plugins", "tools"] = "plugins"
+    finds = "discover_tools"
+    searches = True
+    lists = frozenset({"capability_list", "discover_tools", "list_tool_categories", "list_toolbelts"})
 
     def tools(self, view: View) -> tuple[Tool, ...]:
         """Return the five definitions; hints stand in that of ``activate_tool``."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pegboard.core.model.tools import Tool
+from pegboard.core.state.sessions import ShownHints
 from pegboard.ports import Ranking, SessionKey
 
 MOST_TEXTS: Final = 3
@@ -29,11 +30,15 @@ class _Need:
 
 
 class Conversation:
-    """The newest messages and searches of one session, and what was needed in its turn; its texts are masked (X5)."""
+    """The newest messages and searches of one session, and what was needed in its turn; its texts are masked (X5).
 
-    __slots__ = ("_message", "_messages", "_needs", "_searched", "_searches", "_turn")
+    ``hints`` are those that its model was shown first, until they are stored with it (F2).
+    """
+
+    __slots__ = ("_message", "_messages", "_needs", "_searched", "_searches", "_turn", "hints")
 
     def __init__(self) -> None:
+        self.hints: ShownHints | None = None
         self.forget()
 
     def forget(self) -> None:

@@ -14,7 +14,8 @@ from pegboard.board.views.search_results import described, names_of, siblings
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.narrowing import reachable_in_category
-from pegboard.core.surface.hints import plugin_lines
+from pegboard.core.state.sessions import HintForm
+from pegboard.core.surface.hints import hints
 from pegboard.core.surface.searchable import searchable
 from pegboard.dialects.names import Found, FoundTool, Search
 from pegboard.ports import UNLIKELY, Evidence, RankContext, Ranked, Ranking
@@ -66,7 +67,7 @@ def _ranked(services: Services, snapshot: Snapshot, needs: Search, context: Rank
     evidence = [Evidence() for _ in needs.queries]
     words: list[tuple[int, str]] = []
     for place, query in enumerate(needs.queries[:NEEDS]):
-        tools = reachable_in_category(access, state, query)
+        tools = reachable_in_category(access, state, query) if searchable(access, state.loadout).tools else ()
         best.update((tool.id, Ranked(found=tool, score=1.0, need=place)) for tool in tools)
         if not tools:
             words.append((place, query))
@@ -111,5 +112,7 @@ def _hint(services: Services, snapshot: Snapshot, needs: Search, ranking: Rankin
 
 
 def _there_are(services: Services, snapshot: Snapshot, budget: int) -> str:
-    lines = plugin_lines(snapshot.access, services.counter.count, budget=budget, state=snapshot.state)
+    access, loadout, count = snapshot.access, snapshot.state.loadout, services.counter.count
+    form: HintForm = "toolkits" if access.agent.dialect == "toolkits" else "plugins"
+    lines = hints(access, count, budget=budget, loadout=loadout, form=form).lines
     return f" There are: {'; '.join(lines)}." if lines else ""

@@ -285,8 +285,8 @@ class AgentSection(Section):
     worker_scope: Literal["shared", "user", "user_agent"] = _optional("Who shares one worker.", default="shared")
     private: PrivateSection | None = _optional("Work apart for each of these.")
     dialect: Dialect | None = _optional(
-        "The family of meta-tools through which the model manages its tools. [default: as `defaults` says, else toolkits "
-        "where it has toolkits and nothing else to load from, else pegboard]"
+        "The family of meta-tools through which the model manages its tools. [default: as `defaults` says, else "
+        "toolkits where it has toolkits and nothing else to load from, else pegboard]"
     )
     activation: Literal["next_step", "next_request"] | None = _optional("When a change takes effect.")
     lease: LeaseSection | None = _optional("How long loaded tools stay loaded.")
