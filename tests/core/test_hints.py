@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from states import Desk, access_of, plugin, tool, toolkit, words
+from states import Desk, access_of, plugin, tool, words
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import first_sentence
@@ -101,9 +101,8 @@ def test_a_plugin_that_has_not_been_asked_yet_is_hinted_by_its_name() -> None:
     """F2, T3: in every tier, behind the tools that are known."""
     unseen = Plugin(name="jira", kind="server", description="Issues. Of all projects.")
     told = access_of(plugin("git", tool("git", "log", description=LONG)), unseen, discoverable=("*",))
-    assert hints(told, words, budget=100) == (FULL[0], "jira: Issues.")
-    initial = access_of(unseen, toolkits=[toolkit("work", "jira")], allowed_toolkits=("work",))
-    assert hints(initial, words, budget=100) == ("jira: Issues.",)
+    assert hints(told, words, budget=100) == (FULL[0], "jira: Issues. Of all projects.")
+    assert hints(told, words, budget=spent(FULL[:1])) == (BRIEF[0], "jira: Issues.")
 
 
 def test_the_first_sentence_ends_at_its_mark_and_a_number_does_not_end_it() -> None:

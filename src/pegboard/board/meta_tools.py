@@ -80,10 +80,14 @@ def session_hints(services: Services, info: SessionInfo, access: CompiledPermiss
     """
     if info.host.calls_through:
         return _hints_now(services, access, info.host)
-    shown = _shown_before(services, info, access, state)
-    if shown is None:
-        shown = info.conversation.hints = _hints_now(services, access, info.host, state.loadout)
+    shown = info.conversation.hints = hints_to_show(services, info, access, state)
     return shown
+
+
+def hints_to_show(services: Services, info: SessionInfo, access: CompiledPermissions, state: State) -> ShownHints:
+    """Return the hints that a session is to be shown next, without taking them for shown."""
+    before = _shown_before(services, info, access, state)
+    return before if before is not None else _hints_now(services, access, info.host, state.loadout)
 
 
 def _shown_before(

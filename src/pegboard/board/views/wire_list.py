@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pegboard.board.meta_tools import meta_tools, session_hints, view
+from pegboard.board.meta_tools import hints_to_show, meta_tools, view
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.shown import Shown
@@ -25,14 +25,15 @@ def _sizes(services: Services, snapshot: Snapshot) -> Sizes:
     start = starting_tools(access)
     tools = [tool for tool in access.permitted if tool.id not in start.head and tool.id not in start.tail]
     count = services.counter.count
-    text = "\n".join(session_hints(services, info, access, DEFAULT).lines)
-    named = all(tool.wire in text or tool.name in text for tool in tools)
+    shown = hints_to_show(services, info, access, DEFAULT)
+    named = sum(ref.startswith("tool:") for ref in shown.about)
+    one_by_one = 2 * named >= len(tools)
     return Sizes(
         everything=services.prices(tools),
-        units=len(tools) if named else len({tool.plugin for tool in tools}),
-        by="tool" if named else "plugin",
+        units=len(shown.about),
+        by="tool" if one_by_one else "plugin",
         meta=services.prices(meta_tools(services, info, view(services, info, access, DEFAULT))),
-        hints=0 if info.host.calls_through else count(text),
+        hints=0 if info.host.calls_through else count("\n".join(shown.lines)),
         plugins=len({tool.plugin for tool in tools}) if access.agent.anticipate is not None else 0,
     )
 

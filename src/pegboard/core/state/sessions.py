@@ -46,7 +46,7 @@ class State:
     ``label`` is the last turn label that a client gave (G3). ``loadout`` is the session's active
     loadout (L7). ``recent`` are ids of tools that were loaded and used, the last used first (S8).
     ``evicted`` are names of what went at the end of the last turn, reported once (S7).
-    ``hints`` are those that were shown when something first changed (F2).
+    ``hints`` are those that were shown when something first changed (F2); they alone make no difference (S4).
     ``shrunk`` is the loadout that narrows what is loaded from the start where the budget needs it
     (S9); it follows from everything else and is never stored.
     """
@@ -58,7 +58,7 @@ class State:
     failure: Failure | None = None
     recent: tuple[str, ...] = ()
     evicted: tuple[str, ...] = ()
-    hints: ShownHints | None = None
+    hints: ShownHints | None = field(default=None, compare=False)
     shrunk: str | None = field(default=None, compare=False)
 
     @property
