@@ -10,7 +10,7 @@ from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.commands import SUCCEEDED, Fallback, Item, Load, Outcome, Unload
 from pegboard.core.state.subjects import leased_tools
 from pegboard.dialects.names import Conversation, Payload, View, lease_on, meta_tool, with_hints
-from pegboard.dialects.searching import SEARCH, search_definition, searched
+from pegboard.dialects.search_tool import SEARCH, search_definition, searched
 
 NAME = "invokeother_tool"
 _DISABLED = frozenset({"denied_switch", "denied_default", "denied_loadout"})

@@ -21,7 +21,7 @@ from pegboard.dialects.names import (
     with_hints,
 )
 from pegboard.dialects.search_answer import definition, search_payload
-from pegboard.dialects.searching import search_definition, search_of, strings
+from pegboard.dialects.search_tool import search_definition, search_of, strings
 
 KEEP = {"turn": TURN, "idle": LeaseTerm("idle", IDLE_TURNS), "session": UNLOAD}
 _STRINGS = {"type": "array", "items": {"type": "string"}}

@@ -19,7 +19,7 @@ from pegboard.dialects.names import (
     meta_tool,
     with_hints,
 )
-from pegboard.dialects.searching import SEARCH, search_definition, searched
+from pegboard.dialects.search_tool import SEARCH, search_definition, searched
 
 TOOL = "dynamic_tools"
 _TAKES_EFFECT = frozenset({"already_loaded", "loaded", "not_loaded", "unloaded"})
