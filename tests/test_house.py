@@ -174,6 +174,7 @@ ROOMY = {"", "cli", "frameworks"}
 """Folders that may have 24 entries beside ``__init__.py``; all others have at most 14."""
 
 SAME_MEANING = {
+    "approvals": "calls that a person approves: decided, stored, answered, the command for it",
     "arguments": "the check of a call's arguments: the port and its adapter",
     "audit": "the audit trail: written, stored, shown",
     "board": "the board; the room around it",

@@ -6,8 +6,9 @@ nothing is waited for and nothing is read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pegboard.board.catalog.loader import IN_PROCESS, SERVER_WAIT, PluginRequest
 from pegboard.board.services import Services
@@ -17,11 +18,15 @@ from pegboard.core.access.lookup import lookup
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
+from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.commands import Load
 from pegboard.core.state.narrowing import may_bring
 from pegboard.core.state.requirements import plugins_to_ask
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import tools_of_subject
+
+ASKED: Final = IN_PROCESS | {"server"}
+"""The kinds of plugins that can be asked without being loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +46,8 @@ async def bring_in_loaded(services: Services, snapshot: Snapshot) -> Snapshot:
     unseen = _unseen(snapshot.access)
     needed = _loaded(snapshot.access, snapshot.state, unseen)
     seen = await _asked(services, snapshot, needed, unseen.in_process)
+    if seen is not snapshot:  # only now it is known what the tools require
+        seen = await _asked(services, seen, _required_at_start(seen.access), ())
     for request in unseen.servers:  # last: the first server of all imports the SDK, which nothing above waits for
         services.loader.fetch(request)
     return seen
@@ -90,11 +97,10 @@ async def bring_in_called(services: Services, snapshot: Snapshot, name: str) -> 
     return await read(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
 
 
-async def bring_in_everything(services: Services) -> None:
-    """Ask whatever can be asked without being loaded; operators may see all of it (P9)."""
-    asked = (*IN_PROCESS, "server")
+async def bring_in_every(services: Services, kinds: Container[str] = ASKED) -> None:
+    """Ask every plugin of these kinds; operators may see all of it (P9)."""
     plugins = services.world.catalog.plugins.values()
-    await services.loader.ready([PluginRequest(plugin=p.name) for p in plugins if p.kind in asked], wait=SERVER_WAIT)
+    await services.loader.ready([PluginRequest(plugin=p.name) for p in plugins if p.kind in kinds], wait=SERVER_WAIT)
 
 
 def owner_of(access: CompiledPermissions, name: str) -> str | None:
@@ -135,6 +141,16 @@ def _at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
         active = loadout is not None and loadout.includes(plugin.name, plugin.category) is not None
         if not plugin.tools and (switched or active) and access.grants_unseen(plugin):
             yield PluginRequest(plugin=plugin.name)
+
+
+@once_per_permissions
+def _required_at_start(access: CompiledPermissions) -> tuple[PluginRequest, ...]:
+    """Return the plugins not asked yet of which the tools that are loaded from the start require something (T8)."""
+    starting = starting_tools(access)
+    names = (name for part in (starting.head, starting.tail) for one in part.values() for name in one.tool.requires)
+    owners = dict.fromkeys(split_kind(name)[1].partition("/")[0] for name in names if "/" in name)
+    plugins = (access.world.catalog.plugins.get(owner) for owner in owners)
+    return tuple(PluginRequest(plugin=p.name) for p in plugins if p and not p.tools and access.grants_unseen(p))
 
 
 @once_per_permissions

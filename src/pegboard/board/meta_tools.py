@@ -18,6 +18,8 @@ from pegboard.core.state.sessions import DEFAULT, HintForm, ShownHints, State
 from pegboard.core.surface.hinted import still_stands
 from pegboard.core.surface.hints import hints
 from pegboard.dialects.call_tool import call_through_tools
+from pegboard.dialects.delegate import DELEGATE
+from pegboard.dialects.duty_definitions import duty_tools
 from pegboard.dialects.names import Dialect, SearchLoads, View
 
 LEAST_HINT_TOKENS, MOST_HINT_TOKENS, TOKENS_PER_PLUGIN = 126, 600, 10
@@ -130,10 +132,22 @@ def meta_tools(services: Services, info: SessionInfo, shown: View) -> tuple[Tool
     return _tools_of(dialect_of(services, shown.access), info.host.calls_through, shown) if info.stable else ()
 
 
+def duties(services: Services, access: CompiledPermissions) -> tuple[Tool, ...]:
+    """Return the host's own tools that the agent lists and that can run now."""
+    if not access.agent.duties:
+        return ()
+    return tuple(tool for tool in duty_tools(access) if not duty_fault(services, tool.wire))
+
+
+def duty_fault(services: Services, name: str) -> str:
+    """Return why one of the host's own tools cannot run now, or nothing (P6)."""
+    return services.delegation.fault if name == DELEGATE else ""
+
+
 def meta_tools_by_name(
     services: Services, info: SessionInfo, access: CompiledPermissions, state: State
 ) -> Mapping[str, Tool]:
-    """Return the meta-tools by their names; without a session id a call of one still answers (S4)."""
+    """Return the meta-tools and the host's own tools by their names; without a session id a call still answers (S4)."""
     cut = _may_lack_search(services, access) and view(services, info, access, state).cut
     return _by_name(access, services, info.stable, info.host.calls_through, cut)
 
@@ -143,7 +157,8 @@ def _by_name(
     access: CompiledPermissions, services: Services, stable: bool, calls_through: bool, cut: bool
 ) -> Mapping[str, Tool]:
     shown = View(access=access, state=DEFAULT, stable=stable, cut=cut)
-    return {tool.wire: tool for tool in _tools_of(dialect_of(services, access), calls_through, shown)}
+    managed = _tools_of(dialect_of(services, access), calls_through, shown)
+    return {tool.wire: tool for tool in (*duty_tools(access), *managed)}
 
 
 def _tools_of(dialect: Dialect, calls_through: bool, shown: View) -> tuple[Tool, ...]:
@@ -173,6 +188,8 @@ def _command_context(access: CompiledPermissions, services: Services, host: Host
     budgeted, meta = agent.budget.tokens is not None, ()
     if agent.budget and stable:
         meta = _tools_of(dialect, host.calls_through, _view(services, access, host, stable, DEFAULT))
+    if agent.budget:
+        meta = (*duty_tools(access), *meta)
     return CommandContext(
         until=agent.lease or dialect.lease,
         takes_effect=takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation),

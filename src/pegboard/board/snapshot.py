@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from pegboard.board.meta_tools import command_context, meta_tools_by_name, session_hints, view
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
+from pegboard.core.access.approvals.demands import ToolRules
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Tool
@@ -35,7 +36,7 @@ class DecidedCall:
     """A call that may run: the tool, whose it is, and who runs it.
 
     It counts for the permissions and the stored state that it was decided on. ``renews``: the call is the first use
-    of a lease in this turn (S7).
+    of a lease in this turn (S7). ``rules`` is what may demand that a person approves it; None where nothing does.
     """
 
     access: CompiledPermissions
@@ -46,6 +47,7 @@ class DecidedCall:
     scope: str
     guards: JsonObject
     renews: bool
+    rules: ToolRules | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,7 +11,7 @@ from pegboard.core.model.specs import PluginSpec, RegisteredSpec
 from pegboard.core.model.toolkits import SHARED_ONLY
 from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallContext
+from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures import Built, ConstructedPlugins, built
 
 GROUP: Final = "pegboard.plugins"
@@ -63,6 +63,14 @@ class PackageSource:
         assert isinstance(spec, RegisteredSpec)
         plugin = await self._built(spec, overrides)
         return await self._plugins.call(plugin, spec.name, tool.name, arguments, context)
+
+    async def ask_hooks(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> HookAnswer:
+        """Return what guard and approval hook of the function say to a call."""
+        assert isinstance(spec, RegisteredSpec)
+        plugin = await self._built(spec, overrides)
+        return await self._plugins.ask_hooks(plugin, spec.name, tool.name, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: installed packages do not change by themselves."""

@@ -15,7 +15,7 @@ from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import PluginSpec, PythonSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallContext
+from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures import Built, ConstructedPlugins, ModulesBeside, built, in_thread
 from pegboard.sources.stdout import plugin_output
 
@@ -52,17 +52,8 @@ class PythonSource:
     async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
         """Import the module, construct what it names, and return its tools."""
         assert isinstance(spec, PythonSpec)
-        plugin = await self._built(spec, overrides)
-        manifest = plugin.manifest(spec.name)
-        names = [tool.name for tool in manifest.tools]
-        tables = {"requires": spec.requires, "policy": spec.policy, "needs": spec.needs, "guards": spec.guards}
-        for key, table in tables.items():
-            _check_names(spec, key, table, names)
-        return replace(
-            manifest,
-            tools=tuple(_configured(tool, spec, names) for tool in manifest.tools),
-            description=spec.description or manifest.description,
-        )
+        manifest = (await self._built(spec, overrides)).manifest(spec.name)
+        return replace(manifest, description=spec.description or manifest.description)
 
     async def call(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
@@ -71,6 +62,14 @@ class PythonSource:
         assert isinstance(spec, PythonSpec)
         plugin = await self._built(spec, overrides)
         return await self._plugins.call(plugin, spec.name, tool.name, arguments, context)
+
+    async def ask_hooks(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> HookAnswer:
+        """Return what guard and approval hook of the function say to a call."""
+        assert isinstance(spec, PythonSpec)
+        plugin = await self._built(spec, overrides)
+        return await self._plugins.ask_hooks(plugin, spec.name, tool.name, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: what was imported does not change by itself."""
@@ -158,27 +157,4 @@ def _missing(spec: PythonSpec, module_name: str, error: ModuleNotFoundError) -> 
     return ToolUnavailableError(
         f"plugin '{spec.name}': module '{module_name}' needs '{error.name}', which is not installed.",
         hint=f"pip install {_DISTRIBUTIONS.get(absent, absent)}",
-    )
-
-
-def _check_names(spec: PythonSpec, key: str, table: Mapping[str, object], names: list[str]) -> None:
-    for name in table:
-        if name not in names:
-            hint = did_you_mean(name, names) or f"Its tools are {', '.join(names)}."
-            raise ToolUnavailableError(
-                f"plugin '{spec.name}': '{key}' names '{name}', which is not one of its tools.",
-                hint=hint,
-                location=spec.place,
-            )
-
-
-def _configured(tool: Tool, spec: PythonSpec, names: list[str]) -> Tool:
-    """Return the tool with what the configuration adds to what the code has."""
-    requires = (f"{spec.name}/{name}" if name in names else name for name in spec.requires.get(tool.name, ()))
-    return replace(
-        tool,
-        requires=tuple(dict.fromkeys((*tool.requires, *requires))),
-        needs=tuple(dict.fromkeys((*tool.needs, *spec.needs.get(tool.name, ())))),
-        policy=spec.policy.get(tool.name, tool.policy),
-        default_on=tool.default_on and spec.default_on,
     )

@@ -10,6 +10,7 @@ from typing import Final
 
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.commands import carry_out
+from pegboard.board.calls.duty_calls import call_duty, is_duty
 from pegboard.board.meta_tools import dialect_of
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel
@@ -59,6 +60,8 @@ async def call_meta_tool(
 
 
 async def _executed(services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject) -> pipeline.Answered:
+    if is_duty(tool):
+        return await call_duty(services, snapshot, tool, arguments)
     snapshot, payload = await _converse(services, snapshot, tool, arguments)
     blocks = [payload.text()]
     if payload.schemas:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import UnloadedCall
@@ -109,11 +110,12 @@ class CallAnswer:
 
     Attributes:
         status: ok, error (the tool's own), not_found, not_loaded (loaded now; its schema is in the result),
-            invalid_arguments, tool_unavailable, timeout, conflict, over_budget, refused, stopped.
+            invalid_arguments, tool_unavailable, timeout, conflict, over_budget, refused, needs_approval, stopped.
         result: what goes back to the model.
         message: why it did not run, or empty.
         tool: the tool that was meant, or None.
         server_error: the JSON-RPC error that a server answered with, as it stood on the wire, or None.
+        approval: the approval that the call waits for (``needs_approval``), or that was refused; else None.
     """
 
     status: str
@@ -121,6 +123,7 @@ class CallAnswer:
     message: str = ""
     tool: Tool | None = None
     server_error: JsonObject | None = None
+    approval: Approval | None = None
 
     @property
     def is_error(self) -> bool:

@@ -91,14 +91,19 @@ class Surface:
 
 
 def resolve(
-    access: CompiledPermissions, state: State, *, session: str | None = None, meta: Iterable[Tool] = ()
+    access: CompiledPermissions,
+    state: State,
+    *,
+    session: str | None = None,
+    meta: Iterable[Tool] = (),
+    duties: Iterable[Tool] = (),
 ) -> Surface:
     """Return the surface: total, deterministic, its cost that of what is loaded."""
     return Surface(
         agent=access.agent.name,
         session=session,
         turn=state.turn,
-        tools=order(access, active_tools(access, state), loaded_meta_tools(meta)),
+        tools=order(access, active_tools(access, state), (*loaded_duties(duties), *loaded_meta_tools(meta))),
         loadout=state.loadout,
         shrunk=state.shrunk,
         anticipated=newly_anticipated(access, state),
@@ -108,6 +113,12 @@ def resolve(
 def loaded_meta_tools(tools: Iterable[Tool]) -> tuple[LoadedTool, ...]:
     """Return the meta-tools as they stand on a surface."""
     return tuple(LoadedTool(tool=tool, until=ALWAYS, because=(LeaseReason.META,)) for tool in tools)
+
+
+def loaded_duties(tools: Iterable[Tool]) -> tuple[LoadedTool, ...]:
+    """Return the host's own tools as they stand on a surface: listed as static ones, and managed."""
+    because = (LeaseReason.STATIC, LeaseReason.META)
+    return tuple(LoadedTool(tool=tool, until=ALWAYS, because=because) for tool in tools)
 
 
 def order(
