@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard, Session
-from pegboard.core.model.delivery import GATEWAY
+from pegboard.core.model.delivery import GATEWAY, LIBRARY, Host
 
 CONFIG = """
 plugins:
@@ -32,6 +32,14 @@ def config(tmp_path: Path) -> Iterator[Path]:
     return path
 
 
+def edit(config: Path, *changes: tuple[str, str]) -> None:
+    text = CONFIG
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    config.write_text(text)
+
+
 async def stored(board: Pegboard) -> list[str]:
     return [key.session for key, _ in await board.services.store.sessions()]
 
@@ -50,7 +58,7 @@ async def test_hints_are_stored_with_the_first_change_and_survive_a_restart(conf
         await session.load("numbers")
         assert await hints(session) == before
         assert await stored(board) == ["s"]
-    config.write_text(CONFIG.replace("Arithmetic and units. Exact.", "Sums.").replace("[files]}", "[files, text]}"))
+    edit(config, ("Arithmetic and units. Exact.", "Sums."), ("[files]}", "[files, text]}"))
     async with Pegboard.open(config) as board:
         session = await board.session(agent="open", session_id="s")
         surface = await session.surface()
@@ -78,7 +86,7 @@ async def test_a_revoked_permission_rewrites_frozen_hints_at_once(config: Path) 
 
 async def test_hints_of_a_loadout_count_while_it_is_active(config: Path) -> None:
     """L7, F2: what it excludes is not hinted, and is again once it is gone."""
-    config.write_text(CONFIG + "loadouts: {sums: {plugins: [calc]}}\n")
+    edit(config, ("agents:\n", "loadouts: {sums: {plugins: [calc]}}\nagents:\n"))
     async with Pegboard.open(config) as board:
         session = await board.session(agent="mira", session_id="s")
         whole = await hints(session)
@@ -93,7 +101,7 @@ async def test_every_tool_is_hinted_with_its_whole_description_where_seed_002_sa
     text = " ".join(["word"] * 40)
     functions = "".join(f'def tool_{n}() -> str:\n    """Do {n}. {text}"""\n    return ""\n\n' for n in range(400))
     config.with_name("wide_tools.py").write_text(functions)
-    config.write_text(CONFIG.replace("plugins:\n", "plugins:\n  wide: {python: wide_tools}\n"))
+    edit(config, ("plugins:\n", "plugins:\n  wide: {python: wide_tools}\n"))
     async with Pegboard.open(config) as board:
         session = await board.session(agent="mira", session_id="s")
         surface = await session.surface()
@@ -106,12 +114,12 @@ async def test_every_tool_is_hinted_with_its_whole_description_where_seed_002_sa
         assert all(line in first.tool.description for line in surface.hints)
 
 
-@pytest.mark.parametrize("host", ["library", "gateway"])
+@pytest.mark.parametrize("host", [LIBRARY, GATEWAY], ids=["library", "gateway"])
 @pytest.mark.parametrize("agent", ["tight", "tiny", "silent"])
-async def test_where_hints_are_cut_a_search_is_listed_that_works(config: Path, agent: str, host: str) -> None:
+async def test_where_hints_are_cut_a_search_is_listed_that_works(config: Path, agent: str, host: Host) -> None:
     """F2, P3: in the dialects that have none of their own; a hint never points to what is not there."""
     async with Pegboard.open(config) as board:
-        session = await board.session(agent=agent, session_id="s", **({"host": GATEWAY} if host == "gateway" else {}))
+        session = await board.session(agent=agent, session_id="s", host=host)
         surface = await session.surface()
         assert "search_tools" in surface.names
         answer = await session.call("search_tools", {"queries": ["arithmetic expression"]})
