@@ -96,7 +96,7 @@ def test_the_surface_is_a_table_with_hints_and_totals_below(run: Run, project: P
     assert head[1].split() == ["name", "plugin", "lease", "reason", "tokens"]
     assert head[3].split()[:4] == ["add_note", "notes", "always", "static"]
     assert "\nHints\n" in out
-    assert "The whole catalog would cost" in out.splitlines()[-1]
+    assert "Everything that the agent may use would cost" in out.splitlines()[-1]
 
 
 def test_text_of_tools_cannot_steer_the_terminal_or_the_table(run: Run, project: Path) -> None:
@@ -137,7 +137,8 @@ def test_arguments_can_come_from_standard_input(run: Run, project: Path, monkeyp
 
 def test_sessions_switches_and_the_audit_trail_say_when_there_is_nothing(run: Run, project: Path) -> None:
     assert run("session", "list").out == "No session has changed anything yet.\n"
-    assert run("permissions", "show", "--agent", "opener").out.startswith("No switch is set")
+    (project / "bare.yaml").write_text("agents: {a: {}}")
+    assert run("permissions", "show", "--config", "bare.yaml").out == "There is nothing to switch.\n"
     assert run("audit").out == "No record fits.\n"
     assert "Nothing has been loaded" in run("session", "show", *AGENT).out
 

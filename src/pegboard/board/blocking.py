@@ -23,6 +23,7 @@ from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.permissions import Permissions
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval, Lasting
+from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.agents import Agent, WorkerScope
 from pegboard.core.model.delivery import LIBRARY, Host
 from pegboard.core.model.toolkits import Toolkit
@@ -114,6 +115,14 @@ class SyncSession(NamesReplacements):
         self._session = session
         self._loop = loop
 
+    def wait(self, use: Callable[[Session], Awaitable[T]]) -> T:
+        """Return what comes of using the session itself, in the board's event loop; for adapters.
+
+        Args:
+            use: takes the session that this one is the twin of.
+        """
+        return self._loop.wait(lambda: use(self._session))
+
     @property
     def key(self) -> SessionKey:
         """Return principal, agent and session id; see ``Session.key``."""
@@ -165,9 +174,9 @@ class SyncSession(NamesReplacements):
         """Return a session for a subagent; see ``Session.child``."""
         return SyncSession(self._loop.wait(lambda: self._session.child(kind, agent=agent)), self._loop)
 
-    def end_turn(self) -> Outcome:
+    def end_turn(self, *, turn: int | None = None) -> Outcome:
         """End the turn; see ``Session.end_turn``."""
-        return self._loop.wait(self._session.end_turn)
+        return self._loop.wait(lambda: self._session.end_turn(turn=turn))
 
     def mark_turn(self, label: str) -> Outcome:
         """End the turn where the label is another one than before; see ``Session.mark_turn``."""
@@ -221,13 +230,13 @@ class SyncPermissions:
         self._permissions = permissions
         self._loop = loop
 
-    def set(self, agent: str, name: str, value: bool | None) -> None:
+    def set(self, agent: str, name: str, value: bool | None, *, by: str = LOCAL) -> None:
         """Store a switch for an agent; see ``Permissions.set``."""
-        self._loop.wait(lambda: self._permissions.set(agent, name, value))
+        self._loop.wait(lambda: self._permissions.set(agent, name, value, by=by))
 
-    def accept_claims(self) -> tuple[Tool, ...]:
+    def accept_claims(self, *, by: str = LOCAL) -> tuple[Tool, ...]:
         """Let tools count as read-only of which a trusted server reports so; see ``Permissions.accept_claims``."""
-        return self._loop.wait(self._permissions.accept_claims)
+        return self._loop.wait(lambda: self._permissions.accept_claims(by=by))
 
     def panel(self, agent: str) -> tuple[JsonObject, ...]:
         """Return the toolkits of an agent as people switch them; see ``Permissions.panel``."""

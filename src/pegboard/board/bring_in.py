@@ -6,8 +6,9 @@ nothing is waited for and nothing is read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pegboard.board.catalog.loader import IN_PROCESS, SERVER_WAIT, PluginRequest
 from pegboard.board.services import Services
@@ -23,6 +24,9 @@ from pegboard.core.state.narrowing import active_plugins, may_bring
 from pegboard.core.state.requirements import plugins_to_ask
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import tools_of_subject
+
+ASKED: Final = IN_PROCESS | {"server"}
+"""The kinds of plugins that can be asked without being loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +97,10 @@ async def bring_in_called(services: Services, snapshot: Snapshot, name: str) -> 
     return await read(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
 
 
-async def bring_in_everything(services: Services) -> None:
-    """Ask whatever can be asked without being loaded; operators may see all of it (P9)."""
-    asked = (*IN_PROCESS, "server")
+async def bring_in_every(services: Services, kinds: Container[str] = ASKED) -> None:
+    """Ask every plugin of these kinds; operators may see all of it (P9)."""
     plugins = services.world.catalog.plugins.values()
-    await services.loader.ready([PluginRequest(plugin=p.name) for p in plugins if p.kind in asked], wait=SERVER_WAIT)
+    await services.loader.ready([PluginRequest(plugin=p.name) for p in plugins if p.kind in kinds], wait=SERVER_WAIT)
 
 
 def owner_of(access: CompiledPermissions, name: str) -> str | None:
@@ -124,13 +127,14 @@ def _loaded(access: CompiledPermissions, state: State, unseen: _Unseen) -> list[
 @once_per_permissions
 def _unseen(access: CompiledPermissions) -> _Unseen:
     return _Unseen(
-        at_start=tuple(_at_start(access)),
+        at_start=tuple(at_start(access)),
         in_process=tuple(_worth_asking(access, IN_PROCESS)),
         servers=tuple(_worth_asking(access, frozenset({"server"}))),
     )
 
 
-def _at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
+def at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
+    """Yield what is loaded from the start and not known yet, under the overrides with which it is loaded."""
     initial = (access.entries.toolkits.get(name, ()) for name in access.agent.initial_toolkits)
     entries = (entry for group in (access.entries.essential, access.entries.static, *initial) for entry in group)
     yield from _of_entries(access, entries)

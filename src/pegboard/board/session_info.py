@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
-from pegboard.board.observability.conversations import Conversation
+from pegboard.board.observability.conversations import Conversation, Request
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.loadout_registry import loadout_of_kind
-from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.errors import UnknownAgentError, UsageError
@@ -63,12 +63,13 @@ class Delegation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerChannel:
-    """The way back to whoever calls: who takes progress, who can be asked, and the request's ``_meta``.
+    """The way back to whoever calls: its request, who takes progress, who can be asked, and the request's ``_meta``.
 
     ``waiting`` is entered while a person is asked. ``approval`` is the one that the call is resumed with, ``result``
     what it came to where it was run elsewhere.
     """
 
+    request: Request
     progress: Progress | None = None
     client: Client | None = None
     meta: JsonObject = EMPTY
@@ -83,6 +84,22 @@ def agent_of(world: World, name: str) -> Agent:
     if agent is None:
         raise UnknownAgentError(f"There is no agent '{name[:100]}'.", hint=did_you_mean(name, world.agents))
     return agent
+
+
+def open_sub_app(world: World, agent: str, name: str | None) -> str | None:
+    """Return the sub-app that a client may open of an agent (T9).
+
+    Raises:
+        UsageError: the agent does not list it, whether or not there is one of this name.
+    """
+    if name is None:
+        return None
+    listed = [known for known in agent_of(world, agent).sub_apps if known in world.sub_apps]
+    if name not in listed:
+        shown = one_line(name, limit=100)
+        hint = did_you_mean(name, listed)
+        raise UsageError(f"Agent '{agent}' has no sub-app '{shown}'.", code="unknown_sub_app", hint=hint)
+    return name
 
 
 def sessions_above(info: SessionInfo) -> Iterator[SessionInfo]:

@@ -20,7 +20,7 @@ Kind = Literal[
 ]
 """``AuditKind``, which costs too much to import before a command is chosen."""
 COLUMNS = (
-    *(Column(name) for name in ("time", "kind", "who", "session", "turn", "subject", "decision")),
+    *(Column(name) for name in ("time", "kind", "who", "session", "turn", "subject", "decision", "by")),
     Column("ms", "right"),
     Column("outcome"),
     Column("reason", flexible=True),
@@ -66,6 +66,7 @@ def _row(record: AuditRecord) -> tuple[str, ...]:
         str(record.turn),
         record.subject,
         record.decision,
+        record.by,
         "" if record.duration is None else f"{record.duration:.0f}",
         record.outcome,
         record.reason,

@@ -151,12 +151,13 @@ def delete(
     principal: PrincipalOption = "local",
     as_json: JsonOption = False,
 ) -> int:
-    """Forget a session; the next use of its name begins anew."""
+    """Forget a session, and the calls of it that wait for a person; the next use of its name begins anew."""
     options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
 
     async def deleted(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
         gone = await _remove_state(board, on)
+        gone = bool(await board.services.store.remove_approvals(**_key_json(on))) or gone
         message = f"{_name(on)} {'is deleted.' if gone else 'has no stored state.'}"
         if printer.as_json:
             item = {"name": session, "status": "unloaded" if gone else "not_found", "message": message}
@@ -219,7 +220,7 @@ def _change(options: Options, change: Callable[[Session], Awaitable[Outcome]], d
         else:
             outcome = await change(on)
         if printer.as_json:
-            items = [{"name": i.name, "status": i.status, "message": i.message} for i in outcome.items]
+            items = [{"name": i.name, "status": i.status, "message": i.text} for i in outcome.items]
             printer.document(
                 _outcome_json(outcome.status, items=items, takes_effect=outcome.takes_effect, loaded=outcome.loaded)
             )
@@ -232,7 +233,7 @@ def _change(options: Options, change: Callable[[Session], Awaitable[Outcome]], d
 
 def _show_outcome(outcome: Outcome, printer: Printer) -> None:
     if outcome.items:
-        rows = [(item.name, item.status, item.message) for item in outcome.items]
+        rows = [(item.name, item.status, item.text) for item in outcome.items]
         printer.table([Column("name"), Column("status"), Column("message")], rows)
         printer.say()
     printer.say(

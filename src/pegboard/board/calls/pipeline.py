@@ -11,6 +11,8 @@ from pegboard.board.bring_in import bring_in_called
 from pegboard.board.calls.approval_gate import guarded, pass_gate, waiting
 from pegboard.board.calls.commands import apply_command, carry_out
 from pegboard.board.calls.eliciting import asked_client
+from pegboard.board.meta_tools import command_context, dialect_of
+from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo
 from pegboard.board.snapshot import DecidedCall, Snapshot, read
@@ -18,13 +20,14 @@ from pegboard.board.views.shown import Shown
 from pegboard.core.access.approvals.demands import rules_of
 from pegboard.core.access.guards import broken
 from pegboard.core.access.pool_scope import pool_scope
-from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.naming import did_you_mean, some_of
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import JsonObject, Tool, text_result
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.call_plans import CallAnswer, LoadFirst, Refuse, Run, answer, find_called, plan_call
 from pegboard.core.state.commands import Load, Use
 from pegboard.core.state.narrowing import reachable
+from pegboard.core.state.requirements import unknown_plugins, unknown_toolkits
 from pegboard.core.state.transitions import used
 from pegboard.dialects.names import schema_of
 from pegboard.errors import PegboardError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError
@@ -72,7 +75,7 @@ async def _run(
 ) -> Answered:
     call = _known(snapshot, name)
     if call is None:
-        snapshot, found = await _decided(services, snapshot, shown, name, arguments, allowed)
+        snapshot, found = await _decided(services, snapshot, shown, name, arguments, channel.request, allowed)
         if isinstance(found, CallAnswer):
             return snapshot, found
         call = found
@@ -80,7 +83,17 @@ async def _run(
         refused = await _refused_here(services, snapshot, shown, call.tool.tool, allowed)
         if refused is not None:
             return snapshot, refused
+    if channel.request.started_before_load_of(call.tool.tool.id) and call.access.agent.unloaded_call != "run":
+        return snapshot, await _too_early(services, snapshot, call.tool.tool)
     return await _execute(services, snapshot, call, arguments, channel)
+
+
+async def _too_early(services: Services, snapshot: Snapshot, tool: Tool) -> CallAnswer:
+    """Audit a call that started before the load of its tool was answered, and return what the model reads (D2)."""
+    message = f"'{tool.wire}' was loaded in the same batch of calls; this call has not run. Call it again."
+    key, turn = snapshot.info.key, snapshot.state.turn
+    await services.recorder.denied(key, turn, subject=tool.wire, reason=message, outcome="same_batch")
+    return answer("not_loaded", message, tool=tool, data=schema_of(tool))
 
 
 def _known(snapshot: Snapshot, name: str) -> DecidedCall | None:
@@ -97,6 +110,7 @@ async def _decided(
     shown: Shown,
     name: str,
     arguments: JsonObject,
+    request: Request,
     allowed: Allowed | None,
 ) -> tuple[Snapshot, DecidedCall | CallAnswer]:
     """Return how a call runs, or the answer to one that does not; what is not loaded is loaded first (X1)."""
@@ -106,12 +120,12 @@ async def _decided(
     if isinstance(plan, Refuse):
         return snapshot, await _refuse(services, snapshot, plan, name)
     if isinstance(plan, LoadFirst) and shown.still_lists(plan.tool):
-        plan = replace(plan, then="run")
+        plan = replace(plan, then="run", renews=True)
     tool = plan.tool if isinstance(plan, LoadFirst) else plan.loaded.tool
     if (refused := await _refused_here(services, snapshot, shown, tool, allowed)) is not None:
         return snapshot, refused
     if isinstance(plan, LoadFirst):
-        snapshot, loaded = await _load_first(services, snapshot, plan, arguments)
+        snapshot, loaded = await _load_first(services, snapshot, plan, arguments, request)
         if loaded is not None:
             return snapshot, loaded
         snapshot = await read(services, snapshot.info)
@@ -166,23 +180,38 @@ async def _refuse(services: Services, snapshot: Snapshot, plan: Refuse, name: st
     message = plan.message
     if plan.status == "not_found":
         hint = did_you_mean(name, (tool.wire for tool in reachable(snapshot.access, snapshot.state)))
-        message = f"{message} {hint}".strip()
+        message = f"{message} {hint or _not_known_yet(services, snapshot)}".strip()
     return answer(plan.status, message, tool=plan.tool)
 
 
+def _not_known_yet(services: Services, snapshot: Snapshot) -> str:
+    """Return what may have a tool that is not known, under the names by which the dialect loads it (X1)."""
+    access = snapshot.access
+    if not snapshot.info.stable:
+        return ""
+    if dialect_of(services, access).name == "toolkits":
+        names = unknown_toolkits(access)
+        return f"The tools of these toolkits are not all known yet: {some_of(names)}." if names else ""
+    names = unknown_plugins(access)
+    return f"The tools of these plugins are not known yet, load one to see them: {some_of(names)}." if names else ""
+
+
 async def _load_first(
-    services: Services, snapshot: Snapshot, plan: LoadFirst, arguments: JsonObject
+    services: Services, snapshot: Snapshot, plan: LoadFirst, arguments: JsonObject, request: Request
 ) -> tuple[Snapshot, CallAnswer | None]:
     """Load the called tool alone; the answer is None where it is to run now (X1)."""
     tool = plan.tool
-    snapshot, outcome = await carry_out(services, snapshot, Load(names=(f"tool:{tool.id}",)))
+    command = Load(names=(f"tool:{tool.id}",), renews=plan.renews)
+    snapshot, outcome = await carry_out(services, snapshot, command, None if plan.renews else request)
     item = outcome.items[0]
     if outcome.status != "ok":
         return snapshot, answer(item.status, item.message, tool=tool)
     fits = not services.validator.problems(tool, arguments)
-    if plan.then == "run" and fits:
+    later = command_context(services, snapshot.info, snapshot.access).from_next_turn and not plan.renews
+    if plan.then == "run" and fits and not later:
         return snapshot, None
-    message = f"'{tool.wire}' was not loaded; it is now, and has not run. Call it again."
+    when = "It can be called from the next request on, not in this turn." if later else "Call it again."
+    message = f"'{tool.wire}' was not loaded; it is now, and has not run. {when}"
     policy = {"policy": outcome.policy} if outcome.policy else {}
     return snapshot, answer("not_loaded", message, tool=tool, data={**schema_of(tool), **policy})
 
@@ -231,7 +260,7 @@ async def _execute(
 
 def _failed(services: Services, tool: Tool, error: PegboardError) -> CallAnswer:
     """Return the answer to a call that its source could not bring to an end."""
-    message = services.masker.text(f"{error.message} {error.hint}".strip())
+    message = services.masker.text(error.text)
     failed = answer(failure_of(error), message, tool=tool)
     return replace(failed, server_error=error.answer) if isinstance(error, UpstreamError) else failed
 

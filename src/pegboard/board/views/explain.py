@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pegboard.board.bring_in import bring_in_everything
+from pegboard.board.bring_in import bring_in_every
 from pegboard.board.meta_tools import duty_fault
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
@@ -25,7 +25,7 @@ async def explain_name(services: Services, snapshot: Snapshot, name: str) -> Exp
     Where the name is not known, whatever can be asked is asked first.
     """
     if snapshot.access.world.catalog.find_tool(name) is None:
-        await bring_in_everything(services)
+        await bring_in_every(services)
         snapshot = await read(services, snapshot.info)
     return _explained(services, snapshot, name)
 
@@ -73,11 +73,9 @@ def _not_a_tool(access: CompiledPermissions, name: str, plugin: Plugin | None) -
     reasons: list[Reason] = []
     permitted = False
     if plugin is not None and not plugin.tools:
-        permitted = access.may_have_tools_of(plugin)
-        code = "granted" if permitted else "not_granted"
-        who = f"agent '{access.agent.name}'"
-        text = f"Plugin '{plugin.name}' is {'' if permitted else 'not '}granted to {who}."
-        reasons.append(Reason(code=code, text=text, where=plugin.place))
+        decision = access.decide_unseen(plugin)
+        permitted = decision.permitted
+        reasons += decision.reasons
         fault = next((v.unavailable for v in plugin.variants.values() if v.unavailable), "")
         reasons.append(
             Reason(code="unavailable", text=fault, where=plugin.place)

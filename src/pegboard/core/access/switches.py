@@ -67,9 +67,14 @@ class Switches:
         }
 
     @property
+    def unknown(self) -> Mapping[str, bool]:
+        """Return the switches whose names mean nothing that is known yet."""
+        return {name: on for name, on in self._names.items() if not _meant(self._world, name, on=on)}
+
+    @property
     def unresolved(self) -> bool:
         """Return whether a name that is switched on means nothing that is known yet."""
-        return any(on and not _meant(self._world, name, on=on) for name, on in self._names.items())
+        return any(self.unknown.values())
 
     def own(self, tool: Tool) -> Switch | None:
         """Return the tool's own switch, or that of its plugin."""

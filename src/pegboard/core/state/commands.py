@@ -38,12 +38,15 @@ class Load:
     """A command to load toolkits, plugins, tools or categories; ``until`` None takes the session's default.
 
     With ``siblings`` what is used together with the tools that it names may come with them, as far as that is cheap:
-    whoever gives it has room for their schemas (S5).
+    whoever gives it has room for their schemas (S5). ``renews``: the model still has what is loaded, so that it can be
+    called at once (D3). ``by`` is another agent, whose load of a toolkit that it shares this is (S1).
     """
 
     names: tuple[str, ...]
     until: LeaseTerm | None = None
     siblings: bool = False
+    renews: bool = False
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,13 @@ class SetLoadout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTurn:
-    """The end of a turn: the counter grows, leases that lapse go (S6, S7)."""
+    """The end of a turn: the counter grows, leases that lapse go (S6, S7).
+
+    ``turn`` is the number of the turn that begins, by a host that derives it; None is the next one. One that is not
+    greater than the current changes nothing.
+    """
+
+    turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +100,14 @@ Command = Load | Unload | Fallback | SetLoadout | EndTurn | MarkTurn | Use
 class CommandContext:
     """What a session's host and dialect add to a command.
 
-    ``stable`` is whether the session has an id; ``price`` counts the tokens of tools where the
+    ``from_next_turn`` is whether what is loaded joins the surface with the next turn only (D2). ``stable`` is whether
+    the session has an id; ``price`` counts the tokens of tools where the
     budget needs it; ``meta`` are the meta-tools that stand on the surface.
     """
 
     until: LeaseTerm = UNLOAD
     takes_effect: TakesEffect = "next_step"
+    from_next_turn: bool = False
     stable: bool = True
     meta: tuple[Tool, ...] = ()
     price: Callable[[Iterable[Tool]], int] | None = None
@@ -120,6 +131,12 @@ class Item:
     message: str
     subject: Ref | None = None
     details: JsonObject = field(default=EMPTY)
+
+    @property
+    def text(self) -> str:
+        """Return the message, with the names of what a fallback had no room for (S8)."""
+        excluded = self.details.get("excluded")
+        return f"{self.message}. Not loaded: {', '.join(excluded)}." if excluded else self.message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +168,11 @@ class Outcome:
     turn: int = 1
     anticipated: tuple[Ref, ...] = ()
     gave_way: tuple[Ref, ...] = ()
+
+
+def first_turn(state: State, terms: CommandContext) -> int:
+    """Return the first turn in which what is loaded now is seen and can be called; 0 is at once (D2)."""
+    return state.turn + 1 if terms.from_next_turn else 0
 
 
 def title(access: CompiledPermissions, ref: Ref) -> str:

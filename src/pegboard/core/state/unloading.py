@@ -36,9 +36,9 @@ def unload(access: CompiledPermissions, state: State, name: str, terms: CommandC
     elif not terms.stable:
         status, message = "error", NO_SESSION
     else:
-        return after, Item(
-            name=name, status="unloaded", message=_unloaded_message(subject, needing, terms), subject=ref
-        )
+        message = _unloaded_message(subject, needing, terms)
+        after = replace(after, unloaded=(*(one for one in after.unloaded if one != ref), ref))
+        return after, Item(name=name, status="unloaded", message=message, subject=ref)
     return state, Item(name=name, status=status, message=message, subject=ref)
 
 

@@ -59,6 +59,7 @@ ADDED: Step = (
     )""",
     "CREATE INDEX IF NOT EXISTS approvals_by_call ON approvals (principal, agent, tool)",
 )
+ADDED_COLUMN = "ALTER TABLE audit ADD COLUMN by TEXT NOT NULL DEFAULT ''"
 
 
 def version_of(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, ...]) -> int:
@@ -84,7 +85,12 @@ def version_of(connection: sqlite3.Connection, path: Path, migrations: tuple[Ste
 
 def is_complete(connection: sqlite3.Connection) -> bool:
     """Return whether the file has what was added without a new version."""
-    return _number(connection, "SELECT count(*) FROM sqlite_master WHERE name = 'approvals_by_call'") == 1
+    added = _number(connection, "SELECT count(*) FROM sqlite_master WHERE name = 'approvals_by_call'") == 1
+    return added and _has_column(connection)
+
+
+def _has_column(connection: sqlite3.Connection) -> bool:
+    return _number(connection, "SELECT count(*) FROM pragma_table_info('audit') WHERE name = 'by'") == 1
 
 
 def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, ...]) -> None:
@@ -93,6 +99,8 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, 
     for step in (*migrations[version_of(connection, path, migrations) :], ADDED):
         for statement in step:
             connection.execute(statement)
+    if not _has_column(connection):
+        connection.execute(ADDED_COLUMN)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {len(migrations)}")
 
