@@ -33,4 +33,5 @@ async def main(config: Path, approval: str, when: str) -> None:
         await session.resume(approval)
 
 
-asyncio.run(main(Path(sys.argv[1]), *sys.argv[2:]))
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), *sys.argv[2:]))
