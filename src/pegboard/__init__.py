@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pegboard.board.blocking import SyncSession as SyncSession
     from pegboard.board.permissions import Permissions as Permissions
     from pegboard.board.session import Session as Session
+    from pegboard.core.access.approvals.approval import Approval as Approval
     from pegboard.core.model.delivery import Cache as Cache
     from pegboard.core.model.delivery import Host as Host
     from pegboard.core.model.loadout_registry import LoadoutBuilder as LoadoutBuilder
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pegboard.core.state.call_plans import CallAnswer as CallAnswer
     from pegboard.core.state.commands import Item as Item
     from pegboard.core.state.commands import Outcome as Outcome
+    from pegboard.core.state.sessions import turn_of_messages as turn_of_messages
     from pegboard.core.surface.explanations import Explanation as Explanation
     from pegboard.core.surface.surfaces import Costs as Costs
     from pegboard.core.surface.surfaces import Surface as Surface
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from pegboard.marks import tool as tool
 
 _HOMES = {
+    "Approval": "core.access.approvals.approval",
     "Cache": "core.model.delivery",
     "CallAnswer": "core.state.call_plans",
     "CallResult": "core.model.tools",
@@ -69,6 +72,7 @@ _HOMES = {
     "UpstreamError": "errors",
     "UsageError": "errors",
     "tool": "marks",
+    "turn_of_messages": "core.state.sessions",
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]

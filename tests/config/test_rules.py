@@ -61,7 +61,7 @@ RULES = {
         "reserved",
         (
             "pegboard.yaml:1:24: toolkits.t.tools: 'delegate' is reserved and may not stand in a toolkit. "
-            "It comes by itself where it is needed."
+            "List it among an agent's tools."
         ),
     ),
     "T3, MR6: dynamic_tools is reserved, with settings too": (
@@ -77,7 +77,7 @@ RULES = {
         "reserved",
         (
             "pegboard.yaml:1:24: toolkits.t.tools: 'self_config' is reserved and may not stand in a toolkit. "
-            "It comes by itself where it is needed."
+            "List it among an agent's tools."
         ),
     ),
     "T3, MR7: a member is known": (

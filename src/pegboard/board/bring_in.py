@@ -6,8 +6,9 @@ nothing is waited for and nothing is read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pegboard.board.catalog.loader import IN_PROCESS, SERVER_WAIT, PluginRequest
 from pegboard.board.services import Services
@@ -19,10 +20,13 @@ from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
 from pegboard.core.state.active_tools import starting_entries, starting_tools
 from pegboard.core.state.commands import Load
-from pegboard.core.state.narrowing import may_bring
+from pegboard.core.state.narrowing import active_plugins, may_bring
 from pegboard.core.state.requirements import plugins_to_ask
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import tools_of_subject
+
+ASKED: Final = IN_PROCESS | {"server"}
+"""The kinds of plugins that can be asked without being loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +97,10 @@ async def bring_in_called(services: Services, snapshot: Snapshot, name: str) -> 
     return await read(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
 
 
-async def bring_in_everything(services: Services) -> None:
-    """Ask whatever can be asked without being loaded; operators may see all of it (P9)."""
-    asked = (*IN_PROCESS, "server")
+async def bring_in_every(services: Services, kinds: Container[str] = ASKED) -> None:
+    """Ask every plugin of these kinds; operators may see all of it (P9)."""
     plugins = services.world.catalog.plugins.values()
-    await services.loader.ready([PluginRequest(plugin=p.name) for p in plugins if p.kind in asked], wait=SERVER_WAIT)
+    await services.loader.ready([PluginRequest(plugin=p.name) for p in plugins if p.kind in kinds], wait=SERVER_WAIT)
 
 
 def owner_of(access: CompiledPermissions, name: str) -> str | None:
@@ -113,6 +116,8 @@ def owner_of(access: CompiledPermissions, name: str) -> str | None:
 def _loaded(access: CompiledPermissions, state: State, unseen: _Unseen) -> list[PluginRequest]:
     """Return what is loaded and not known yet, under the overrides with which it is loaded."""
     requests = list(unseen.at_start)
+    if state.loadout is not None:
+        requests += _of_loadout(access, state.loadout)
     for lease in state.leases:
         requests += _of_subject(access, lease.subject)
     plugins = access.world.catalog.plugins
@@ -131,6 +136,12 @@ def _unseen(access: CompiledPermissions) -> _Unseen:
 def at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
     """Yield what is loaded from the start and not known yet, under the overrides with which it is loaded."""
     return _of_entries(access, starting_entries(access))
+
+
+@once_per_permissions
+def _of_loadout(access: CompiledPermissions, loadout: str) -> tuple[PluginRequest, ...]:
+    """Return the plugins that a session's loadout makes active and that are not known yet (L7)."""
+    return tuple(_of_entries(access, map(access.entries.of_plugin, sorted(active_plugins(access, loadout)))))
 
 
 @once_per_permissions

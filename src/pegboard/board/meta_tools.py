@@ -11,11 +11,13 @@ from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.delivery import Cache, Host, choose, list_is_cached, takes_effect
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import loadable
+from pegboard.core.state.active_tools import loadable, names_loadable
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.surface.hints import Count, hints, plugin_lines
 from pegboard.dialects.call_tool import call_through_tools
+from pegboard.dialects.delegate import DELEGATE
+from pegboard.dialects.duty_definitions import duty_tools
 from pegboard.dialects.names import Dialect, SearchLoads, View
 
 LEAST_HINT_TOKENS, MOST_HINT_TOKENS, TOKENS_PER_PLUGIN = 126, 600, 10
@@ -69,20 +71,38 @@ def meta_tools(services: Services, info: SessionInfo, shown: View) -> tuple[Tool
     return _tools_of(dialect_of(services, shown.access), info.host.calls_through, shown) if info.stable else ()
 
 
-def meta_tools_by_name(services: Services, info: SessionInfo, access: CompiledPermissions) -> Mapping[str, Tool]:
-    """Return the meta-tools by their names; without a session id a call of one still answers (S4)."""
-    return _by_name(access, services, info.stable, info.host.calls_through)
+def duties(services: Services, access: CompiledPermissions) -> tuple[Tool, ...]:
+    """Return the host's own tools that the agent lists and that can run now."""
+    if not access.agent.duties:
+        return ()
+    return tuple(tool for tool in duty_tools(access) if not duty_fault(services, tool.wire))
+
+
+def duty_fault(services: Services, name: str) -> str:
+    """Return why one of the host's own tools cannot run now, or nothing (P6)."""
+    return services.delegation.fault if name == DELEGATE else ""
+
+
+def meta_tools_by_name(
+    services: Services, info: SessionInfo, access: CompiledPermissions, loadout: str | None
+) -> Mapping[str, Tool]:
+    """Return the meta-tools and the host's own tools by their names; without a session id a call still answers (S4)."""
+    return _by_name(access, services, info.stable, info.host.calls_through, loadout)
 
 
 @once_per_permissions
-def _by_name(access: CompiledPermissions, services: Services, stable: bool, calls_through: bool) -> Mapping[str, Tool]:
-    shown = View(access=access, state=DEFAULT, stable=stable)
-    return {tool.wire: tool for tool in _tools_of(dialect_of(services, access), calls_through, shown)}
+def _by_name(
+    access: CompiledPermissions, services: Services, stable: bool, calls_through: bool, loadout: str | None
+) -> Mapping[str, Tool]:
+    shown = View(access=access, state=State(loadout=loadout), stable=stable)
+    managed = _tools_of(dialect_of(services, access), calls_through, shown)
+    return {tool.wire: tool for tool in (*duty_tools(access), *managed)}
 
 
 def _tools_of(dialect: Dialect, calls_through: bool, shown: View) -> tuple[Tool, ...]:
-    if not loadable(shown.access):
-        return ()
+    if not loadable(shown.access, shown.state.loadout):
+        lists = dialect.lists if names_loadable(shown.access) else frozenset[str]()
+        return tuple(tool for tool in dialect.tools(shown) if tool.wire in lists) if lists else ()
     through = call_through_tools() if calls_through else ()
     return (*dialect.tools(shown), *through)
 
@@ -96,7 +116,7 @@ def _in_kind(host: Host) -> Host:
     """Return the one host that stands for all that are alike in what they add to commands; a cache grows and grows."""
     if host.cache is None:
         return host
-    return Host(delivery=(choose(host),), cache=_SOME_CACHE, calls_through=host.calls_through)
+    return Host(delivery=(choose(host),), cache=_SOME_CACHE, calls_through=host.calls_through, request=host.request)
 
 
 @once_per_permissions
@@ -105,9 +125,13 @@ def _command_context(access: CompiledPermissions, services: Services, host: Host
     budgeted, meta = agent.budget.tokens is not None, ()
     if agent.budget and stable:
         meta = _tools_of(dialect, host.calls_through, _view(services, access, host, stable, DEFAULT))
+    if agent.budget:
+        meta = (*duty_tools(access), *meta)
+    when = takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation)
     return CommandContext(
         until=agent.lease or dialect.lease,
-        takes_effect=takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation),
+        takes_effect=when,
+        from_next_turn=when == "next_request" and host.request == "turn",
         stable=stable,
         meta=meta,
         price=services.prices if budgeted else None,

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
-from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.anticipating import TurnMessage, anticipate
+from pegboard.board.calls.approvals import Approvals
 from pegboard.board.calls.commands import apply_command, carry_out, end_turn
 from pegboard.board.calls.meta_call import call_meta_tool
+from pegboard.board.calls.resuming import resume
 from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo, agent_of, child_of
-from pegboard.board.snapshot import Snapshot, read, read_start
+from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import explain_name
-from pegboard.board.views.given import checked_message, checked_search
+from pegboard.board.views.given import checked_message, checked_search, checked_turn
 from pegboard.board.views.search import search
+from pegboard.board.views.session_reads import OPEN, SessionReads
 from pegboard.board.views.shown import Shown
 from pegboard.board.views.surface import instructions, surface
-from pegboard.board.views.wire_list import everything_pays, next_wire_list
+from pegboard.board.views.wire_list import next_wire_list
+from pegboard.core.access.host_duties import delegates
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
@@ -33,10 +37,8 @@ from pegboard.errors import StoreError, UsageError, board_closed
 from pegboard.ports import Client, Progress, SessionKey
 from pegboard.removed import NamesReplacements
 
-_OPEN = "Pegboard.open"
 
-
-class Session(NamesReplacements):
+class Session(SessionReads, NamesReplacements):
     """One conversation: what its model sees, loads and calls.
 
     Every request reads the stored state once and stores what it changed at once; any number of objects, in any
@@ -45,11 +47,8 @@ class Session(NamesReplacements):
     """
 
     def __init__(self, services: Services, info: SessionInfo) -> None:
-        self._services = services
-        self._info = info
-        self._known: Snapshot | None = None
+        super().__init__(services, info)
         self._shown = Shown()
-        self._planned = False
         self._ranked: TurnMessage | None = None
 
     @property
@@ -61,6 +60,11 @@ class Session(NamesReplacements):
     def info(self) -> SessionInfo:
         """Return which session this is, for adapters."""
         return self._info
+
+    @property
+    def approvals(self) -> Approvals:
+        """Return the answers to calls that wait for a person, for adapters."""
+        return Approvals(self._services)
 
     @property
     def agent(self) -> Agent:
@@ -191,8 +195,10 @@ class Session(NamesReplacements):
         return await self._carry_out(Fallback())
 
     async def _carry_out(self, command: Command) -> Outcome:
-        snapshot = await self._planned_for(await self._read())
-        snapshot, outcome = await carry_out(self._services, snapshot, command)
+        with self._info.conversation.requests.start() as request:
+            snapshot = await self._planned_for(await self._read())
+            snapshot, outcome = await carry_out(self._services, snapshot, command, request)
+            await request.settle()
         if snapshot.unloaded:
             self._shown = self._shown.without(snapshot.unloaded)
         return outcome
@@ -217,7 +223,8 @@ class Session(NamesReplacements):
 
         Args:
             kind: explore, task, plan, review or general; another one counts as the smallest.
-            agent: the profile that it works with, by default this session's.
+            agent: the profile that it works with, by default this session's. One that this session's agent lists in
+                ``may_delegate`` has its own permissions, whatever the kind.
 
         Returns:
             A session with an id of its own, of which nothing is stored before something changes.
@@ -225,20 +232,27 @@ class Session(NamesReplacements):
         Raises:
             UsageError: it would be more than three levels deep.
             UnknownAgentError: there is no such agent.
+            StoreError: the stored state cannot be read.
         """
-        return Session(self._services, child_of(self._info, self._services.world, kind, agent))
+        known = delegates((await self._read()).access)
+        return Session(self._services, child_of(self._info, self._services.world, kind, agent, delegates=known))
 
-    async def end_turn(self) -> Outcome:
+    async def end_turn(self, *, turn: int | None = None) -> Outcome:
         """End the turn: the counter grows, leases that lapse go (S6, S7).
+
+        Args:
+            turn: the number of the turn that begins, by a host that derives it, as :func:`turn_of_messages` does; one
+                that is not greater than the current changes nothing. None is the next one.
 
         Returns:
             What lapsed, and the new turn.
 
         Raises:
+            UsageError: the turn is no whole number up to a billion.
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
-        return await end_turn(self._services, await self._read(), EndTurn())
+        return await end_turn(self._services, await self._read(), EndTurn(turn=checked_turn(turn)))
 
     async def mark_turn(self, label: str) -> Outcome:
         """Note a client's turn label; another one than before ends the turn (G3).
@@ -295,6 +309,7 @@ class Session(NamesReplacements):
         request_meta: JsonObject | None = None,
         client: Client | None = None,
         arrived: float | None = None,
+        waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> CallAnswer:
         """Call a tool or a meta-tool as the model does; refusals are answers, not exceptions.
 
@@ -305,6 +320,7 @@ class Session(NamesReplacements):
             request_meta: the request's ``_meta`` for an upstream.
             client: takes what an upstream asks and reports during the call; without one it is refused.
             arrived: when the call came (``time.monotonic()``); what binds it is what was stored by then (P4).
+            waiting: entered while the client is asked for an approval.
 
         Returns:
             The answer: its status, and the result for the model.
@@ -315,21 +331,48 @@ class Session(NamesReplacements):
             UsageError: the board is closed, or was before the call ended.
         """
         given: JsonObject = arguments if arguments is not None else {}
-        channel = CallerChannel(progress=progress, client=client, meta=request_meta or EMPTY)
-        try:
-            services, snapshot = self._services, await self._read(arrived)
-            tool = snapshot.meta_tools.get(name)
-            if tool is None:
-                return (await pipeline.run(services, snapshot, self._shown, name, given, channel))[1]
-            snapshot = await self._planned_for(snapshot)
-            snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, given, channel)
-            if snapshot.unloaded:
-                self._shown = self._shown.without(snapshot.unloaded)
+        with self._info.conversation.requests.start(arrived) as request:
+            channel = CallerChannel(
+                request=request, progress=progress, client=client, meta=request_meta or EMPTY, waiting=waiting
+            )
+            try:
+                answered = await self._answered(name, given, channel, arrived)
+                await request.settle()
+            except StoreError:
+                if self._services.loader.closed:
+                    raise board_closed(OPEN) from None
+                raise
             return answered
-        except StoreError:
-            if self._services.loader.closed:
-                raise board_closed(_OPEN) from None
-            raise
+
+    async def _answered(
+        self, name: str, arguments: JsonObject, channel: CallerChannel, arrived: float | None
+    ) -> CallAnswer:
+        services, snapshot = self._services, await self._read(arrived)
+        tool = snapshot.meta_tools.get(name)
+        if tool is None:
+            return (await pipeline.run(services, snapshot, self._shown, name, arguments, channel))[1]
+        snapshot = await self._planned_for(snapshot)
+        snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, arguments, channel)
+        if snapshot.unloaded:
+            self._shown = self._shown.without(snapshot.unloaded)
+        return answered
+
+    async def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
+        """Go on with a call that waits for a person (A3): it runs once, if it was allowed and nothing has changed.
+
+        Args:
+            approval_id: the ``approval.id`` of its answer.
+            result: what the call came to, where it is run elsewhere (T13): text, JSON, or a ``CallResult``.
+
+        Returns:
+            The answer of the call; ``needs_approval`` again as long as nobody has decided.
+
+        Raises:
+            StoreError: the stored state cannot be read or written.
+            UnknownAgentError: the agent is not configured any more.
+            UsageError: a result is given for a call that runs here.
+        """
+        return await resume(self._services, await self._read(), self._shown, approval_id, result)
 
     def known_tool(self, name: str) -> Tool | None:
         """Return the permitted tool or meta-tool that a call of this name means as of the last request, or None.
@@ -343,36 +386,5 @@ class Session(NamesReplacements):
         if known is None and info.parent is not None:
             return None
         access = services.compiler.permissions(info, known.narrowed_above if known is not None else ())
-        return meta_tools_by_name(services, info, access).get(name) or find_called(access, name)
-
-    # -- one request -----------------------------------------------------------------------------
-
-    async def _read(self, since: float | None = None, *, start: bool = False) -> Snapshot:
-        """Return the session as of ``since``, or of now; the one that is known where nothing has changed.
-
-        With ``start`` it is as if nothing had been stored of it.
-        """
-        if self._services.loader.closed:
-            raise board_closed(_OPEN)
-        if start:
-            return await read_start(self._services, self._info)
-        self._known = snapshot = await read(self._services, self._info, since, known=self._known)
-        return snapshot
-
-    async def _prepared(self, *, start: bool = False) -> Snapshot:
-        """Return the session once what is loaded has been seen; with ``start`` as if nothing had been stored."""
-        snapshot = await self._read(start=start)
-        seen = await bring_in_loaded(self._services, snapshot)
-        if seen is not snapshot:
-            seen = await self._read(start=start)
-        return await self._planned_for(seen, start=start)
-
-    async def _planned_for(self, snapshot: Snapshot, *, start: bool = False) -> Snapshot:
-        """Return the session with everything loaded from the start where that is cheapest; decided once (F4)."""
-        if snapshot.info.host.cache is None or self._planned:
-            return snapshot
-        self._planned = True
-        if not everything_pays(self._services, await bring_in_loaded(self._services, snapshot)):
-            return snapshot
-        self._info = replace(self._info, constraints=replace(self._info.constraints, everything=True))
-        return await self._read(start=start)
+        loadout = known.stored.loadout if known is not None else info.start.loadout
+        return meta_tools_by_name(services, info, access, loadout).get(name) or find_called(access, name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pegboard.cli import plugin_problems
-from pegboard.cli.common import DONE, LONGEST_WAIT, REFUSED, Options, guarded, problem_json, warnings_to
+from pegboard.cli.common import DONE, LONGEST_WAIT, REFUSED, Options, guarded, problem_json, system_user, warnings_to
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, plural
 from pegboard.core.model.tools import Tool
@@ -173,23 +173,24 @@ async def _asked(
         problems = await _problems(board, configuration, wants, probe=probe)
         if not stored:
             return replace(found, problems=problems)
-        accepted = await board.permissions.accept_claims() if accept else ()
-        return replace(
-            found,
-            problems=[*problems, *plugin_problems.claims(board), *(await plugin_problems.over_budget(board))],
-            accepted=accepted,
-        )
+        accepted = await board.permissions.accept_claims(by=system_user()) if accept else ()
+        problems += [*plugin_problems.claims(board), *(await plugin_problems.over_budget(board))]
+        return replace(found, problems=problems, accepted=accepted)
 
 
 def _needs_store(configuration: Configuration) -> bool:
-    """Return whether something is to be reported that only an open store shows; none is made for it."""
+    """Return whether something is to be reported that only an open store shows; none is made for it.
+
+    Its manifests have the names of tools that switches may mean.
+    """
     from pegboard.assembly import keeps_something
     from pegboard.core.model.specs import ServerSpec
 
     if any(agent.budget for agent in configuration.agents.values()):
         return True
+    switched = any(agent.switches for agent in configuration.agents.values())
     trusted = any(isinstance(spec, ServerSpec) and spec.trust_annotations for spec in configuration.specs.values())
-    return trusted and keeps_something(configuration)
+    return (trusted or switched) and keeps_something(configuration)
 
 
 def _has_local(configuration: Configuration) -> bool:

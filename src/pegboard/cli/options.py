@@ -25,6 +25,10 @@ AgentOption = Annotated[
 ]
 SessionOption = Annotated[str, typer.Option("--session", metavar="ID", help="The session.")]
 PrincipalOption = Annotated[str, typer.Option("--principal", metavar="NAME", help="Whose session it is.")]
+ByOption = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Who decides, for the audit trail. [default: the user of the system]"),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 Command = Callable[..., int]

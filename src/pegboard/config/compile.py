@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.documents.document import Expanded, Key, YamlWord
+from pegboard.config.documents.document import Expanded, Key, YamlWord, is_mapping
 from pegboard.config.documents.env_files import read_variables
 from pegboard.config.schema.configuration import Token
 from pegboard.config.schema.sections import (
@@ -27,15 +27,15 @@ from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import Loadout, category_of
 from pegboard.core.model.selectors import Member, member
-from pegboard.core.model.specs import PluginSettings, PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
-from pegboard.core.model.toolkits import SHARED_ONLY, Toolkit
+from pegboard.core.model.specs import ApproveRule, PluginSettings, PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED, SHARED_ONLY, Toolkit
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject
 from pegboard.problems import Place
 
 SQLITE: Final = "sqlite:///"
 DEFAULT_STORE: Final = "sqlite:///.pegboard/pegboard.db"
-COMES_BY_ITSELF: Final = frozenset({"dynamic_tools", "delegate", "self_config"})
-"""Names that seed 001 injects itself: nobody lists them, and listing them does no harm (T4)."""
+COMES_BY_ITSELF: Final = "dynamic_tools"
+"""The name of the meta-tools in seed 001: nobody lists them, and listing them does no harm (T4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +124,7 @@ def _agents(
             anticipate=_anticipate(AgentSection(), defaults),
             search_loads=validated.section.search.load,
             remember=defaults.remember,
+            approval_expires=validated.section.approvals.expires,
         )
         return {"default": agent}
     return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
@@ -186,6 +187,7 @@ def _settings(name: str, part: ServerSection | PluginSection, place: Place) -> d
         "policy": Frozen(part.policy),
         "needs": Frozen({tool: tuple(needs.env) for tool, needs in part.needs.items()}),
         "guards": _guards(part),
+        "approve": _approve(part),
         "default_on": part.default_on,
         "shared_only": shared_only(name, part.shared_only),
         "place": place,
@@ -199,6 +201,10 @@ def _guards(part: ServerSection | PluginSection) -> JsonObject:
             for tool, rules in part.guards.items()
         }
     )
+
+
+def _approve(part: ServerSection | PluginSection) -> Mapping[str, ApproveRule]:
+    return Frozen({tool: Frozen(rule) if is_mapping(rule) else rule for tool, rule in part.approve.items()})
 
 
 def _toolkit(name: str, validated: ValidatedDocument[File]) -> Toolkit:
@@ -235,16 +241,18 @@ def loadout_of(name: str, part: LoadoutSection, validated: ValidatedDocument[Any
 
 def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) -> Agent:
     budget, defaults = part.budget, validated.section.defaults
-    own = [m for m in _members(part.tools, validated, "agents", name, "tools") if m.name not in COMES_BY_ITSELF]
+    own = list(_members(part.tools, validated, "agents", name, "tools"))
     essential = tuple(_members(part.essential, validated, "agents", name, "essential"))
     taken = {split_kind(item.name)[1] for item in (*own, *essential)}
-    shared = _members(defaults.tools, validated, "defaults", "tools")
+    shared = [m for m in _members(defaults.tools, validated, "defaults", "tools") if split_kind(m.name)[1] not in taken]
     switches = {key: truth for key, value in part.permissions.items() if (truth := boolean(value)) is not None}
     places = {key: validated.place("agents", name, "permissions", key, key=True) for key in switches}
     return Agent(
         name=name,
-        static=(*own, *(m for m in shared if split_kind(m.name)[1] not in taken and m.name not in COMES_BY_ITSELF)),
+        static=tuple(m for m in (*own, *shared) if m.name not in RESERVED),
         essential=essential,
+        duties=tuple(dict.fromkeys(m.name for m in (*own, *shared) if m.name in HOST_DUTIES)),
+        may_delegate=tuple(dict.fromkeys(part.may_delegate)),
         allowed_toolkits=tuple(dict.fromkeys(part.allowed_toolkits)),
         initial_toolkits=tuple(dict.fromkeys(part.initial_toolkits)),
         loadout=part.loadout,
@@ -262,6 +270,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         anticipate=_anticipate(part, validated.section.defaults),
         search_loads=validated.section.search.load,
         turn_gap=part.turn_gap,
+        approval_expires=validated.section.approvals.expires,
         remember=defaults.remember if part.remember is None else part.remember,
         display_name=part.display_name,
         role=part.role,

@@ -11,7 +11,7 @@ from typing import Any
 
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
-from pegboard.ports import CallContext, Source
+from pegboard.ports import CallContext, HasHooks, HookAnswer, Source
 
 
 class LateSource:
@@ -25,10 +25,12 @@ class LateSource:
         self._make = make
         self._callbacks: list[Callable[[str], None]] = []
         self._made: Source | None = None
+        self.call = self._first_call
 
     def _source(self) -> Source:
         if self._made is None:
             self._made = self._make()
+            self.call = self._made.call
             for callback in self._callbacks:
                 self._made.on_changed(callback)
         return self._made
@@ -45,11 +47,20 @@ class LateSource:
         """Return what a plugin offers."""
         return await self._source().describe(spec, overrides)
 
-    async def call(
+    async def _first_call(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> CallResult:
-        """Run one tool."""
+        """Run one tool; from then on a call goes to the other source straight."""
         return await self._source().call(spec, overrides, tool, arguments, context)
+
+    async def ask_hooks(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> HookAnswer:
+        """Return what the hooks of a tool say to a call, where the source has any."""
+        source = self._source()
+        if not isinstance(source, HasHooks):
+            return HookAnswer()
+        return await source.ask_hooks(spec, overrides, tool, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Call back when the tools of a plugin have changed by themselves."""

@@ -12,7 +12,7 @@ from pegboard.core.model.specs import PluginSpec, RegisteredSpec
 from pegboard.core.model.toolkits import SHARED_ONLY
 from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallContext
+from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures import (
     Adopt,
     ConstructedPlugins,
@@ -72,6 +72,13 @@ class PackageSource:
         """Run the function; what it raises is an error result."""
         assert isinstance(spec, RegisteredSpec)
         return await (await self._built(spec, overrides)).call(spec.name, tool.name, arguments, context)
+
+    async def ask_hooks(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> HookAnswer:
+        """Return what guard and approval hook of the function say to a call."""
+        assert isinstance(spec, RegisteredSpec)
+        return await (await self._built(spec, overrides)).ask_hooks(spec.name, tool.name, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: installed packages do not change by themselves."""

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import Manifest, Tool
 from pegboard.errors import ToolUnavailableError
 
+_PATTERN: Final = frozenset("*?[")
+
 
 def misnamed(manifest: Manifest, spec: PluginSpec) -> Iterator[ToolUnavailableError]:
-    """Yield an error for every name in the settings of a plugin that is not one of its tools; wire names count too."""
-    tables = {"requires": spec.requires, "policy": spec.policy, "needs": spec.needs, "guards": spec.guards}
+    """Yield an error for every name in the settings of a plugin that is not one of its tools; wire names count too.
+
+    A pattern may mean no tool yet.
+    """
+    tables: dict[str, Collection[str]] = {
+        "requires": spec.requires,
+        "policy": spec.policy,
+        "needs": spec.needs,
+        "guards": spec.guards,
+        "approve": [name for name in spec.approve if not _PATTERN.intersection(name)],
+    }
     if not any(tables.values()):
         return
     names = [tool.name for tool in manifest.tools]

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validat
 from pegboard.config.documents.document import is_mapping
 from pegboard.config.schema.expressions import pattern_fault
 from pegboard.config.schema.values import (
+    ApproveRule,
     Count,
     Entries,
     Flag,
@@ -122,6 +123,9 @@ class ServerSection(Section):
     guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
     )
+    approve: dict[str, ApproveRule] = _optional(
+        "By tool, or pattern of tools: when a person approves a call first.", default_factory=dict
+    )
     trust: Literal["annotations"] | None = _optional("Trust the annotations of its tools, as first seen.")
     default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
@@ -141,6 +145,9 @@ class PluginSection(Section):
     needs: dict[str, Needs] = _optional("What a tool cannot work without.", default_factory=dict)
     guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
+    )
+    approve: dict[str, ApproveRule] = _optional(
+        "By tool, or pattern of tools: when a person approves a call first.", default_factory=dict
     )
     default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
@@ -297,6 +304,9 @@ class AgentSection(Section):
         "What the call of a tool that is not loaded does.", default="schema"
     )
     anticipate: Anticipated | None = _optional(ANTICIPATE)
+    may_delegate: Names = _optional(
+        "Agents that work for it under their own profiles; others are cut to what it may.", default_factory=list
+    )
     turn_gap: Seconds = _optional("How long without a call ends a turn in the gateway.", default=120.0)
     remember: Flag | None = _optional(
         "Whether what is called after which need is remembered for its searches. [default: as `defaults` says]"
@@ -312,6 +322,12 @@ class SearchSection(Section):
     )
 
 
+class ApprovalsSection(Section):
+    """How calls wait for a person."""
+
+    expires: Seconds = _optional("For how long a call may wait, and an answer counts: 1h, 15m.", default=3600.0)
+
+
 class File(Section):
     """A Pegboard configuration."""
 
@@ -325,4 +341,5 @@ class File(Section):
     loadouts: dict[Name, LoadoutSection] = _optional("What kinds of agents have.", default_factory=dict)
     sub_apps: dict[Name, SubAppSection] = _optional("What sessions of a sub-app have besides.", default_factory=dict)
     search: SearchSection = _optional("How tools are found.", default_factory=SearchSection)
+    approvals: ApprovalsSection = _optional("How calls wait for a person.", default_factory=ApprovalsSection)
     agents: dict[Name, AgentSection] | None = _optional("Profiles of agents.")

@@ -40,11 +40,13 @@ class Confirmation:
         kind: a person confirms the call, fills fields in, or runs it elsewhere and hands the result in.
         fields: the arguments that a person fills in (``user_input``); the model does not see them.
         schema: the JSON schema of an object with these fields.
+        hook: whether the source decides for each call if a person confirms it.
     """
 
     kind: Literal["confirm", "user_input", "external"] = "confirm"
     fields: tuple[str, ...] = ()
     schema: JsonObject = field(default=EMPTY)
+    hook: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

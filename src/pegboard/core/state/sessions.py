@@ -24,7 +24,8 @@ class State:
 
     ``label`` is the last turn label that a client gave (G3). ``loadout`` is the session's active
     loadout (L7). ``recent`` are ids of tools that were loaded and used, the last used first (S8).
-    ``evicted`` are names of what went at the end of the last turn, reported once (S7).
+    ``evicted`` are names of what went at the end of the last turn, reported once (S7); ``unloaded`` is what was
+    unloaded by name in this turn, so that no call loads it again (D2).
     ``shrunk`` is the loadout that narrows what is loaded from the start where the budget needs it
     (S9); it follows from everything else and is never stored.
     """
@@ -36,6 +37,7 @@ class State:
     failure: Failure | None = None
     recent: tuple[str, ...] = ()
     evicted: tuple[str, ...] = ()
+    unloaded: tuple[Ref, ...] = ()
     shrunk: str | None = field(default=None, compare=False)
 
     @property

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallContext
+from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.agno.agno_functions import AgnoFunction, functions_of
 from pegboard.sources.agno.databases import Database
 from pegboard.sources.agno.execution import run
@@ -67,6 +67,16 @@ class AgnoPlugin:
         """Run a function as Agno would, without an agent; a failure is an error result."""
         function = called(self.functions, plugin, name)
         return await run(self.states.prepared(function.runs, context), arguments)
+
+    async def ask_hooks(
+        self,
+        plugin: str,  # noqa: ARG002
+        name: str,  # noqa: ARG002
+        arguments: JsonObject,  # noqa: ARG002
+        context: CallContext,  # noqa: ARG002
+    ) -> HookAnswer:
+        """Return nothing: functions of Agno have no hooks of ours."""
+        return HookAnswer()
 
     async def aclose(self) -> None:
         """Close the connections of a toolkit that was constructed here."""

@@ -98,7 +98,8 @@ def _confirmed(mark: Mark, schema: JsonObject, called: str) -> tuple[JsonObject,
         except KeyError as error:
             raise _unfit(called, f"a person is to fill in {error}, which is not one of its parameters") from error
     if mark.requires_confirmation or mark.external_execution:
-        return schema, Confirmation(kind="external" if mark.external_execution else "confirm")
+        kind = "external" if mark.external_execution else "confirm"
+        return schema, Confirmation(kind=kind, hook=callable(mark.requires_confirmation))
     return schema, None
 
 

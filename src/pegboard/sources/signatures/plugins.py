@@ -13,11 +13,11 @@ from typing import Any, Protocol, TypeVar, cast, get_args, get_origin
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import mark_of
-from pegboard.ports import CallContext
+from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures.docs import summary
 from pegboard.sources.signatures.functions import Described, described, hints_of, is_record
 from pegboard.sources.signatures.parameters import Parameters, construct, parameters_of, refused_override
-from pegboard.sources.signatures.results import run
+from pegboard.sources.signatures.results import hook_answer, run
 
 _LIFE_CYCLE = frozenset({"close", "aclose"})
 NO_PARAMETERS = Parameters()
@@ -33,6 +33,10 @@ class LocalPlugin(Protocol):
 
     async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
         """Run a tool; what it raises is an error result."""
+        ...
+
+    async def ask_hooks(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> HookAnswer:
+        """Return what guard and approval hook of a tool say to a call, before it runs."""
         ...
 
     async def aclose(self) -> None:
@@ -84,6 +88,10 @@ class Built:
     async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
         """Run a function; what it raises is an error result."""
         return await run(called(self.tools, plugin, name), arguments, principal=context.principal)
+
+    async def ask_hooks(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> HookAnswer:
+        """Return what guard and approval hook of a function say to a call, before it runs."""
+        return await hook_answer(called(self.tools, plugin, name), arguments, principal=context.principal)
 
     async def aclose(self) -> None:
         """Call the ``aclose`` or ``close`` of what was constructed."""

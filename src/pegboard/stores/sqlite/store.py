@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError
 from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState, TrailPage, UseRecord
+from pegboard.stores.sqlite.approvals import SqliteApprovals
 from pegboard.stores.sqlite.audit import AuditQueue, select_entries, select_trail
 from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
 from pegboard.stores.sqlite.schema import MIGRATIONS, Step
@@ -28,7 +29,7 @@ Columns = tuple[str | bytes, str | bytes, str | bytes]
 MANIFESTS_PER_PLUGIN = 32
 
 
-class SqliteStore:
+class SqliteStore(SqliteApprovals):
     """A store in one file, shared by any number of processes; one event loop uses one store.
 
     ``audit_keep`` is about how many of the newest audit entries are kept, ``patience`` for how many seconds a
