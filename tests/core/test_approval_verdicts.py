@@ -65,7 +65,7 @@ def test_what_an_operator_allowed_for_longer_goes_first_and_the_newest_answer_co
 
 
 def test_a_digest_is_keyed_and_differs_with_every_part_of_a_definition() -> None:
-    """A2, A4: name, description, schema, annotations, and what a person does."""
+    """A2: name, description, schema, annotations, and what a person does."""
     plain = Tool(plugin="disk", name="wipe", wire="wipe", description="Wipe.")
     schema = Frozen({"type": "object", "properties": {"path": {"type": "string"}}})
     others = [

@@ -246,7 +246,7 @@ async def _execute(
 
 def _failed(services: Services, tool: Tool, error: PegboardError) -> CallAnswer:
     """Return the answer to a call that its source could not bring to an end."""
-    message = services.masker.text(f"{error.message} {error.hint}".strip())
+    message = services.masker.text(error.text)
     failed = answer(failure_of(error), message, tool=tool)
     return replace(failed, server_error=error.answer) if isinstance(error, UpstreamError) else failed
 
