@@ -20,7 +20,7 @@ from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
 from pegboard.core.state.active_tools import starting_entries, starting_tools
 from pegboard.core.state.commands import Load
-from pegboard.core.state.narrowing import may_bring
+from pegboard.core.state.narrowing import active_plugins, may_bring
 from pegboard.core.state.requirements import plugins_to_ask
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import tools_of_subject
@@ -116,6 +116,8 @@ def owner_of(access: CompiledPermissions, name: str) -> str | None:
 def _loaded(access: CompiledPermissions, state: State, unseen: _Unseen) -> list[PluginRequest]:
     """Return what is loaded and not known yet, under the overrides with which it is loaded."""
     requests = list(unseen.at_start)
+    if state.loadout is not None:
+        requests += _of_loadout(access, state.loadout)
     for lease in state.leases:
         requests += _of_subject(access, lease.subject)
     plugins = access.world.catalog.plugins
@@ -134,6 +136,12 @@ def _unseen(access: CompiledPermissions) -> _Unseen:
 def at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
     """Yield what is loaded from the start and not known yet, under the overrides with which it is loaded."""
     return _of_entries(access, starting_entries(access))
+
+
+@once_per_permissions
+def _of_loadout(access: CompiledPermissions, loadout: str) -> tuple[PluginRequest, ...]:
+    """Return the plugins that a session's loadout makes active and that are not known yet (L7)."""
+    return tuple(_of_entries(access, map(access.entries.of_plugin, sorted(active_plugins(access, loadout)))))
 
 
 @once_per_permissions

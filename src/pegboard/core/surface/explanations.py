@@ -91,7 +91,7 @@ _LEASE_TEXT: Mapping[LeaseReason, str] = {
     LeaseReason.META: "It is loaded because tools can be loaded.",
     LeaseReason.INITIAL: "It is loaded because its toolkit is initial; it is sticky.",
     LeaseReason.SWITCH: "It is loaded because only a switch grants it; it is sticky.",
-    LeaseReason.LOADOUT: "It is loaded because the agent's loadout makes it active; it is sticky.",
+    LeaseReason.LOADOUT: "It is loaded because a loadout makes it active; it is sticky.",
     LeaseReason.LOADED: "It is loaded because somebody loaded it.",
     LeaseReason.FALLBACK: "It is loaded for this turn, by fallback.",
     LeaseReason.ANTICIPATED: "It was loaded ahead of being asked for.",
@@ -110,7 +110,8 @@ def _lease_reason(access: CompiledPermissions, state: State, loaded: LoadedTool,
             if because is LeaseReason.ANTICIPATED:
                 text = f"It is loaded because {name} was loaded ahead of being asked for {when}"
             else:
-                text = f"It is loaded because {name} was loaded {when}"
+                by = f"by agent '{found.by}', which shares it, " if found.by else ""
+                text = f"It is loaded because {name} was loaded {by}{when}"
     return Reason(code=f"loaded_{because.value}", text=text)
 
 

@@ -68,8 +68,14 @@ class AgnoPlugin:
         function = called(self.functions, plugin, name)
         return await run(self.states.prepared(function.runs, context), arguments)
 
-    async def ask_hooks(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> HookAnswer:  # noqa: ARG002
-        """Return that nothing speaks against a call: functions of Agno judge none beforehand."""
+    async def ask_hooks(
+        self,
+        plugin: str,  # noqa: ARG002
+        name: str,  # noqa: ARG002
+        arguments: JsonObject,  # noqa: ARG002
+        context: CallContext,  # noqa: ARG002
+    ) -> HookAnswer:
+        """Return that nothing is said: toolkits of Agno have marks, and no hooks."""
         return HookAnswer()
 
     async def aclose(self) -> None:

@@ -36,7 +36,7 @@ class LocalPlugin(Protocol):
         ...
 
     async def ask_hooks(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> HookAnswer:
-        """Return what guard and approval hook of a tool say to a call, before it runs."""
+        """Return what guard and approval hook of a tool say to a call, before it runs (T10, A1)."""
         ...
 
     async def aclose(self) -> None:
