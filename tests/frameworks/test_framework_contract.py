@@ -85,6 +85,15 @@ async def test_a_tool_is_there_after_its_load_and_gone_after_its_unload(driver: 
     assert RAN == ["note_list"]
 
 
+async def test_a_call_beside_the_load_of_its_tool_does_not_run(driver: Driver, board: Pegboard) -> None:
+    """D2: what is loaded counts from the next step on, never in the same parallel batch."""
+    talk = driver.talk(await board.session(agent="assistant", session_id="s"))
+
+    ran = await talk.run("Go on.", [LOAD_NOTES, LIST_NOTES], LIST_NOTES)
+
+    assert (RAN, ran.calls[2].results) == (["note_list"], ('["ada: milk"]',))
+
+
 async def test_a_result_is_what_the_tool_returned(driver: Driver, board: Pegboard) -> None:
     talk = driver.talk(await board.session(agent="assistant", session_id="s"))
 

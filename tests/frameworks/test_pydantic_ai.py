@@ -337,6 +337,14 @@ async def test_a_run_that_fails_ends_its_turn(session: Session) -> None:
     assert (await session.surface()).turn == 3
 
 
+async def test_what_is_no_session_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "pegboard.yaml").write_text(CONFIG)
+    with Pegboard.open_sync(tmp_path / "pegboard.yaml") as board:
+        blocking: Any = board.session(agent="assistant", session_id="s")
+        with pytest.raises(TypeError, match=r"a Session of Pegboard.open, or what opens one, not a SyncSession"):
+            SessionTools(blocking)
+
+
 def test_where_it_is_missing_the_error_has_the_install_line() -> None:
     program = "import sys; sys.modules['pydantic_ai'] = None; import pegboard.frameworks.pydantic_ai"
 

@@ -26,7 +26,7 @@ from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import LIBRARY, Host
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import PluginSpec
 from pegboard.dialects.names import Dialect
 from pegboard.errors import UsageError, agent_required
@@ -188,7 +188,7 @@ class Board(NamesReplacements):
                 only (S4).
             principal: whose session it is.
             host: what the caller can do with a change of tools (D1).
-            sub_app: the tools of this sub-app are static ones besides (T9).
+            sub_app: the tools of this sub-app are static ones besides; a host may open any of them (T9).
             worker_scope: narrows the agent's scope for this session (P5).
 
         Returns:
@@ -201,7 +201,9 @@ class Board(NamesReplacements):
         profile = self.agent(agent)
         if sub_app is not None and sub_app not in self.world.sub_apps:
             hint = did_you_mean(sub_app, self.world.sub_apps)
-            raise UsageError(f"There is no sub-app '{sub_app}'.", code="unknown_sub_app", hint=hint)
+            raise UsageError(
+                f"There is no sub-app '{one_line(sub_app, limit=100)}'.", code="unknown_sub_app", hint=hint
+            )
         key = SessionKey(principal=principal, agent=profile.name, session=session_id or "")
         info = SessionInfo(
             key=key,

@@ -31,8 +31,10 @@ LONGEST_WAIT = 20.0
 DONE = 0
 REFUSED = 1
 USAGE = 2
-_NOT_VALID = frozenset({"unknown_name", "unknown_sub_app", "unknown_loadout"})
-"""Codes of usage errors of the library that are names of the configuration here, not the form of the command."""
+_NOT_VALID = frozenset(
+    {"unknown_name", "unknown_sub_app", "unknown_loadout", "unknown_approval", "approval_ended", "approval_kind"}
+)
+"""Codes of usage errors of the library that are about what there is here, not the form of the command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,7 @@ class Options:
     agent: str | None = None
     session: str = "default"
     principal: str = "local"
+    sub_app: str | None = None
     as_json: bool = False
 
 
@@ -197,10 +200,14 @@ def chosen_agent(board: Pegboard, name: str | None) -> str:
 
 async def open_session(board: Pegboard, options: Options) -> Session:
     """Return the session that the options name."""
+    from pegboard.board.session_info import open_sub_app
+
+    agent = chosen_agent(board, options.agent)
     return await board.session(
-        agent=chosen_agent(board, options.agent),
+        agent=agent,
         session_id=options.session,
         principal=options.principal,
+        sub_app=open_sub_app(board.world, agent, options.sub_app),
         host=COMMAND,
     )
 

@@ -27,7 +27,7 @@ from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import Loadout, category_of
 from pegboard.core.model.selectors import Member, member
-from pegboard.core.model.specs import PluginSettings, PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.specs import ApproveRule, PluginSettings, PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED, SHARED_ONLY, Toolkit
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject
 from pegboard.problems import Place
@@ -203,7 +203,7 @@ def _guards(part: ServerSection | PluginSection) -> JsonObject:
     )
 
 
-def _approve(part: ServerSection | PluginSection) -> JsonObject:
+def _approve(part: ServerSection | PluginSection) -> Mapping[str, ApproveRule]:
     return Frozen({tool: Frozen(rule) if is_mapping(rule) else rule for tool, rule in part.approve.items()})
 
 
@@ -257,6 +257,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         initial_toolkits=tuple(dict.fromkeys(part.initial_toolkits)),
         loadout=part.loadout,
         discoverable=tuple(part.discoverable),
+        sub_apps=tuple(dict.fromkeys(part.sub_apps)),
         switches=Frozen(switches),
         switch_places=Frozen(places),
         worker_scope=part.worker_scope,

@@ -67,6 +67,8 @@ class SessionTools(AbstractCapability[Any]):
     def __post_init__(self) -> None:
         if isinstance(self.session, Session):
             self._toolset = SessionToolset(self.session, self.id)
+        elif not callable(self.session):
+            raise TypeError(f"a Session of Pegboard.open, or what opens one, not a {type(self.session).__name__}")
 
     async def for_run(self, ctx: Context) -> SessionTools:
         """Return the capability with the session of this run, and with nothing of another run."""

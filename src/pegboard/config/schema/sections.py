@@ -288,6 +288,7 @@ class AgentSection(Section):
     )
     loadout: Name | None = _optional("Its loadout.")
     discoverable: Names = _optional("Plugins that it may load by name: name, prefix* or *.", default_factory=list)
+    sub_apps: Names = _optional("Sub-apps that clients may open of it.", default_factory=list)
     permissions: dict[str, Switch] = _optional(
         "Switches: names of toolkits, plugins or tools, true or false.", default_factory=dict
     )

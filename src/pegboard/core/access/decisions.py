@@ -224,8 +224,8 @@ class Decisions:
             yield Reason(code="narrowed_loadout", text=text)
 
     def _survives_loadout(self, tool: Tool, plugin: Plugin, narrowed: MergedLoadout) -> bool:
-        """Return whether an active loadout leaves a tool to the session's children: active or essential (L7)."""
-        if narrowed.includes(plugin.name, plugin.category) is not None:
+        """Return whether an active loadout leaves a tool to the session's children: in reach or essential (L7)."""
+        if narrowed.includes(plugin.name, plugin.category) or narrowed.discovers(plugin.name, plugin.category):
             return True
         of_plugin = (entry for entry in self._given.entries.essential if entry.plugin == plugin.name)
         return any(tool.id in entry.ids or not tool.name for entry in of_plugin)
@@ -239,10 +239,10 @@ class Decisions:
 
 def switch_reason(switch: Switch, agent: Agent) -> Reason:
     """Return what a switch that is set says for or against its subject."""
-    code, state = ("granted_switch", "on") if switch.on else ("denied_switch", "off")
+    state = "on" if switch.on else "off"
     how = " at run time" if switch.at_run_time else ""
     text = f"The {switch.kind} '{switch.name}' is switched {state}{how} for agent '{agent.name}'."
-    return Reason(code=code, text=text, where=switch.place)
+    return Reason(code="granted_switch" if switch.on else "denied_switch", text=text, where=switch.place)
 
 
 def _grant(code: str, text: str, entry: Entry) -> Reason:
