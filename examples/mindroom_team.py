@@ -46,7 +46,8 @@ async def main() -> None:
         team = Team(members=[researcher, assistant], model=leader, telemetry=False)
         run = await team.arun("How many were sold?", session_id="lobby")
         for one in run.member_responses:
-            print(one.agent_name, "called", ", ".join(tool.tool_name for tool in one.tools), "->", one.content)
+            print(f"{one.agent_name} called {', '.join(tool.tool_name for tool in one.tools)}")
+        print(run.member_responses[1].tools[-1].result)
         print(run.content)
 
 
