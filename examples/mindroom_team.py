@@ -19,7 +19,7 @@ toolkits:
   data: {description: Data analysis, tools: [pandas]}
 agents:
   researcher: {allowed_toolkits: [data], initial_toolkits: [data]}
-  assistant: {allowed_toolkits: [data], activation: next_step}
+  assistant: {allowed_toolkits: [data], dialect: toolkits, activation: next_step}
 """
 READ = {
     "dataframe_name": "sales",
