@@ -24,10 +24,12 @@ from pegboard.board.session import Session
 from pegboard.board.session_info import Delegation, SessionInfo, agent_of
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
-from pegboard.core.model.delivery import LIBRARY, Host
+from pegboard.core.model.delivery import LIBRARY, Host, deliverable
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.dialects.names import Dialect
 from pegboard.errors import UsageError, agent_required
 from pegboard.ports import ArgumentValidator, FocusRules, Ranker, SessionKey, Source, Store, TokenCounter
@@ -153,7 +155,14 @@ class Board(NamesReplacements):
             A record for each session, plain JSON.
         """
         services = self.services
-        return services.metrics.report(services.prices, services.counter.count, self.world.catalog)
+        return services.metrics.report(services.prices, services.counter.count, self._everything)
+
+    def _everything(self, agent: str) -> Sequence[Tool] | None:
+        """Return everything that an agent may use; None where some of it is unknown, or the agent is gone (F4)."""
+        if agent not in self.world.agents:
+            return None
+        access = self.services.compiler.of_agent(agent)
+        return None if unknown_plugins(access) else usable(access)
 
     def agent(self, name: str | None) -> Agent:
         """Return an agent's profile.
@@ -208,7 +217,7 @@ class Board(NamesReplacements):
         info = SessionInfo(
             key=key,
             stable=session_id is not None,
-            host=host,
+            host=deliverable(host),
             constraints=SessionConstraints(sub_app=sub_app, worker_scope=worker_scope),
             conversation=self.services.conversations.of(key) if session_id is not None else Conversation(),
         )

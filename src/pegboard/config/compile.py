@@ -217,6 +217,7 @@ def _toolkit(name: str, validated: ValidatedDocument[File]) -> Toolkit:
         focus=tuple(Frozen(rule.model_dump(exclude_none=True)) for rule in part.focus),
         label=part.label,
         icon=part.icon,
+        share_with=tuple(dict.fromkeys(part.share_with)),
         place=validated.place("toolkits", name, key=True),
     )
 

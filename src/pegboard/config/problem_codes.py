@@ -41,6 +41,7 @@ ProblemCode = Literal[
     "several_documents",
     "shared_only",
     "shared_prefix",
+    "shared_with_nobody",
     "syntax",
     "too_deep",
     "too_large",

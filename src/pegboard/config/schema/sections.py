@@ -197,6 +197,9 @@ class ToolkitSection(Section):
     )
     label: Text = _optional("How people see it.", default="")
     icon: Text = _optional("The picture that people see.", default="")
+    share_with: Names = _optional(
+        "Agents, two at least, for which its loads and unloads count together in one session.", default_factory=list
+    )
 
 
 class LoadoutSection(Section):
