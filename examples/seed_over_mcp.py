@@ -29,7 +29,7 @@ async def talk(folder: Path, era: str) -> None:
     server = StdioServerParameters(command=sys.executable, args=[*serve, "--session", era], cwd=folder)
     async with Client(server, mode=era) as client:
 
-        async def call(name: str, **arguments: Any) -> str:
+        async def call(name: str, /, **arguments: Any) -> str:
             result = await client.call_tool(name, arguments)
             return f"error: {result.content[0].text}" if result.is_error else result.content[0].text
 
