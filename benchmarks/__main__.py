@@ -23,7 +23,7 @@ KNOWN = {
 }
 
 
-PROGRAMS = ("answers", "dialogues", "gateway", "retrieval", "scale", "soak")
+PROGRAMS = ("answers", "approvals", "dialogues", "gateway", "retrieval", "scale", "soak")
 """They take long, install or start much, and run only when they are named."""
 
 

@@ -11,7 +11,7 @@ from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.delivery import Cache, Host, choose, list_is_cached, takes_effect
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import loadable
+from pegboard.core.state.active_tools import loadable, names_loadable
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.surface.hints import Count, hints, plugin_lines
@@ -83,21 +83,26 @@ def duty_fault(services: Services, name: str) -> str:
     return services.delegation.fault if name == DELEGATE else ""
 
 
-def meta_tools_by_name(services: Services, info: SessionInfo, access: CompiledPermissions) -> Mapping[str, Tool]:
+def meta_tools_by_name(
+    services: Services, info: SessionInfo, access: CompiledPermissions, loadout: str | None
+) -> Mapping[str, Tool]:
     """Return the meta-tools and the host's own tools by their names; without a session id a call still answers (S4)."""
-    return _by_name(access, services, info.stable, info.host.calls_through)
+    return _by_name(access, services, info.stable, info.host.calls_through, loadout)
 
 
 @once_per_permissions
-def _by_name(access: CompiledPermissions, services: Services, stable: bool, calls_through: bool) -> Mapping[str, Tool]:
-    shown = View(access=access, state=DEFAULT, stable=stable)
+def _by_name(
+    access: CompiledPermissions, services: Services, stable: bool, calls_through: bool, loadout: str | None
+) -> Mapping[str, Tool]:
+    shown = View(access=access, state=State(loadout=loadout), stable=stable)
     managed = _tools_of(dialect_of(services, access), calls_through, shown)
     return {tool.wire: tool for tool in (*duty_tools(access), *managed)}
 
 
 def _tools_of(dialect: Dialect, calls_through: bool, shown: View) -> tuple[Tool, ...]:
-    if not loadable(shown.access):
-        return ()
+    if not loadable(shown.access, shown.state.loadout):
+        lists = dialect.lists if names_loadable(shown.access) else frozenset[str]()
+        return tuple(tool for tool in dialect.tools(shown) if tool.wire in lists) if lists else ()
     through = call_through_tools() if calls_through else ()
     return (*dialect.tools(shown), *through)
 

@@ -31,8 +31,10 @@ LONGEST_WAIT = 20.0
 DONE = 0
 REFUSED = 1
 USAGE = 2
-_NOT_VALID = frozenset({"unknown_name", "unknown_sub_app", "unknown_loadout"})
-"""Codes of usage errors of the library that are names of the configuration here, not the form of the command."""
+_NOT_VALID = frozenset(
+    {"unknown_name", "unknown_sub_app", "unknown_loadout", "unknown_approval", "approval_ended", "approval_kind"}
+)
+"""Codes of usage errors of the library that are about what there is here, not the form of the command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

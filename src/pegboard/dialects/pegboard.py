@@ -36,6 +36,7 @@ class PegboardDialect:
     name = "pegboard"
     activation: Activation | None = None
     lease = UNLOAD
+    lists: frozenset[str] = frozenset()
     hints: Literal["plugins", "tools"] = "plugins"
 
     def tools(self, view: View) -> tuple[Tool, ...]:

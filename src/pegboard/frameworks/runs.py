@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
@@ -40,15 +41,6 @@ class Step:
     prefix: str
     note: str
     choice: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Medium:
-    """A picture, a sound or a file of a result, of which a framework has its own form."""
-
-    kind: Literal["image", "audio", "file"]
-    data: bytes
-    mime_type: str
 
 
 class Run:
@@ -184,20 +176,28 @@ class Run:
         return answer
 
 
-def twin(whole: Any, mixin: type[Any]) -> Any:
+async def settle(session: Session, approval_id: str, *, refused: str | None, result: object) -> None:
+    """Take into a session what a person decided in the framework: words of refusal, or a result from elsewhere."""
+    with suppress(UsageError):  # it was settled before
+        if refused is not None:
+            await session.approvals.refuse(approval_id, by=session.key.principal, reason=refused)
+        elif result is not None:
+            await session.resume(approval_id, result=result)
+
+
+def twin(whole: object, mixin: type) -> Any:
     """Return an object with the state of another one, and with the methods of a mixin before those of its class."""
     if isinstance(whole, mixin):
         return whole
-    kind: Any = _twin_of(whole.__class__, mixin)
+    kind: Any = _twin_of(type(whole), mixin)
     made: Any = kind.__new__(kind)
-    fields: dict[str, Any] = vars(whole)  # pyright: ignore[reportUnknownArgumentType]
-    for name, value in fields.items():
+    for name, value in vars(whole).items():
         setattr(made, name, value)
     return made
 
 
 @cache
-def _twin_of(kind: type[Any], mixin: type[Any]) -> type[Any]:
+def _twin_of(kind: type, mixin: type) -> type:
     return type(kind.__name__, (mixin, kind), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})
 
 
@@ -223,18 +223,41 @@ def arguments_of(text: object) -> dict[str, Any] | None:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
-def text_and_media(result: CallResult, files: Collection[str]) -> tuple[str, list[Medium]]:
-    """Return a result's text, and its media; files of other than these types are named in the text."""
+def with_texts(messages: Sequence[Any], step: Step, make: Callable[..., Any]) -> list[Any]:
+    """Return the messages of a request with what a step says: behind the system's text, and behind the newest.
+
+    Args:
+        messages: pydantic models with a ``role`` and a ``content``; these are not changed, so that no history keeps it.
+        step: what the request carries.
+        make: makes a message of a role and a content, where there is none for a text to stand behind.
+    """
+    sent, note = list(messages), f"<system>{step.note}</system>" if step.note else ""
+    if note and isinstance(sent[-1].content, str):
+        sent[-1] = sent[-1].model_copy(update={"content": f"{sent[-1].content}\n\n{note}"})
+    elif note:
+        sent.append(make(role="user", content=note))
+    if step.prefix and sent[0].role in ("system", "developer"):
+        sent[0] = sent[0].model_copy(update={"content": f"{sent[0].content}\n\n{step.prefix}"})
+    elif step.prefix:
+        sent.insert(0, make(role="system", content=step.prefix))
+    return sent
+
+
+def text_and_media(result: CallResult, files: Collection[str]) -> tuple[str, dict[str, list[dict[str, Any]]]]:
+    """Return a result's text, and its images, audios and files with their ``content`` and ``mime_type``.
+
+    Files of other types than ``files`` are named in the text.
+    """
     texts: list[str] = []
-    media: list[Medium] = []
+    media: dict[str, list[dict[str, Any]]] = {}
     for block in result.content:
         match block:
             case {"type": "text", "text": text} | {"type": "resource", "resource": {"text": text}}:
                 texts.append(str(text))
             case {"type": "image" | "audio" as kind, "data": data, "mimeType": mime_type}:
-                media.append(Medium(kind=kind, data=b64decode(data), mime_type=mime_type))
+                media.setdefault(f"{kind}s", []).append({"content": b64decode(data), "mime_type": mime_type})
             case {"type": "resource", "resource": {"blob": data, "mimeType": mime_type}} if mime_type in files:
-                media.append(Medium(kind="file", data=b64decode(data), mime_type=mime_type))
+                media.setdefault("files", []).append({"content": b64decode(data), "mime_type": mime_type})
             case {"resource": about} | about:
                 texts.append(json.dumps({key: value for key, value in about.items() if key != "blob"}))
     return "\n".join(texts), media

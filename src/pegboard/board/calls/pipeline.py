@@ -26,6 +26,7 @@ from pegboard.core.model.tools import JsonObject, Tool, text_result
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.call_plans import CallAnswer, LoadFirst, Refuse, Run, answer, find_called, plan_call
 from pegboard.core.state.commands import Load, Use
+from pegboard.core.state.narrowing import reachable
 from pegboard.core.state.transitions import used
 from pegboard.dialects.names import schema_of
 from pegboard.errors import PegboardError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError
@@ -177,7 +178,7 @@ async def _refuse(services: Services, snapshot: Snapshot, plan: Refuse, name: st
     await services.recorder.denied(key, turn, subject=subject, reason=plan.reason.text, outcome=plan.reason.code)
     message = plan.message
     if plan.status == "not_found":
-        hint = did_you_mean(name, (tool.wire for tool in snapshot.access.permitted))
+        hint = did_you_mean(name, (tool.wire for tool in reachable(snapshot.access, snapshot.state)))
         message = f"{message} {hint}".strip()
     return answer(plan.status, message, tool=plan.tool)
 

@@ -106,8 +106,7 @@ def _from_next_request(tool: Tool) -> Refuse:
 def _not_loaded(access: CompiledPermissions, state: State, tool: Tool) -> Plan:
     why = exclusion_reason(access, state, tool) if excluded_by_loadout(access, state, tool) else None
     if why is not None:
-        message = f"'{tool.wire}' cannot be called. {why.text}"
-        return Refuse(status="not_loaded", message=message, reason=why, tool=tool)
+        return Refuse(status="not_found", message=f"Tool '{tool.wire}' was not found.", reason=why, tool=tool)
     if unloaded_in_turn(access, state, tool):
         message = f"'{tool.wire}' was unloaded in this turn and has not run. Load it by name if it is needed again."
         reason = Reason(code="unloaded_in_turn", text="It was unloaded in this turn, and no call loads it again in it.")
