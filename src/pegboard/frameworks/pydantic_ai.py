@@ -287,5 +287,6 @@ def _returned(answer: CallAnswer) -> Any:
         raise (ModelRetry if answer.status == "invalid_arguments" else ToolFailed)(text or answer.message)
     if not media:
         return text if answer.result.structured is None else answer.result.structured
-    parts = [BinaryContent(data=medium.data, media_type=medium.mime_type) for medium in media]
+    blobs = (blob for kind in media.values() for blob in kind)
+    parts = [BinaryContent(data=blob["content"], media_type=blob["mime_type"]) for blob in blobs]
     return [text, *parts] if text else parts
