@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, cast, get_args
 
 import anyio
 from pydantic_core import SchemaValidator, core_schema
@@ -18,7 +19,7 @@ from pydantic_core import SchemaValidator, core_schema
 from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval
-from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.surfaces import Surface
 from pegboard.errors import UsageError
@@ -173,7 +174,7 @@ class SessionToolset(AbstractToolset[Any]):
 
     def bind_calls(self, ctx: Context, response: ModelResponse) -> None:
         """Let the session answer calls of tools that the model was not shown: it loads or refuses them (X1, P9)."""
-        known = ctx.tool_manager.tools if ctx.tool_manager is not None else None
+        known = ctx.tool_manager.tools if ctx.tool_manager is not None and self._name else None
         ours = next((tool for tool in (known or {}).values() if tool.tool_def.toolset_id == self._name), None)
         if known is None or ours is None:
             return
@@ -200,7 +201,10 @@ class SessionToolset(AbstractToolset[Any]):
             if not ctx.tool_call_approved:
                 raise ApprovalRequired(metadata=about)
             try:
-                answer = await self.come(partial(_approved, approval, ctx.tool_call_metadata or {}))
+                given = (
+                    cast("JsonObject", ctx.tool_call_metadata) if isinstance(ctx.tool_call_metadata, dict) else EMPTY
+                )
+                answer = await self.come(partial(_approved, approval, given))
             except UsageError as error:
                 raise ToolFailed(error.message) from error
         return _returned(answer)
@@ -229,7 +233,7 @@ async def _step(message: str | None, session: Session) -> tuple[Surface, Sequenc
 
 async def _approved(approval: Approval, given: JsonObject, session: Session) -> CallAnswer:
     """Return the answer of a call that the user of the framework has approved."""
-    by = given.get("by", session.key.principal)
+    by = str(given.get("by") or session.key.principal)
     await session.approvals.allow(approval.id, by=by, fields=given.get("fields"))
     return await session.resume(approval.id)
 
@@ -246,7 +250,8 @@ async def _decided(made: Sequence[tuple[ToolCallPart, ToolReturnPart]], session:
         own = (one for one in waiting if (one.tool, one.arguments) == (call.tool_name, call.args_as_dict()))
         approval = next(own, None)
         if approval is not None and part.outcome == "denied":
-            await session.approvals.refuse(approval.id, by=key.principal, reason=part.model_response_str())
+            with suppress(UsageError):  # another one was first
+                await session.approvals.refuse(approval.id, by=key.principal, reason=part.model_response_str())
         elif approval is not None and approval.kind == "external":
             await session.resume(approval.id, result=part.model_response_str())
 
