@@ -73,6 +73,7 @@ def row(way: str, verb: str, answered: Trace, settled: Trace) -> Row:
         "function entries": len(answered.entered),
         "files entered": len(answered.files),
         "changes of file": answered.changes,
+        "of them in the ranker": answered.changes_within("search/"),
         "SQL statements": len(answered.statements),
         "entries after the answer": len(settled.entered) - len(answered.entered),
         "statements after the answer": len(settled.statements) - len(answered.statements),

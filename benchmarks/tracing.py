@@ -36,10 +36,18 @@ class Trace:
     @property
     def changes(self) -> int:
         """Return how often a function was entered in another file than the one entered before it in its thread."""
+        return self.changes_within("")
+
+    def changes_within(self, folder: str) -> int:
+        """Return how many of these changes lead to a file of a folder."""
         threads: dict[int, list[str]] = {}
         for thread, file in self.entered:
             threads.setdefault(thread, []).append(file)
-        return sum(before != after for files in threads.values() for before, after in pairwise(files))
+        return sum(
+            before != after and after.startswith(folder)
+            for files in threads.values()
+            for before, after in pairwise(files)
+        )
 
 
 class Tracer:

@@ -22,6 +22,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "`toolkits`": sections.ToolkitSection,
     "`loadouts`": sections.LoadoutSection,
     "`sub_apps`": sections.SubAppSection,
+    "`approvals`": sections.ApprovalsSection,
     "`agents`": sections.AgentSection,
     "`lease`": sections.LeaseSection,
     "`budget`": sections.BudgetSection,

@@ -17,7 +17,10 @@ from pegboard import __version__
 ROOT = Path(__file__).resolve().parent.parent
 MENU = {
     "Begin": ["docs/tutorial", "docs/why-not-just", "examples/README"],
-    "Use": ["docs/library", "docs/configuration", "docs/gateway", "docs/command", "docs/errors"],
+    "Use": [
+        *("docs/library", "docs/frameworks", "docs/configuration", "docs/gateway", "docs/approvals", "docs/command"),
+        "docs/errors",
+    ],
     "Reference": ["reference/faces", "reference/values", "reference/loadouts", "reference/errors", "reference/ports"],
     "How it works": ["docs/glossary", "docs/architecture", "docs/rules", "docs/behaviours"],
     "Project": ["CONTRIBUTING", "CHANGELOG", "docs/decisions/index"],
@@ -26,7 +29,7 @@ REFERENCE = {
     "faces": ("Board, session, permissions", "Pegboard Session Permissions SyncPegboard SyncSession"),
     "values": (
         "What is given and returned",
-        "Host Cache Surface Costs Outcome Item CallAnswer CallResult Found Explanation turn_of_messages",
+        "Host Cache Surface Costs Outcome Item CallAnswer CallResult Approval Found Explanation turn_of_messages",
     ),
     "loadouts": ("Tools, plugins, loadouts", "tool Tool Plugin Loadout LoadoutBuilder LoadoutRegistry"),
     "errors": (

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pegboard.board.blocking import SyncSession as SyncSession
     from pegboard.board.permissions import Permissions as Permissions
     from pegboard.board.session import Session as Session
+    from pegboard.core.access.approvals.approval import Approval as Approval
     from pegboard.core.model.delivery import Cache as Cache
     from pegboard.core.model.delivery import Host as Host
     from pegboard.core.model.loadout_registry import LoadoutBuilder as LoadoutBuilder
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pegboard.marks import tool as tool
 
 _HOMES = {
+    "Approval": "core.access.approvals.approval",
     "Cache": "core.model.delivery",
     "CallAnswer": "core.state.call_plans",
     "CallResult": "core.model.tools",

@@ -12,6 +12,7 @@ ATTRIBUTE: Final = "__pegboard__"
 """The attribute of a mark: a :class:`Mark`, or a plain mapping with the same keys."""
 
 Guard = Callable[[str, Mapping[str, Any]], str | None]
+ApprovalHook = Callable[[str, Mapping[str, Any]], "bool | str | None"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -24,6 +25,11 @@ class Mark:
     environment variables without which it is unavailable. ``guard`` sees the principal and the
     arguments before the tool runs, and returns the reason of a refusal or None (T10). ``factory``
     marks a function that is no tool but returns the tools of its plugin.
+
+    Of ``requires_confirmation`` (a person allows the call), ``user_input_fields`` (a person fills these
+    parameters in) and ``external_execution`` (the call runs elsewhere) a function has at most one (T13).
+    Where ``requires_confirmation`` is a function, it sees the principal and the arguments, and returns
+    whether a person allows the call, or a text that says why (A1).
     """
 
     name: str = ""
@@ -39,6 +45,15 @@ class Mark:
     default_on: bool = True
     guard: Guard | None = None
     factory: bool = False
+    requires_confirmation: bool | ApprovalHook = False
+    user_input_fields: Sequence[str] = ()
+    external_execution: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.user_input_fields, str):
+            raise TypeError("user_input_fields is a list of names of parameters")
+        if bool(self.requires_confirmation) + bool(self.user_input_fields) + self.external_execution > 1:
+            raise TypeError("a tool has one of requires_confirmation, user_input_fields and external_execution")
 
     def annotations(self) -> dict[str, Any]:
         """Return MCP's annotations of the tool."""
@@ -72,6 +87,9 @@ def tool(
     default_on: bool = True,
     guard: Guard | None = None,
     factory: bool = False,
+    requires_confirmation: bool | ApprovalHook = False,
+    user_input_fields: Sequence[str] = (),
+    external_execution: bool = False,
 ) -> Callable[[F], F]: ...
 
 
@@ -86,7 +104,7 @@ def tool(function: Any = None, /, **fields: Any) -> Any:
         The function itself, or what marks one.
 
     Raises:
-        TypeError: A field that a mark does not have.
+        TypeError: A field that a mark does not have, or two ways of asking a person.
 
     >>> @tool(read_only=True, requires=["geo/locate"])
     ... def weather(city: str) -> str:

@@ -217,7 +217,7 @@ async def test_a_tool_comes_and_goes_with_its_conditions(config: Path) -> None:
 async def test_a_panel_shows_toolkits_with_their_switches(config: Path) -> None:
     """SJ11, SJ12, T6, X5: on where absent and any member is on; no secret, no callable, plain JSON."""
     async with opened(config) as board:
-        waiting, money = await board.permissions.panel("ada")
+        waiting, money, *_ = await board.permissions.panel("ada")
         assert (waiting["name"], waiting["label"], waiting["icon"]) == ("waiting", "Waiting", "hourglass")
         assert (money["label"], money["switch"], money["on"]) == ("money", None, True)
         assert [(m["name"], m["on"], m["available"]) for m in money["members"]] == [
@@ -228,12 +228,12 @@ async def test_a_panel_shows_toolkits_with_their_switches(config: Path) -> None:
         assert "s3cret-name" not in text
         assert "include_tools" not in text
         await board.permissions.set("ada", "invoice_list", False)
-        _, money = await board.permissions.panel("ada")
+        _, money, *_ = await board.permissions.panel("ada")
         assert (money["switch"], money["on"], [m["switch"] for m in money["members"]]) == (None, True, [False, None])
         await board.permissions.set("ada", "money", False)
-        _, money = await board.permissions.panel("ada")
+        _, money, *_ = await board.permissions.panel("ada")
         assert (money["switch"], money["on"], [m["on"] for m in money["members"]]) == (False, False, [False, False])
-        nothing, legacy = await board.permissions.panel("cy")
+        nothing, legacy, *_ = await board.permissions.panel("cy")
         assert (nothing["on"], legacy["switch"], legacy["on"]) == (False, None, True)
         with pytest.raises(UnknownAgentError):
             await board.permissions.panel("eve")

@@ -223,6 +223,7 @@ def test_x4_audit_json_lists_what_happened_newest_first_and_by_filter(run: Run, 
         {
             "at": str, "kind": str, "principal": str, "agent": str, "session": str, "turn": int, "subject": str,
             "decision": str, "reason": str, "duration": (float, int, type(None)), "outcome": str, "arguments": str,
+            "by": str,
         }
     ]  # fmt: skip
     assert misfits(ran.json, shape) == []

@@ -137,7 +137,8 @@ def test_arguments_can_come_from_standard_input(run: Run, project: Path, monkeyp
 
 def test_sessions_switches_and_the_audit_trail_say_when_there_is_nothing(run: Run, project: Path) -> None:
     assert run("session", "list").out == "No session has changed anything yet.\n"
-    assert run("permissions", "show", "--agent", "opener").out.startswith("No switch is set")
+    (project / "bare.yaml").write_text("agents: {a: {}}")
+    assert run("permissions", "show", "--config", "bare.yaml").out == "There is nothing to switch.\n"
     assert run("audit").out == "No record fits.\n"
     assert "Nothing has been loaded" in run("session", "show", *AGENT).out
 

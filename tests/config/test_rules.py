@@ -89,7 +89,7 @@ RULES = {
         "reserved",
         (
             "pegboard.yaml:1:24: toolkits.t.tools: 'delegate' is reserved and may not stand in a toolkit. "
-            "It comes by itself where it is needed."
+            "List it among an agent's tools."
         ),
     ),
     "T3, MR6: dynamic_tools is reserved, with settings too": (
@@ -105,7 +105,7 @@ RULES = {
         "reserved",
         (
             "pegboard.yaml:1:24: toolkits.t.tools: 'self_config' is reserved and may not stand in a toolkit. "
-            "It comes by itself where it is needed."
+            "List it among an agent's tools."
         ),
     ),
     "T3, MR7: a member is known": (
@@ -453,9 +453,25 @@ RULES = {
         "pegboard.yaml:4:1: the key 'agents' stands twice; the first one is in line 2, column 1.",
     ),
     "what must be there is there": (
+        "tokens: {ada: {token: abc}}",
+        "missing_key",
+        "pegboard.yaml:1:15: tokens.ada: 'agents' is missing.",
+    ),
+    "a plugin is written in Python or registered": (
         "plugins: {notes: {category: Memory}}",
         "missing_key",
-        "pegboard.yaml:1:18: plugins.notes: 'python' is missing.",
+        (
+            "pegboard.yaml:1:11: plugins.notes: 'python' is missing, and no registered plugin is called 'notes'. "
+            "Write `python: module`, or `python: module:object`."
+        ),
+    ),
+    "a registered plugin is spelt right": (
+        "plugins: {dokcer: {category: Shell}}",
+        "missing_key",
+        (
+            "pegboard.yaml:1:11: plugins.dokcer: 'python' is missing, and no registered plugin is called 'dokcer'. "
+            "Did you mean 'docker'?"
+        ),
     ),
     "a list is a list": (
         "agents: {a: {tools: file}}",
@@ -597,7 +613,7 @@ def test_everything_that_is_wrong_is_said_at_once_and_by_its_place(writer: Write
         ("server_target", 2, 11),
         ("wrong_type", 2, 23),
         ("wrong_type", 2, 42),
-        ("missing_key", 3, 18),
+        ("missing_key", 3, 11),
         ("wrong_type", 5, 20),
         ("unknown_tool", 5, 23),
         ("wrong_type", 5, 30),

@@ -23,7 +23,7 @@ def talk(*plugins: Any, **changes: Any) -> Conversation:
 
 
 def schema(name: str) -> dict[str, Any]:
-    return {"name": name, "description": f"Does {name}. At once.", "inputSchema": {"type": "object", "properties": {}}}
+    return {"name": name, "description": f"Does {name}. At once.", "arguments": {}}
 
 
 def test_a_load_answers_name_by_name_with_the_schemas() -> None:

@@ -85,6 +85,27 @@ def test_over_the_budget_siblings_go_then_names_then_sentences_and_never_argumen
     assert len(over(100)["results"]) == 1
 
 
+def test_over_the_budget_texts_of_optional_arguments_are_shortened_and_the_answer_states_it() -> None:
+    """F4: what is required stays as it is."""
+    text = "What it is for. And a good deal more on how it is used with the others."
+    arguments: dict[str, Any] = {f"option_{n}": {"type": "string", "description": text} for n in range(40)}
+    required = {"type": "string", "description": f"{text} It is needed."}
+
+    def over(options: int) -> dict[str, Any]:
+        known = {"must": required, **dict(list(arguments.items())[:options])}
+        tool = tool_named("wide", input_schema={"type": "object", "properties": known, "required": ["must"]})
+        document = answer(Found(query=("a",), results=(result("wide"),)), tool)
+        assert COUNT(json.dumps(document, separators=(",", ":"))) <= TOKENS
+        assert document["results"][0]["arguments"]["must"] == f"string: {text} It is needed."
+        return document
+
+    assert "shortened" not in over(3)
+    assert over(20)["results"][0]["arguments"]["option_0?"] == "string: What it is for."
+    bare = over(40)
+    assert bare["results"][0]["arguments"]["option_0?"] == "string"
+    assert bare["shortened"] == "texts of optional arguments; load_tools gives them whole"
+
+
 def test_names_with_the_same_beginning_state_it_once() -> None:
     """F4: the names stay whole where there is nothing in front."""
     names = ["git__log", "read", "git__diff", "__", "a__", "b__c__d"]

@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 
 from pegboard import Pegboard, Permissions, Session
+from pegboard.board.calls.approvals import Approvals
 
 LIBRARY = Path(__file__).resolve().parents[2] / "docs" / "library.md"
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -15,6 +16,7 @@ MENTIONS: dict[type, re.Pattern[str]] = {
     Pegboard: re.compile(r"\b(?:board|Pegboard)\.(?!yaml\b)([a-z]\w*)"),
     Session: re.compile(r"\b(?:session|child)\.([a-z]\w*)"),
     Permissions: re.compile(r"\bpermissions\.([a-z]\w*)"),
+    Approvals: re.compile(r"\bapprovals\.(?!md\b)([a-z]\w*)"),
 }
 
 

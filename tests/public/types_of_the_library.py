@@ -2,10 +2,11 @@
 
 # pyright: strict, reportUnnecessaryTypeIgnoreComment=true
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, assert_type
 
 from pegboard import (
+    Approval,
     Cache,
     CallAnswer,
     CallResult,
@@ -36,6 +37,7 @@ from pegboard import (
     tool,
     turn_of_messages,
 )
+from pegboard.board.calls.approvals import Approvals
 from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
@@ -75,11 +77,17 @@ async def board_of_a_program(board: Pegboard) -> None:
     assert_type(await board.reload(), list[Problem])
     assert_type(board.on("loaded", print), Callable[[], None])
     assert_type(board.metrics(), list[dict[str, Any]])
+    assert_type(board.on_delegate, Callable[[Session, str], Awaitable[str]] | None)
     assert_type(board.permissions, Permissions)
     assert_type(await board.permissions.set("assistant", "git", value=None), None)
     assert_type(await board.permissions.show(), dict[str, dict[str, bool]])
     assert_type(await board.permissions.panel("assistant"), tuple[Record, ...])
     assert_type(await board.permissions.accept_claims(), tuple[Tool, ...])
+    assert_type(board.approvals, Approvals)
+    assert_type(await board.approvals.list(agent="assistant", ended=True), tuple[Approval, ...])
+    assert_type(await board.approvals.allow("3f", by="grace", lasts="session", fields={"code": "1"}), Approval)
+    assert_type(await board.approvals.refuse("3f", by="grace", reason="No."), Approval)
+    await board.approvals.allow("3f", by="grace", lasts="ever")  # pyright: ignore[reportArgumentType]
 
 
 async def board_of_an_adapter(board: Pegboard) -> None:
@@ -118,6 +126,7 @@ async def session_of_a_program(session: Session) -> None:
     assert_type(await session.search("a mean", context=["Here are numbers."]), Found)
     assert_type(await session.explain("git"), Explanation)
     assert_type(await session.call("git_log", {"count": 3}), CallAnswer)
+    assert_type(await session.resume("3f", result="done"), CallAnswer)
     session.stored  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
@@ -126,6 +135,7 @@ async def session_of_an_adapter(session: Session) -> None:
     assert_type(snapshot, Snapshot)
     assert_type(snapshot.state, State)
     assert_type(session.info, SessionInfo)
+    assert_type(session.approvals, Approvals)
     assert_type(session.known_tool("git_log"), Tool | None)
 
 
@@ -141,6 +151,9 @@ def blocking(board: SyncPegboard, session: SyncSession) -> None:
     assert_type(board.permissions.show(), dict[str, dict[str, bool]])
     assert_type(board.permissions.panel("assistant"), tuple[Record, ...])
     assert_type(board.permissions.accept_claims(), tuple[Tool, ...])
+    assert_type(board.approvals.list(), tuple[Approval, ...])
+    assert_type(board.approvals.allow("3f", by="grace"), Approval)
+    assert_type(board.approvals.refuse("3f", by="grace"), Approval)
     assert_type(session.key, SessionKey)
     assert_type(session.agent, Agent)
     assert_type(session.host, Host)
@@ -152,12 +165,14 @@ def blocking(board: SyncPegboard, session: SyncSession) -> None:
     assert_type(session.fallback(), Outcome)
     assert_type(session.use_loadout("minimal"), Outcome)
     assert_type(session.child("explore"), SyncSession)
+    assert_type(session.wait(lambda plain: plain.end_turn()), Outcome)
     assert_type(session.end_turn(), Outcome)
     assert_type(session.end_turn(turn=3), Outcome)
     assert_type(session.mark_turn("7"), Outcome)
     assert_type(session.search("a mean", context=()), Found)
     assert_type(session.explain("git"), Explanation)
     assert_type(session.call("git_log"), CallAnswer)
+    assert_type(session.resume("3f"), CallAnswer)
 
 
 def values(surface: Surface, outcome: Outcome, answer: CallAnswer, found: Found, explained: Explanation) -> None:
@@ -182,6 +197,7 @@ def values(surface: Surface, outcome: Outcome, answer: CallAnswer, found: Found,
     assert_type((answer.status, answer.is_error, answer.tool), tuple[str, bool, Tool | None])
     assert_type(answer.server_error, Record | None)
     assert_type(answer.result, CallResult)
+    assert_type(answer.approval, Approval | None)
     assert_type(answer.result.content, tuple[Record, ...])
     assert_type(found.results, tuple[FoundTool, ...])
     assert_type(found.results[0].score, float)

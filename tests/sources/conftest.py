@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.board.catalog.configured import configured, misnamed
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PythonSpec
 from pegboard.core.model.tools import CallResult, Manifest
@@ -40,7 +41,11 @@ class Workshop:
         return other
 
     async def describe(self, target: str, overrides=None, **more) -> Manifest:
-        return await self.source.describe(self.spec(target, **more), overrides or {})
+        spec = self.spec(target, **more)
+        manifest = await self.source.describe(spec, overrides or {})
+        for fault in misnamed(manifest, spec):
+            raise fault
+        return configured(manifest, spec)
 
     async def call(self, target: str, tool: str, arguments=None, overrides=None, **more) -> CallResult:
         manifest = await self.describe(target, overrides, **more)

@@ -3,7 +3,7 @@ import base64
 import sys
 import threading
 
-from pegboard.core.model.tools import CallResult
+from pegboard.core.model.tools import CallResult, Confirmation
 from pegboard.sources.stdout import reserved_stdout
 
 
@@ -35,6 +35,43 @@ async def test_t8_marks_and_configuration_add_requirements_policy_and_annotation
     error = await workshop.refused("marked_l", policy={"leep": "x"})
     assert "'policy' names 'leep'" in error.message
     assert "Did you mean 'leap'?" in error.hint
+
+
+async def test_t13_a_mark_says_what_a_person_does_first(workshop):
+    workshop.write(
+        "asking_u.py",
+        """
+        from pegboard.marks import tool
+        @tool(requires_confirmation=True)
+        def drop(path: str) -> str: return path
+        @tool(user_input_fields=["code"])
+        def pay(amount: int, code: str) -> str: return f"{amount} with {code}"
+        @tool(external_execution=True)
+        def sign(text: str) -> str: return text
+        """,
+    )
+    drop, pay, sign = (await workshop.describe("asking_u")).tools
+    assert drop.confirmation == Confirmation(kind="confirm")
+    assert sign.confirmation == Confirmation(kind="external")
+    assert list(pay.input_schema["properties"]) == pay.input_schema["required"] == ["amount"]
+    form = {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
+    assert pay.confirmation == Confirmation(kind="user_input", fields=("code",), schema=form)
+    assert text(await workshop.call("asking_u", "pay", {"amount": 3, "code": "x"})) == "3 with x"
+
+
+async def test_t13_a_field_that_a_person_fills_in_has_to_be_a_parameter(workshop):
+    workshop.write(
+        "asking_v.py",
+        """
+        from pegboard.marks import tool
+        @tool(user_input_fields=["cod"])
+        def pay(amount: int, code: str) -> str: return ""
+        """,
+    )
+    error = await workshop.refused("asking_v")
+    assert error.message == (
+        "function 'pay' cannot be a tool: a person is to fill in 'cod', which is not one of its parameters."
+    )
 
 
 async def test_t10_a_guard_sees_principal_and_arguments_and_nothing_runs(workshop):

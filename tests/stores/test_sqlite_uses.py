@@ -140,7 +140,10 @@ async def test_a_killed_process_loses_at_most_the_last_50_ms_of_uses(path: Path)
 
 
 async def test_a_file_of_0_1_0_keeps_its_version_once_it_remembers_uses(tmp_path: Path) -> None:
-    """S2: so 0.1.0 opens it afterwards as before: it has the version and the tables that 0.1.0 made, and one more."""
+    """S2: so 0.1.0 opens it afterwards as before: the version and the tables that 0.1.0 made, and what was added.
+
+    The audit trail has a column more, which has a default.
+    """
     path = tmp_path / "pegboard.db"
     shutil.copy(FIXTURE, path)
     version = in_file(path, "PRAGMA user_version")
@@ -151,7 +154,9 @@ async def test_a_file_of_0_1_0_keeps_its_version_once_it_remembers_uses(tmp_path
     await store.aclose()
     assert in_file(path, "PRAGMA user_version") == version == [(2,)]
     after = in_file(path, "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%' ORDER BY name")
-    assert [row for row in after if row[0] not in ("uses", "uses_by_time")] == tables
+    added = ("uses", "uses_by_time", "approvals", "approvals_by_call")
+    kept = [(name, str(sql).replace(", by TEXT NOT NULL DEFAULT ''", "")) for name, sql in after]
+    assert [row for row in kept if row[0] not in added] == tables
     assert len(after) == len(tables) + len(ADDED)
     assert in_file(path, "SELECT need, tool FROM uses") == [(USE.need, USE.tool)]
 
@@ -163,7 +168,10 @@ async def test_a_store_of_0_1_0_that_goes_on_writing_loses_no_uses(store: Sqlite
     with closing(sqlite3.connect(store.path)) as older:
         older.execute("INSERT INTO sessions VALUES ('ada', 'assistant', 'thread-42', 7, 1.5, 'text')")
         older.execute("INSERT OR REPLACE INTO switches VALUES ('assistant', 'git', 0)")
+        columns = "at, kind, principal, agent, session, turn, subject, decision, reason, duration, outcome, arguments"
+        older.execute(f"INSERT INTO audit ({columns}) SELECT {columns} FROM audit LIMIT 1")
         older.commit()
+    assert [entry.by for entry in await store.entries()] == ["", ""]
     state = await store.load(KEY)
     assert state is not None
     assert state.text == "text"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pegboard.core.model.tools import Manifest, Tool
+from pegboard.core.model.tools import Confirmation, Manifest, Tool
 from pegboard.ports import USE_LIFETIME, USES_KEPT, AuditRecord, SessionKey, StateChange, Store, StoredState, UseRecord
 from pegboard.stores.memory import MemoryStore
 from pegboard.stores.sqlite import SqliteStore
@@ -55,6 +55,9 @@ FULL_TOOL = Tool(
     default_on=False,
     policy="Use {tools} sparingly.",
     unavailable="Set GIT_TOKEN.",
+    confirmation=Confirmation(
+        kind="user_input", fields=("since",), schema={"properties": {"since": {"type": "string"}}}
+    ),
 )
 FULL_MANIFEST = Manifest(
     tools=(FULL_TOOL, Tool(plugin="git", name="plain")),

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import os
-from asyncio import AbstractEventLoop, Task, current_task, gather, get_running_loop, run_coroutine_threadsafe
+from asyncio import (
+    AbstractEventLoop,
+    Task,
+    current_task,
+    gather,
+    get_running_loop,
+    run_coroutine_threadsafe,
+    to_thread,
+)
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, TypeVar, cast
 
 from pegboard.board.board import Board
+from pegboard.board.calls.approvals import Approvals
 from pegboard.board.permissions import Permissions
 from pegboard.board.session import Session
+from pegboard.core.access.approvals.approval import Approval, Lasting
+from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.agents import Agent, WorkerScope
 from pegboard.core.model.delivery import LIBRARY, Host
 from pegboard.core.model.tools import JsonObject, Tool
@@ -25,7 +36,7 @@ from pegboard.ports import Client, Progress, SessionKey
 from pegboard.problems import Problem
 from pegboard.removed import NamesReplacements
 
-__all__ = ["SyncPegboard", "SyncPermissions", "SyncSession"]
+__all__ = ["SyncApprovals", "SyncPegboard", "SyncPermissions", "SyncSession"]
 
 T = TypeVar("T")
 _OPEN = "Pegboard.open_sync"
@@ -93,6 +104,14 @@ class SyncSession(NamesReplacements):
     def __init__(self, session: Session, loop: OwnLoop) -> None:
         self._session = session
         self._loop = loop
+
+    def wait(self, use: Callable[[Session], Awaitable[T]]) -> T:
+        """Return what comes of using the session itself, in the board's event loop; for adapters.
+
+        Args:
+            use: takes the session that this one is the twin of.
+        """
+        return self._loop.wait(lambda: use(self._session))
 
     @property
     def key(self) -> SessionKey:
@@ -170,13 +189,28 @@ class SyncSession(NamesReplacements):
         request_meta: JsonObject | None = None,
         client: Client | None = None,
         arrived: float | None = None,
+        waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> CallAnswer:
         """Call a tool or a meta-tool as the model does; see ``Session.call``."""
         return self._loop.wait(
             lambda: self._session.call(
-                name, arguments, progress=progress, request_meta=request_meta, client=client, arrived=arrived
+                name,
+                arguments,
+                progress=progress,
+                request_meta=request_meta,
+                client=client,
+                arrived=arrived,
+                waiting=waiting,
             ),
         )
+
+    def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
+        """Go on with a call that waits for a person; see ``Session.resume``."""
+        return self._loop.wait(lambda: self._session.resume(approval_id, result=result))
+
+
+SyncRunChild = Callable[[SyncSession, str], str]
+"""A function that runs a task in a child session and returns its answer."""
 
 
 class SyncPermissions:
@@ -186,13 +220,13 @@ class SyncPermissions:
         self._permissions = permissions
         self._loop = loop
 
-    def set(self, agent: str, name: str, value: bool | None) -> None:
+    def set(self, agent: str, name: str, value: bool | None, *, by: str = LOCAL) -> None:
         """Store a switch for an agent; see ``Permissions.set``."""
-        self._loop.wait(lambda: self._permissions.set(agent, name, value))
+        self._loop.wait(lambda: self._permissions.set(agent, name, value, by=by))
 
-    def accept_claims(self) -> tuple[Tool, ...]:
+    def accept_claims(self, *, by: str = LOCAL) -> tuple[Tool, ...]:
         """Let tools count as read-only of which a trusted server reports so; see ``Permissions.accept_claims``."""
-        return self._loop.wait(self._permissions.accept_claims)
+        return self._loop.wait(lambda: self._permissions.accept_claims(by=by))
 
     def panel(self, agent: str) -> tuple[JsonObject, ...]:
         """Return the toolkits of an agent as people switch them; see ``Permissions.panel``."""
@@ -201,6 +235,28 @@ class SyncPermissions:
     def show(self) -> dict[str, dict[str, bool]]:
         """Return the effective booleans of every agent by its name; see ``Permissions.show``."""
         return self._loop.wait(self._permissions.show)
+
+
+class SyncApprovals:
+    """The calls that wait for a person, blocking: the twin of ``Approvals``, method by method."""
+
+    def __init__(self, approvals: Approvals, loop: OwnLoop) -> None:
+        self._approvals = approvals
+        self._loop = loop
+
+    def list(self, *, agent: str | None = None, ended: bool = False) -> tuple[Approval, ...]:
+        """Return the approvals that something may still come of; see ``Approvals.list``."""
+        return self._loop.wait(lambda: self._approvals.list(agent=agent, ended=ended))
+
+    def allow(
+        self, approval_id: str, *, by: str, lasts: Lasting = "once", fields: JsonObject | None = None
+    ) -> Approval:
+        """Allow a call that waits; see ``Approvals.allow``."""
+        return self._loop.wait(lambda: self._approvals.allow(approval_id, by=by, lasts=lasts, fields=fields))
+
+    def refuse(self, approval_id: str, *, by: str, reason: str = "") -> Approval:
+        """Refuse a call that waits, or take back what was allowed; see ``Approvals.refuse``."""
+        return self._loop.wait(lambda: self._approvals.refuse(approval_id, by=by, reason=reason))
 
 
 class SyncPegboard(NamesReplacements):
@@ -214,11 +270,33 @@ class SyncPegboard(NamesReplacements):
         self._reload = reload
         self._loop = loop
         self._permissions = SyncPermissions(board.permissions, loop)
+        self._approvals = SyncApprovals(board.approvals, loop)
+        self._run_child: SyncRunChild | None = None
 
     @property
     def permissions(self) -> SyncPermissions:
         """Return the switches that are set at run time; see ``Pegboard.permissions``."""
         return self._permissions
+
+    @property
+    def approvals(self) -> SyncApprovals:
+        """Return the calls that wait for a person; see ``Pegboard.approvals``."""
+        return self._approvals
+
+    @property
+    def on_delegate(self) -> SyncRunChild | None:
+        """Return what runs a task that an agent delegates, in a thread of its own; see ``Pegboard.on_delegate``."""
+        return self._run_child
+
+    @on_delegate.setter
+    def on_delegate(self, run: SyncRunChild | None) -> None:
+        self._run_child = run
+
+        async def run_child(child: Session, task: str) -> str:
+            assert run is not None
+            return await to_thread(run, SyncSession(child, self._loop), task)
+
+        self._board.on_delegate = run_child if run is not None else None
 
     def session(
         self,

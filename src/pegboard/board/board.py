@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pegboard.board.calls.approvals import Approvals
 from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.prices import Prices
@@ -15,16 +16,17 @@ from pegboard.board.observability.conversations import Conversation, Conversatio
 from pegboard.board.observability.events import Events
 from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
+from pegboard.board.observability.unkept_arguments import UnkeptArguments
 from pegboard.board.permissions import Permissions
 from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
 from pegboard.board.session import Session
-from pegboard.board.session_info import SessionInfo, agent_of
+from pegboard.board.session_info import Delegation, SessionInfo, agent_of
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import LIBRARY, Host, deliverable
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.requirements import unknown_plugins, usable
@@ -32,6 +34,9 @@ from pegboard.dialects.names import Dialect
 from pegboard.errors import UsageError, agent_required
 from pegboard.ports import ArgumentValidator, FocusRules, Ranker, SessionKey, Source, Store, TokenCounter
 from pegboard.removed import NamesReplacements
+
+RunChild = Callable[[Session, str], Awaitable[str]]
+"""A function that runs a task in a child session and returns its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +55,8 @@ class Parts:
 class Board(NamesReplacements):
     """Agents over one world: it hands out sessions.
 
-    ``permissions`` sets switches at run time. ``services`` and ``resources`` are for adapters: the gateway and
-    the command.
+    ``permissions`` sets switches at run time, ``approvals`` answers calls that wait for a person. ``services`` and
+    ``resources`` are for adapters: the gateway and the command.
     """
 
     def __init__(self, parts: Parts, *, masker: Masker, env: Mapping[str, str]) -> None:
@@ -75,14 +80,37 @@ class Board(NamesReplacements):
             conversations=Conversations(),
             uses=RememberedUse(parts.store),
             prices=Prices(parts.counter.count),
+            unkept=UnkeptArguments(),
+            delegation=Delegation(),
         )
         self.permissions = Permissions(self.services)
+        self.approvals = Approvals(self.services)
+        self._run_child: RunChild | None = None
         self.resources = ResourceAggregator(self.services, parts.sources)
 
     @property
     def world(self) -> World:
         """Return everything configured and known now; replaced whole on every change."""
         return self.services.world
+
+    @property
+    def on_delegate(self) -> RunChild | None:
+        """Return what runs a task that an agent delegates, or None.
+
+        It is set to ``async (child: Session, task: str) -> str``: it runs the task in the child session and returns
+        what the model that delegated it reads. Without it ``delegate`` is unavailable.
+        """
+        return self._run_child
+
+    @on_delegate.setter
+    def on_delegate(self, run: RunChild | None) -> None:
+        self._run_child = run
+
+        async def run_child(child: SessionInfo, task: str) -> object:
+            assert run is not None
+            return await run(Session(self.services, child), task)
+
+        self.services.delegation.run = run_child if run is not None else None
 
     async def adopt(self, world: World, specs: Mapping[str, PluginSpec], *, masker: Masker) -> None:
         """Take over a configuration whole.
@@ -109,7 +137,7 @@ class Board(NamesReplacements):
 
         Args:
             event: loaded, unloaded, evicted, loadout_changed, denied, called, turn_ended, catalog_changed,
-                configuration_changed, configuration_refused or permissions_changed.
+                configuration_changed, configuration_refused, permissions_changed, approval_asked or approval_decided.
             callback: takes the record of the event; one that raises is logged and stops nobody else.
 
         Returns:
@@ -169,7 +197,7 @@ class Board(NamesReplacements):
                 only (S4).
             principal: whose session it is.
             host: what the caller can do with a change of tools (D1).
-            sub_app: the tools of this sub-app are static ones besides (T9).
+            sub_app: the tools of this sub-app are static ones besides; a host may open any of them (T9).
             worker_scope: narrows the agent's scope for this session (P5).
 
         Returns:
@@ -182,7 +210,9 @@ class Board(NamesReplacements):
         profile = self.agent(agent)
         if sub_app is not None and sub_app not in self.world.sub_apps:
             hint = did_you_mean(sub_app, self.world.sub_apps)
-            raise UsageError(f"There is no sub-app '{sub_app}'.", code="unknown_sub_app", hint=hint)
+            raise UsageError(
+                f"There is no sub-app '{one_line(sub_app, limit=100)}'.", code="unknown_sub_app", hint=hint
+            )
         key = SessionKey(principal=principal, agent=profile.name, session=session_id or "")
         info = SessionInfo(
             key=key,

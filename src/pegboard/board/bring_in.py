@@ -6,8 +6,9 @@ nothing is waited for and nothing is read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pegboard.board.catalog.loader import IN_PROCESS, SERVER_WAIT, PluginRequest
 from pegboard.board.services import Services
@@ -17,11 +18,15 @@ from pegboard.core.access.lookup import lookup
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
+from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.commands import Load
-from pegboard.core.state.narrowing import may_bring
+from pegboard.core.state.narrowing import active_plugins, may_bring
 from pegboard.core.state.requirements import plugins_to_ask
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import tools_of_subject
+
+ASKED: Final = IN_PROCESS | {"server"}
+"""The kinds of plugins that can be asked without being loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +46,8 @@ async def bring_in_loaded(services: Services, snapshot: Snapshot) -> Snapshot:
     unseen = _unseen(snapshot.access)
     needed = _loaded(snapshot.access, snapshot.state, unseen)
     seen = await _asked(services, snapshot, needed, unseen.in_process)
+    if seen is not snapshot:  # only now it is known what the tools require
+        seen = await _asked(services, seen, _required_at_start(seen.access), ())
     for request in unseen.servers:  # last: the first server of all imports the SDK, which nothing above waits for
         services.loader.fetch(request)
     return seen
@@ -90,11 +97,10 @@ async def bring_in_called(services: Services, snapshot: Snapshot, name: str) -> 
     return await read(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
 
 
-async def bring_in_everything(services: Services) -> None:
-    """Ask whatever can be asked without being loaded; operators may see all of it (P9)."""
-    asked = (*IN_PROCESS, "server")
+async def bring_in_every(services: Services, kinds: Container[str] = ASKED) -> None:
+    """Ask every plugin of these kinds; operators may see all of it (P9)."""
     plugins = services.world.catalog.plugins.values()
-    await services.loader.ready([PluginRequest(plugin=p.name) for p in plugins if p.kind in asked], wait=SERVER_WAIT)
+    await services.loader.ready([PluginRequest(plugin=p.name) for p in plugins if p.kind in kinds], wait=SERVER_WAIT)
 
 
 def owner_of(access: CompiledPermissions, name: str) -> str | None:
@@ -110,6 +116,8 @@ def owner_of(access: CompiledPermissions, name: str) -> str | None:
 def _loaded(access: CompiledPermissions, state: State, unseen: _Unseen) -> list[PluginRequest]:
     """Return what is loaded and not known yet, under the overrides with which it is loaded."""
     requests = list(unseen.at_start)
+    if state.loadout is not None:
+        requests += _of_loadout(access, state.loadout)
     for lease in state.leases:
         requests += _of_subject(access, lease.subject)
     plugins = access.world.catalog.plugins
@@ -119,13 +127,14 @@ def _loaded(access: CompiledPermissions, state: State, unseen: _Unseen) -> list[
 @once_per_permissions
 def _unseen(access: CompiledPermissions) -> _Unseen:
     return _Unseen(
-        at_start=tuple(_at_start(access)),
+        at_start=tuple(at_start(access)),
         in_process=tuple(_worth_asking(access, IN_PROCESS)),
         servers=tuple(_worth_asking(access, frozenset({"server"}))),
     )
 
 
-def _at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
+def at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
+    """Yield what is loaded from the start and not known yet, under the overrides with which it is loaded."""
     initial = (access.entries.toolkits.get(name, ()) for name in access.agent.initial_toolkits)
     entries = (entry for group in (access.entries.essential, access.entries.static, *initial) for entry in group)
     yield from _of_entries(access, entries)
@@ -135,6 +144,22 @@ def _at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
         active = loadout is not None and loadout.includes(plugin.name, plugin.category) is not None
         if not plugin.tools and (switched or active) and access.grants_unseen(plugin):
             yield PluginRequest(plugin=plugin.name)
+
+
+@once_per_permissions
+def _of_loadout(access: CompiledPermissions, loadout: str) -> tuple[PluginRequest, ...]:
+    """Return the plugins that a session's loadout makes active and that are not known yet (L7)."""
+    return tuple(_of_entries(access, map(access.entries.of_plugin, sorted(active_plugins(access, loadout)))))
+
+
+@once_per_permissions
+def _required_at_start(access: CompiledPermissions) -> tuple[PluginRequest, ...]:
+    """Return the plugins not asked yet of which the tools that are loaded from the start require something (T8)."""
+    starting = starting_tools(access)
+    names = (name for part in (starting.head, starting.tail) for one in part.values() for name in one.tool.requires)
+    owners = dict.fromkeys(split_kind(name)[1].partition("/")[0] for name in names if "/" in name)
+    plugins = (access.world.catalog.plugins.get(owner) for owner in owners)
+    return tuple(PluginRequest(plugin=p.name) for p in plugins if p and not p.tools and access.grants_unseen(p))
 
 
 @once_per_permissions

@@ -11,11 +11,13 @@ from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.delivery import Cache, Delivery, Host, choose, list_is_cached, takes_effect
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import loadable
+from pegboard.core.state.active_tools import loadable, names_loadable
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.surface.hints import Count, hints, plugin_lines
 from pegboard.dialects.call_tool import call_through_tools
+from pegboard.dialects.delegate import DELEGATE
+from pegboard.dialects.duty_definitions import duty_tools
 from pegboard.dialects.names import Dialect, SearchLoads, View
 
 LEAST_HINT_TOKENS, MOST_HINT_TOKENS, TOKENS_PER_PLUGIN = 126, 600, 10
@@ -69,15 +71,32 @@ def meta_tools(services: Services, info: SessionInfo, shown: View) -> tuple[Tool
     return _tools_of(dialect_of(services, shown.access), _lists_call_tool(info.host), shown) if info.stable else ()
 
 
-def meta_tools_by_name(services: Services, info: SessionInfo, access: CompiledPermissions) -> Mapping[str, Tool]:
-    """Return the meta-tools by their names; without a session id a call of one still answers (S4)."""
-    return _by_name(access, services, info.stable, _lists_call_tool(info.host))
+def duties(services: Services, access: CompiledPermissions) -> tuple[Tool, ...]:
+    """Return the host's own tools that the agent lists and that can run now."""
+    if not access.agent.duties:
+        return ()
+    return tuple(tool for tool in duty_tools(access) if not duty_fault(services, tool.wire))
+
+
+def duty_fault(services: Services, name: str) -> str:
+    """Return why one of the host's own tools cannot run now, or nothing (P6)."""
+    return services.delegation.fault if name == DELEGATE else ""
+
+
+def meta_tools_by_name(
+    services: Services, info: SessionInfo, access: CompiledPermissions, loadout: str | None
+) -> Mapping[str, Tool]:
+    """Return the meta-tools and the host's own tools by their names; without a session id a call still answers (S4)."""
+    return _by_name(access, services, info.stable, _lists_call_tool(info.host), loadout)
 
 
 @once_per_permissions
-def _by_name(access: CompiledPermissions, services: Services, stable: bool, through: bool) -> Mapping[str, Tool]:
-    shown = View(access=access, state=DEFAULT, stable=stable)
-    return {tool.wire: tool for tool in _tools_of(dialect_of(services, access), through, shown)}
+def _by_name(
+    access: CompiledPermissions, services: Services, stable: bool, through: bool, loadout: str | None
+) -> Mapping[str, Tool]:
+    shown = View(access=access, state=State(loadout=loadout), stable=stable)
+    managed = _tools_of(dialect_of(services, access), through, shown)
+    return {tool.wire: tool for tool in (*duty_tools(access), *managed)}
 
 
 def _lists_call_tool(host: Host) -> bool:
@@ -87,8 +106,9 @@ def _lists_call_tool(host: Host) -> bool:
 
 
 def _tools_of(dialect: Dialect, through: bool, shown: View) -> tuple[Tool, ...]:
-    if not loadable(shown.access):
-        return ()
+    if not loadable(shown.access, shown.state.loadout):
+        lists = dialect.lists if names_loadable(shown.access) else frozenset[str]()
+        return tuple(tool for tool in dialect.tools(shown) if tool.wire in lists) if lists else ()
     return (*dialect.tools(shown), *(call_through_tools() if through else ()))
 
 
@@ -116,6 +136,8 @@ def _command_context(access: CompiledPermissions, services: Services, host: Host
     budgeted, meta = agent.budget.tokens is not None, ()
     if agent.budget and stable:
         meta = _tools_of(dialect, _lists_call_tool(host), _view(services, access, host, stable, DEFAULT))
+    if agent.budget:
+        meta = (*duty_tools(access), *meta)
     when = takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation)
     return CommandContext(
         until=agent.lease or dialect.lease,

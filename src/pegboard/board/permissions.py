@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pegboard.board.bring_in import bring_in_every
+from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.core.access.panels import panel
+from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.access.switches import switchable
-from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.labels import label_problem
+from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.errors import UsageError
 from pegboard.ports import SessionKey
@@ -18,43 +22,58 @@ class Permissions:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def set(self, agent: str, name: str, value: bool | None) -> None:
-        """Store a switch for an agent.
+    async def set(self, agent: str, name: str, value: bool | None, *, by: str = LOCAL) -> None:
+        """Store a switch for an agent; with it, in one transaction, who set it (X4).
 
         Args:
             agent: the agent's name.
             name: a toolkit, plugin or tool.
             value: True, False, or None to take the stored switch back, so that the file's counts again.
+            by: who sets it, for the audit trail.
 
         Raises:
             UnknownAgentError: there is no such agent.
-            UsageError: the name means nothing known.
+            UsageError: the name means nothing known, the value is no boolean, or ``by`` is no short text.
+            StoreError: it cannot be stored.
         """
         services = self._services
         agent_of(services.world, agent)
+        if value is not None and not isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"A switch is True, False or None, not {type(value).__name__}.")
+        _require_name(by)
+        if problem := label_problem(name):
+            raise UsageError(f"The name of a switch {problem}", hint="Name a toolkit, plugin or tool.")
         if not switchable(services.world, name) and value is not None:
             names = (*services.world.toolkits, *services.world.catalog.plugins)
             raise UsageError(
-                f"'{name[:100]}' is not a toolkit, plugin or tool.",
+                f"'{one_line(name, limit=100)}' is not a toolkit, plugin or tool.",
                 code="unknown_name",
                 hint=did_you_mean(name, names),
             )
-        key = SessionKey(principal="local", agent=agent, session="")
+        key = SessionKey(principal=LOCAL, agent=agent, session="")
         state = "unset" if value is None else "on" if value else "off"
-        record = services.recorder.entry(key, 0, "permission", name, state)
+        record = services.recorder.entry(key, 0, "permission", name, state, by=by)
         await services.store.set_switch(agent, name, value, audit=[record])
-        services.events.emit("permissions_changed", {"agent": agent, "subject": name})
+        services.events.emit("permissions_changed", {"agent": agent, "subject": name, "by": by})
 
-    async def accept_claims(self) -> tuple[Tool, ...]:
+    async def accept_claims(self, *, by: str = LOCAL) -> tuple[Tool, ...]:
         """Let every tool count as read-only of which a trusted server reports so only since later (G6).
 
         It takes effect at the next call, in every process.
 
+        Args:
+            by: who accepts it, for the audit trail.
+
         Returns:
             These tools.
+
+        Raises:
+            UsageError: ``by`` is no short text.
+            StoreError: it cannot be stored.
         """
         services = self._services
-        key = SessionKey(principal="local", agent="", session="")
+        _require_name(by)
+        key = SessionKey(principal=LOCAL, agent="", session="")
         accepted: list[Tool] = []
         for plugin in services.world.catalog.plugins.values():
             tools = services.trust.pending(plugin)
@@ -62,13 +81,17 @@ class Permissions:
                 await services.trust.accept(plugin, tools)
             for tool in tools:
                 reason = "It counts as read-only from now on."
-                entry = services.recorder.entry(key, 0, "permission", tool.wire, "accepted", reason=reason)
+                entry = services.recorder.entry(key, 0, "permission", tool.wire, "accepted", reason=reason, by=by)
                 await services.recorder.note(entry)
             accepted += tools
         return tuple(accepted)
 
     async def panel(self, agent: str) -> tuple[JsonObject, ...]:
-        """Return the toolkits of an agent as people switch them: labels, pictures, members, states (T6).
+        """Return what people switch of an agent: toolkits, then plugins with the tools that stand in none (T6).
+
+        Each has ``kind``, ``name``, ``label``, ``description``, ``default`` (on without any switch), ``switch`` (the
+        boolean that is in force, or None), ``on`` and ``reason``; a toolkit has ``icon``, and what has tools has
+        ``members``. Plugins written in Python are asked for their tools first; servers are not started.
 
         Args:
             agent: the agent's name.
@@ -78,8 +101,11 @@ class Permissions:
 
         Raises:
             UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
         """
         services = self._services
+        agent_of(services.world, agent)
+        await bring_in_every(services, IN_PROCESS)
         await services.compiler.refresh()
         return panel(services.compiler.of_agent(agent), services.masker)
 
@@ -88,3 +114,9 @@ class Permissions:
         stored = await self._services.store.all_switches()
         agents = self._services.world.agents
         return {name: {**agent.switches, **stored.get(name, {})} for name, agent in agents.items()}
+
+
+def _require_name(by: object) -> None:
+    """Refuse what cannot be the name of somebody who decides."""
+    if problem := label_problem(by):
+        raise UsageError(f"`by` {problem}", hint="Name who decides in a short text.")

@@ -14,6 +14,8 @@ from pegboard.board.observability.conversations import Conversations
 from pegboard.board.observability.events import Events
 from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
+from pegboard.board.observability.unkept_arguments import UnkeptArguments
+from pegboard.board.session_info import Delegation
 from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
 from pegboard.dialects.names import Dialect
@@ -39,6 +41,8 @@ class Services:
     conversations: Conversations
     uses: RememberedUse
     prices: Prices
+    unkept: UnkeptArguments
+    delegation: Delegation
 
     @property
     def masker(self) -> Masker:

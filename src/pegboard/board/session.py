@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
-from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.anticipating import TurnMessage, anticipate
+from pegboard.board.calls.approvals import Approvals
 from pegboard.board.calls.commands import apply_command, carry_out, end_turn
 from pegboard.board.calls.meta_call import call_meta_tool
+from pegboard.board.calls.resuming import resume
 from pegboard.board.meta_tools import meta_tools_by_name
-from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo, agent_of, child_of
-from pegboard.board.snapshot import Snapshot, read, read_start
+from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import explain_name
 from pegboard.board.views.given import checked_message, checked_search, checked_turn
 from pegboard.board.views.search import search
-from pegboard.board.views.shown import Shown
+from pegboard.board.views.session_reads import OPEN, SessionReads
 from pegboard.board.views.surface import instructions, surface
-from pegboard.board.views.wire_list import everything_pays, next_wire_list
+from pegboard.board.views.wire_list import next_wire_list
+from pegboard.core.access.host_duties import delegates
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host, deliverable
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
@@ -34,10 +36,8 @@ from pegboard.errors import StoreError, UsageError, board_closed
 from pegboard.ports import Client, Progress, SessionKey
 from pegboard.removed import NamesReplacements
 
-_OPEN = "Pegboard.open"
 
-
-class Session(NamesReplacements):
+class Session(SessionReads, NamesReplacements):
     """One conversation: what its model sees, loads and calls.
 
     Every request reads the stored state once and stores what it changed at once; any number of objects, in any
@@ -46,11 +46,7 @@ class Session(NamesReplacements):
     """
 
     def __init__(self, services: Services, info: SessionInfo) -> None:
-        self._services = services
-        self._info = info
-        self._known: Snapshot | None = None
-        self._shown = Shown()
-        self._planned = False
+        super().__init__(services, info)
         self._ranked: TurnMessage | None = None
 
     @property
@@ -62,6 +58,11 @@ class Session(NamesReplacements):
     def info(self) -> SessionInfo:
         """Return which session this is, for adapters."""
         return self._info
+
+    @property
+    def approvals(self) -> Approvals:
+        """Return the answers to calls that wait for a person, for adapters."""
+        return Approvals(self._services)
 
     @property
     def agent(self) -> Agent:
@@ -195,7 +196,7 @@ class Session(NamesReplacements):
         with self._info.conversation.requests.start() as request:
             snapshot = await self._planned_for(await self._read())
             snapshot, outcome = await carry_out(self._services, snapshot, command, request)
-            await request.settle()
+            await request.let_others_start()
         self._note_shown(snapshot, request)
         return outcome
 
@@ -219,7 +220,8 @@ class Session(NamesReplacements):
 
         Args:
             kind: explore, task, plan, review or general; another one counts as the smallest.
-            agent: the profile that it works with, by default this session's.
+            agent: the profile that it works with, by default this session's. One that this session's agent lists in
+                ``may_delegate`` has its own permissions, whatever the kind.
 
         Returns:
             A session with an id of its own, of which nothing is stored before something changes.
@@ -227,8 +229,10 @@ class Session(NamesReplacements):
         Raises:
             UsageError: it would be more than three levels deep.
             UnknownAgentError: there is no such agent.
+            StoreError: the stored state cannot be read.
         """
-        return Session(self._services, child_of(self._info, self._services.world, kind, agent))
+        known = delegates((await self._read()).access)
+        return Session(self._services, child_of(self._info, self._services.world, kind, agent, delegates=known))
 
     async def end_turn(self, *, turn: int | None = None) -> Outcome:
         """End the turn: the counter grows, leases that lapse go (S6, S7).
@@ -302,6 +306,7 @@ class Session(NamesReplacements):
         request_meta: JsonObject | None = None,
         client: Client | None = None,
         arrived: float | None = None,
+        waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> CallAnswer:
         """Call a tool or a meta-tool as the model does; refusals are answers, not exceptions.
 
@@ -312,6 +317,7 @@ class Session(NamesReplacements):
             request_meta: the request's ``_meta`` for an upstream.
             client: takes what an upstream asks and reports during the call; without one it is refused.
             arrived: when the call came (``time.monotonic()``); what binds it is what was stored by then (P4).
+            waiting: entered while the client is asked for an approval.
 
         Returns:
             The answer: its status, and the result for the model.
@@ -323,14 +329,16 @@ class Session(NamesReplacements):
         """
         given: JsonObject = arguments if arguments is not None else {}
         with self._info.conversation.requests.start(arrived) as request:
-            channel = CallerChannel(request=request, progress=progress, client=client, meta=request_meta or EMPTY)
+            channel = CallerChannel(
+                request=request, progress=progress, client=client, meta=request_meta or EMPTY, waiting=waiting
+            )
             try:
                 answered = await self._answered(name, given, channel, arrived)
                 if request.brought:
-                    await request.settle()
+                    await request.let_others_start()
             except StoreError:
                 if self._services.loader.closed:
-                    raise board_closed(_OPEN) from None
+                    raise board_closed(OPEN) from None
                 raise
             return answered
 
@@ -347,9 +355,22 @@ class Session(NamesReplacements):
         self._note_shown(snapshot, channel.request)
         return answered
 
-    def _note_shown(self, snapshot: Snapshot, request: Request) -> None:
-        if snapshot.unloaded or (request.brought and "result" in self._info.host.delivery):
-            self._shown = self._shown.after(snapshot, request)
+    async def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
+        """Go on with a call that waits for a person (A3): it runs once, if it was allowed and nothing has changed.
+
+        Args:
+            approval_id: the ``approval.id`` of its answer.
+            result: what the call came to, where it is run elsewhere (T13): text, JSON, or a ``CallResult``.
+
+        Returns:
+            The answer of the call; ``needs_approval`` again as long as nobody has decided.
+
+        Raises:
+            StoreError: the stored state cannot be read or written.
+            UnknownAgentError: the agent is not configured any more.
+            UsageError: a result is given for a call that runs here.
+        """
+        return await resume(self._services, await self._read(), self._shown, approval_id, result)
 
     def known_tool(self, name: str) -> Tool | None:
         """Return the permitted tool or meta-tool that a call of this name means as of the last request, or None.
@@ -363,36 +384,5 @@ class Session(NamesReplacements):
         if known is None and info.parent is not None:
             return None
         access = services.compiler.permissions(info, known.narrowed_above if known is not None else ())
-        return meta_tools_by_name(services, info, access).get(name) or find_called(access, name)
-
-    # -- one request -----------------------------------------------------------------------------
-
-    async def _read(self, since: float | None = None, *, start: bool = False) -> Snapshot:
-        """Return the session as of ``since``, or of now; the one that is known where nothing has changed.
-
-        With ``start`` it is as if nothing had been stored of it.
-        """
-        if self._services.loader.closed:
-            raise board_closed(_OPEN)
-        if start:
-            return await read_start(self._services, self._info)
-        self._known = snapshot = await read(self._services, self._info, since, known=self._known)
-        return snapshot
-
-    async def _prepared(self, *, start: bool = False) -> Snapshot:
-        """Return the session once what is loaded has been seen; with ``start`` as if nothing had been stored."""
-        snapshot = await self._read(start=start)
-        seen = await bring_in_loaded(self._services, snapshot)
-        if seen is not snapshot:
-            seen = await self._read(start=start)
-        return await self._planned_for(seen, start=start)
-
-    async def _planned_for(self, snapshot: Snapshot, *, start: bool = False) -> Snapshot:
-        """Return the session with everything loaded from the start where that is cheapest; decided once (F4)."""
-        if snapshot.info.host.cache is None or self._planned:
-            return snapshot
-        self._planned = True
-        if not everything_pays(self._services, await bring_in_loaded(self._services, snapshot)):
-            return snapshot
-        self._info = replace(self._info, constraints=replace(self._info.constraints, everything=True))
-        return await self._read(start=start)
+        loadout = known.stored.loadout if known is not None else info.start.loadout
+        return meta_tools_by_name(services, info, access, loadout).get(name) or find_called(access, name)

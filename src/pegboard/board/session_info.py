@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Container, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Final
 
 from pegboard.board.observability.conversations import Conversation, Request
+from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.loadout_registry import loadout_of_kind
-from pegboard.core.model.naming import did_you_mean
-from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.core.model.tools import EMPTY, CallResult, JsonObject
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.errors import UnknownAgentError, UsageError
 from pegboard.ports import Client, Progress, SessionKey
@@ -30,7 +32,8 @@ class SessionInfo:
     """Which session it is, who holds it, and what it adds to its agent's profile.
 
     ``stable`` is whether it has an id; without one nothing is stored (S4). ``start`` is the state of which nothing
-    is stored, ``parent`` the session that it is a child of (P8). ``conversation`` is what is asked for in it, as long
+    is stored, ``parent`` the session that it is a child of; ``delegated`` is whether it works under its own profile as
+    long as the parent's agent may delegate to it (P8). ``conversation`` is what is asked for in it, as long
     as the process lasts.
     """
 
@@ -40,17 +43,39 @@ class SessionInfo:
     constraints: SessionConstraints
     start: State = DEFAULT
     parent: SessionInfo | None = None
+    delegated: bool = False
     conversation: Conversation = field(default_factory=Conversation, compare=False, repr=False)
+
+
+class Delegation:
+    """What the host does with a task that is delegated, of one board; it may be set at any time."""
+
+    __slots__ = ("run",)
+
+    def __init__(self) -> None:
+        self.run: Callable[[SessionInfo, str], Awaitable[object]] | None = None
+
+    @property
+    def fault(self) -> str:
+        """Return why nothing can be delegated, or nothing (P6)."""
+        return "" if self.run is not None else "Nobody runs subagents here: the host sets no board.on_delegate."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerChannel:
-    """The way back to whoever calls: its request, who takes progress, who can be asked, the request's ``_meta``."""
+    """The way back to whoever calls: its request, who takes progress, who can be asked, and the request's ``_meta``.
+
+    ``waiting`` is entered while a person is asked. ``approval`` is the one that the call is resumed with, ``result``
+    what it came to where it was run elsewhere.
+    """
 
     request: Request
     progress: Progress | None = None
     client: Client | None = None
     meta: JsonObject = EMPTY
+    waiting: Callable[[], AbstractContextManager[object]] = nullcontext
+    approval: Approval | None = None
+    result: CallResult | None = None
 
 
 def agent_of(world: World, name: str) -> Agent:
@@ -61,6 +86,22 @@ def agent_of(world: World, name: str) -> Agent:
     return agent
 
 
+def open_sub_app(world: World, agent: str, name: str | None) -> str | None:
+    """Return the sub-app that a client may open of an agent (T9).
+
+    Raises:
+        UsageError: the agent does not list it, whether or not there is one of this name.
+    """
+    if name is None:
+        return None
+    listed = [known for known in agent_of(world, agent).sub_apps if known in world.sub_apps]
+    if name not in listed:
+        shown = one_line(name, limit=100)
+        hint = did_you_mean(name, listed)
+        raise UsageError(f"Agent '{agent}' has no sub-app '{shown}'.", code="unknown_sub_app", hint=hint)
+    return name
+
+
 def sessions_above(info: SessionInfo) -> Iterator[SessionInfo]:
     """Yield the sessions above one, the nearest first."""
     parent = info.parent
@@ -69,10 +110,13 @@ def sessions_above(info: SessionInfo) -> Iterator[SessionInfo]:
         parent = parent.parent
 
 
-def child_of(parent: SessionInfo, world: World, kind: str, agent: str | None) -> SessionInfo:
+def child_of(
+    parent: SessionInfo, world: World, kind: str, agent: str | None, *, delegates: Container[str] = ()
+) -> SessionInfo:
     """Return a new session for a subagent of this kind, with its kind's loadout as active (L8).
 
-    It has an id of its own, of which nothing is stored before something changes. ``agent`` None is the parent's.
+    It has an id of its own, of which nothing is stored before something changes. ``agent`` None is the parent's. One
+    of the ``delegates`` works under its own profile, whatever the kind (P8).
 
     Raises:
         UsageError: the parent is too deep.
@@ -91,13 +135,15 @@ def child_of(parent: SessionInfo, world: World, kind: str, agent: str | None) ->
         principal=parent.key.principal, agent=profile.name, session="/".join(part for part in parts if part)
     )
     scope = _narrowest_scope(parent.constraints, agent_of(world, parent.key.agent), profile)
+    delegated = agent is not None and agent in delegates
     return SessionInfo(
         key=key,
         stable=True,
         host=parent.host,
-        constraints=replace(parent.constraints, worker_scope=scope),
-        start=State(loadout=loadout_of_kind(kind)),
+        constraints=SessionConstraints(worker_scope=scope, sub_app=None if delegated else parent.constraints.sub_app),
+        start=DEFAULT if delegated else State(loadout=loadout_of_kind(kind)),
         parent=parent,
+        delegated=delegated,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from pegboard.board.meta_tools import command_context, meta_tools_by_name, view
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
+from pegboard.core.access.approvals.demands import ToolRules
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Tool
@@ -35,7 +36,7 @@ class DecidedCall:
     """A call that may run: the tool, whose it is, and who runs it.
 
     It counts for the permissions and the stored state that it was decided on. ``renews``: the call is the first use
-    of a lease in this turn (S7).
+    of a lease in this turn (S7). ``rules`` is what may demand that a person approves it; None where nothing does.
     """
 
     access: CompiledPermissions
@@ -46,6 +47,7 @@ class DecidedCall:
     scope: str
     guards: JsonObject
     renews: bool
+    rules: ToolRules | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -139,7 +141,7 @@ def _snapshot(
         state=_settled(services, info, access, stored),
         version=version,
         as_of=as_of,
-        meta_tools=meta_tools_by_name(services, info, access),
+        meta_tools=meta_tools_by_name(services, info, access, stored.loadout),
         narrowed_above=narrowed_above,
     )
 
@@ -147,9 +149,9 @@ def _snapshot(
 def _settled(services: Services, info: SessionInfo, access: CompiledPermissions, stored: State) -> State:
     """Return a state healed, and within its budget where that can be (S3, S9)."""
     state = heal(access, stored)
-    return (
-        fit_to_budget(access, state, command_context(services, info, access)) if access.agent.budget.shrink else state
-    )
+    if not access.budgeted or not (access.agent.budget.shrink or state.loadout is not None):
+        return state
+    return fit_to_budget(access, state, command_context(services, info, access))
 
 
 async def _stored(services: Services, info: SessionInfo) -> tuple[State, int]:

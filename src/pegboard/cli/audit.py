@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from pegboard.ports import AuditRecord
 
 EXAMPLE = "pegboard audit --kind deny --limit 20"
-Kind = Literal["load", "unload", "evict", "loadout", "deny", "call", "read", "prompt", "permission", "forget"]
+Kind = Literal[
+    "load", "unload", "evict", "loadout", "deny", "call", "read", "prompt", "permission", "approval", "forget"
+]
 """``AuditKind``, which costs too much to import before a command is chosen."""
 COLUMNS = (
-    *(Column(name) for name in ("time", "kind", "who", "session", "turn", "subject", "decision")),
+    *(Column(name) for name in ("time", "kind", "who", "session", "turn", "subject", "decision", "by")),
     Column("ms", "right"),
     Column("outcome"),
     Column("reason", flexible=True),
@@ -64,6 +66,7 @@ def _row(record: AuditRecord) -> tuple[str, ...]:
         str(record.turn),
         record.subject,
         record.decision,
+        record.by,
         "" if record.duration is None else f"{record.duration:.0f}",
         record.outcome,
         record.reason,

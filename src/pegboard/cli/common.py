@@ -31,8 +31,10 @@ LONGEST_WAIT = 20.0
 DONE = 0
 REFUSED = 1
 USAGE = 2
-_NOT_VALID = frozenset({"unknown_name", "unknown_sub_app", "unknown_loadout"})
-"""Codes of usage errors of the library that are names of the configuration here, not the form of the command."""
+_NOT_VALID = frozenset(
+    {"unknown_name", "unknown_sub_app", "unknown_loadout", "unknown_approval", "approval_ended", "approval_kind"}
+)
+"""Codes of usage errors of the library that are about what there is here, not the form of the command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,7 @@ class Options:
     agent: str | None = None
     session: str = "default"
     principal: str = "local"
+    sub_app: str | None = None
     as_json: bool = False
 
 
@@ -176,6 +179,17 @@ def problem_json(problem: Problem) -> dict[str, Any]:
     }
 
 
+def system_user() -> str:
+    """Return the name under which the system knows whoever runs the command; ``local`` where it knows none."""
+    import getpass
+
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no variable names one, and no entry of the system does
+        return "local"
+    return "local" if label_problem(name) else name
+
+
 def chosen_agent(board: Pegboard, name: str | None) -> str:
     """Return the agent that is meant; raises ``UsageError`` where none is named and none is the default."""
     agent = name or board.world.default_agent()
@@ -186,22 +200,32 @@ def chosen_agent(board: Pegboard, name: str | None) -> str:
 
 async def open_session(board: Pegboard, options: Options) -> Session:
     """Return the session that the options name."""
+    from pegboard.board.session_info import open_sub_app
+
+    agent = chosen_agent(board, options.agent)
     return await board.session(
-        agent=chosen_agent(board, options.agent),
+        agent=agent,
         session_id=options.session,
         principal=options.principal,
+        sub_app=open_sub_app(board.world, agent, options.sub_app),
         host=COMMAND,
     )
 
 
 async def bring_in(
-    board: Pegboard, printer: Printer, access: CompiledPermissions | None = None, *, start: bool = True
+    board: Pegboard,
+    printer: Printer,
+    access: CompiledPermissions | None = None,
+    *,
+    start: bool = True,
+    registered: bool = False,
 ) -> None:
     """Ask servers and modules for their tools that nobody has asked before; go on without the slow ones.
 
-    With ``access`` only those that are granted; without ``start`` no server.
+    With ``access`` only those that are granted; without ``start`` no server; with ``registered`` what is constructed
+    only when it is loaded, too.
     """
-    kinds = _ASKED if start else _ASKED - {"server"}
+    kinds = (_ASKED if start else _ASKED - {"server"}) | (_REGISTERED if registered else frozenset[str]())
     unseen = [p for p in board.world.catalog.plugins.values() if p.kind in kinds and not _seen(p)]
     names = [plugin.name for plugin in unseen if access is None or access.grants_unseen(plugin)]
     if not names:
@@ -217,6 +241,7 @@ async def bring_in(
 
 _ASKED = frozenset({"server", "python", "entry_point"})
 """Kinds of plugins that may be asked at any time; others contact services when they are constructed."""
+_REGISTERED = frozenset({"agno"})
 
 
 def _seen(plugin: Plugin) -> bool:

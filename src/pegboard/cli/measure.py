@@ -163,7 +163,7 @@ async def _opened(servers: Servers, timeout: float) -> AsyncGenerator[Bench]:
 
     masker = Masker(servers.secrets)
     upstreams = McpSource(mask=masker.text, spawns=SPAWNS, start_timeout=timeout, asks=False)
-    board = trial(upstreams, masker)
+    board = trial((upstreams,), masker)
     bench = Bench(board=board, upstreams=upstreams)
     specs = {name: replace(spec, timeout=min(spec.timeout, timeout)) for name, spec in servers.specs.items()}
     try:

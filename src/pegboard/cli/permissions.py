@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pegboard.cli.common import DONE, Options, bring_in, chosen_agent, run
-from pegboard.cli.options import AgentOption, ConfigOption, JsonOption
+from pegboard.cli.common import DONE, Options, bring_in, chosen_agent, run, system_user
+from pegboard.cli.options import AgentOption, ByOption, ConfigOption, JsonOption
 from pegboard.cli.rendering import Column, Printer
+from pegboard.core.access.switches import switchable
 from pegboard.errors import UnknownAgentError
 
 if TYPE_CHECKING:
@@ -21,28 +22,54 @@ _VALUES = {"true": True, "false": False, "unset": None}
 def show(
     config: ConfigOption = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
+    panel: Annotated[
+        bool, typer.Option("--panel", help="With --json: everything that can be switched, instead of the switches set.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Show the switches in force.
+    """Show everything that can be switched, its switch, its state and why.
 
-    What was set at run time replaces what the file says.
+    What was set at run time replaces what the file says. With --json, the switches in force.
     """
 
     async def printed(board: Pegboard, printer: Printer) -> int:
         if agent is not None:
             _require(board, agent)
-        switches = {name: own for name, own in (await board.permissions.show()).items() if agent in (None, name)}
-        if printer.as_json:
-            printer.document(switches)
+        if printer.as_json and not panel:
+            switches = await board.permissions.show()
+            printer.document({name: own for name, own in switches.items() if agent in (None, name)})
             return DONE
-        rows = [(name, subject, "on" if on else "off") for name, own in switches.items() for subject, on in own.items()]
-        if rows:
-            printer.table([Column("agent"), Column("name"), Column("switch")], rows)
+        await bring_in(board, printer, start=False)
+        panels = {name: await board.permissions.panel(name) for name in board.world.agents if agent in (None, name)}
+        if printer.as_json:
+            printer.document(panels)
+        elif rows := [line for name, part in panels.items() for row in part for line in _lines(name, row)]:
+            printer.table(_COLUMNS, rows)
         else:
-            printer.say("No switch is set; what is granted is on.")
+            printer.say("There is nothing to switch.")
         return DONE
 
     return run(Options(config=config, agent=agent, as_json=as_json), printed)
+
+
+_COLUMNS = (
+    *(Column(name) for name in ("agent", "kind", "name", "default", "switch", "now")),
+    Column("why", flexible=True),
+)
+
+
+def _lines(agent: str, row: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the lines of a row of the panel: its own, then those of its members."""
+    name = row["name"] if row["label"] in (row["name"], "") else f"{row['name']} ({row['label']})"
+    why = row["reason"]["text"]
+    if row.get("unavailable"):
+        why = f"{why} It is not available: {row['unavailable']}"
+    yield (agent, row["kind"], name, *(_STATES[row[column]] for column in ("default", "switch", "on")), why)
+    for member in row.get("members", ()):
+        yield from _lines(agent, member)
+
+
+_STATES = {True: "on", False: "off", None: ""}
 
 
 def set_(
@@ -53,6 +80,7 @@ def set_(
     ],
     config: ConfigOption = None,
     agent: AgentOption = None,
+    by: ByOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Switch a toolkit, plugin or tool on or off.
@@ -64,7 +92,9 @@ def set_(
         chosen = chosen_agent(board, agent)
         _require(board, chosen)
         await bring_in(board, printer)
-        await board.permissions.set(chosen, name, _VALUES[value])
+        if not switchable(board.world, name):
+            await bring_in(board, printer, registered=True)
+        await board.permissions.set(chosen, name, _VALUES[value], by=by if by is not None else system_user())
         switches = dict((await board.permissions.show()).get(chosen, {}))
         if printer.as_json:
             printer.document({chosen: switches})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.documents.document import Expanded, Key, YamlWord
+from pegboard.config.documents.document import Expanded, Key, YamlWord, is_mapping
 from pegboard.config.documents.env_files import read_variables
 from pegboard.config.schema.configuration import Token
 from pegboard.config.schema.sections import (
@@ -27,23 +27,23 @@ from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import Loadout, category_of
 from pegboard.core.model.selectors import Member, member
-from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
-from pegboard.core.model.toolkits import SHARED_ONLY, Toolkit
-from pegboard.core.model.tools import Frozen, JsonObject
+from pegboard.core.model.specs import ApproveRule, PluginSettings, PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED, SHARED_ONLY, Toolkit
+from pegboard.core.model.tools import EMPTY, Frozen, JsonObject
 from pegboard.problems import Place
 
 SQLITE: Final = "sqlite:///"
 DEFAULT_STORE: Final = "sqlite:///.pegboard/pegboard.db"
-COMES_BY_ITSELF: Final = frozenset({"dynamic_tools", "delegate", "self_config"})
-"""Names that seed 001 injects itself: nobody lists them, and listing them does no harm (T4)."""
+COMES_BY_ITSELF: Final = "dynamic_tools"
+"""The name of the meta-tools in seed 001: nobody lists them, and listing them does no harm (T4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncheckedConfig:
     """The core values of a file whose references have not been checked.
 
-    ``written`` are the plugins of the file itself, ``off`` those of them that are switched off or
-    written wrongly; ``loadouts`` are the ones that people wrote, by
+    ``written`` are the plugins of the file itself, ``settings`` what it says of registered ones, ``off``
+    those that are switched off or written wrongly; ``loadouts`` are the ones that people wrote, by
     their case-folded names.
     """
 
@@ -55,6 +55,7 @@ class UncheckedConfig:
     sub_apps: Mapping[str, tuple[Member, ...]]
     tokens: tuple[Token, ...]
     generated: bool = False
+    settings: Mapping[str, PluginSettings] = field(default=EMPTY)
     off: frozenset[str] = field(default=frozenset())
 
 
@@ -80,8 +81,13 @@ def compiled(
         for name, part in file.servers.items()
         if not part.disabled
     }
+    settings: dict[str, PluginSettings] = {}
     for name, part in file.plugins.items():
-        written[name] = _python(name, part, folder, validated.place("plugins", name, key=True))
+        said = _settings(name, part, validated.place("plugins", name, key=True))
+        if part.python is None:
+            settings[name] = PluginSettings(**said)
+        else:
+            written[name] = PythonSpec(**said, target=part.python, folder=str(folder))
     toolkits = {name: _toolkit(name, validated) for name in file.toolkits}
     if client:
         toolkits = {name: _own_toolkit(spec, filters.get(name)) for name, spec in written.items()}
@@ -98,7 +104,8 @@ def compiled(
         },
         tokens=tuple(_tokens(validated)),
         generated=client,
-        off=(validated.declared("servers") | validated.declared("plugins")) - written.keys(),
+        settings=settings,
+        off=(validated.declared("servers") | validated.declared("plugins")) - written.keys() - settings.keys(),
     )
 
 
@@ -117,6 +124,7 @@ def _agents(
             anticipate=_anticipate(AgentSection(), defaults),
             search_loads=validated.section.search.load,
             remember=defaults.remember,
+            approval_expires=validated.section.approvals.expires,
         )
         return {"default": agent}
     return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
@@ -138,7 +146,7 @@ def _server(name: str, part: ServerSection, folder: Path, place: Place, unavaila
     transport = "stdio" if not remote else "sse" if kind == "sse" else "http"
     given, lacks = ({}, "") if remote or part.env_file is None else read_variables(env_file_of(part.env_file, folder))
     return ServerSpec(
-        name=name,
+        **_settings(name, part, place),
         command=part.command if not remote else None,
         args=tuple(part.args),
         env=Frozen({**given, **part.env}),
@@ -149,16 +157,9 @@ def _server(name: str, part: ServerSection, folder: Path, place: Place, unavaila
         timeout=part.timeout,
         message_limit=(part.limits or LimitsSection()).message,
         idle=part.idle,
-        prefix=part.prefix,
-        category=part.category or category_of(name),
-        description=part.description,
         shared=part.shared,
-        guards=_guards(part),
         trust_annotations=part.trust == "annotations",
-        default_on=part.default_on,
-        shared_only=shared_only(name, part.shared_only),
         unavailable=unavailable or lacks,
-        place=place,
     )
 
 
@@ -175,22 +176,22 @@ def _expanded(path: str) -> Path:
         return Path(path)
 
 
-def _python(name: str, part: PluginSection, folder: Path, place: Place) -> PythonSpec:
-    return PythonSpec(
-        name=name,
-        target=part.python,
-        category=part.category or category_of(name),
-        description=part.description,
-        prefix=part.prefix,
-        requires=Frozen({tool: tuple(others) for tool, others in part.requires.items()}),
-        policy=Frozen(part.policy),
-        needs=Frozen({tool: tuple(needs.env) for tool, needs in part.needs.items()}),
-        guards=_guards(part),
-        default_on=part.default_on,
-        shared_only=shared_only(name, part.shared_only),
-        folder=str(folder),
-        place=place,
-    )
+def _settings(name: str, part: ServerSection | PluginSection, place: Place) -> dict[str, Any]:
+    """Return what can be said of any plugin, as the fields of :class:`PluginSettings` (T10)."""
+    return {
+        "name": name,
+        "category": part.category or category_of(name),
+        "description": part.description,
+        "prefix": part.prefix,
+        "requires": Frozen({tool: tuple(others) for tool, others in part.requires.items()}),
+        "policy": Frozen(part.policy),
+        "needs": Frozen({tool: tuple(needs.env) for tool, needs in part.needs.items()}),
+        "guards": _guards(part),
+        "approve": _approve(part),
+        "default_on": part.default_on,
+        "shared_only": shared_only(name, part.shared_only),
+        "place": place,
+    }
 
 
 def _guards(part: ServerSection | PluginSection) -> JsonObject:
@@ -200,6 +201,10 @@ def _guards(part: ServerSection | PluginSection) -> JsonObject:
             for tool, rules in part.guards.items()
         }
     )
+
+
+def _approve(part: ServerSection | PluginSection) -> Mapping[str, ApproveRule]:
+    return Frozen({tool: Frozen(rule) if is_mapping(rule) else rule for tool, rule in part.approve.items()})
 
 
 def _toolkit(name: str, validated: ValidatedDocument[File]) -> Toolkit:
@@ -237,20 +242,23 @@ def loadout_of(name: str, part: LoadoutSection, validated: ValidatedDocument[Any
 
 def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) -> Agent:
     budget, defaults = part.budget, validated.section.defaults
-    own = [m for m in _members(part.tools, validated, "agents", name, "tools") if m.name not in COMES_BY_ITSELF]
+    own = list(_members(part.tools, validated, "agents", name, "tools"))
     essential = tuple(_members(part.essential, validated, "agents", name, "essential"))
     taken = {split_kind(item.name)[1] for item in (*own, *essential)}
-    shared = _members(defaults.tools, validated, "defaults", "tools")
+    shared = [m for m in _members(defaults.tools, validated, "defaults", "tools") if split_kind(m.name)[1] not in taken]
     switches = {key: truth for key, value in part.permissions.items() if (truth := boolean(value)) is not None}
     places = {key: validated.place("agents", name, "permissions", key, key=True) for key in switches}
     return Agent(
         name=name,
-        static=(*own, *(m for m in shared if split_kind(m.name)[1] not in taken and m.name not in COMES_BY_ITSELF)),
+        static=tuple(m for m in (*own, *shared) if m.name not in RESERVED),
         essential=essential,
+        duties=tuple(dict.fromkeys(m.name for m in (*own, *shared) if m.name in HOST_DUTIES)),
+        may_delegate=tuple(dict.fromkeys(part.may_delegate)),
         allowed_toolkits=tuple(dict.fromkeys(part.allowed_toolkits)),
         initial_toolkits=tuple(dict.fromkeys(part.initial_toolkits)),
         loadout=part.loadout,
         discoverable=tuple(part.discoverable),
+        sub_apps=tuple(dict.fromkeys(part.sub_apps)),
         switches=Frozen(switches),
         switch_places=Frozen(places),
         worker_scope=part.worker_scope,
@@ -264,6 +272,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         anticipate=_anticipate(part, validated.section.defaults),
         search_loads=validated.section.search.load,
         turn_gap=part.turn_gap,
+        approval_expires=validated.section.approvals.expires,
         remember=defaults.remember if part.remember is None else part.remember,
         display_name=part.display_name,
         role=part.role,
@@ -314,6 +323,22 @@ def _tokens(validated: ValidatedDocument[File]) -> Iterable[Token]:
         )
 
 
+def with_settings(config: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) -> Mapping[str, RegisteredSpec]:
+    """Return the registered plugins with what the file says of them, whatever the case of their names (T10)."""
+    named = {name.casefold(): said for name, said in config.settings.items()}
+    if not named:
+        return registered
+    return {name: _with_settings(spec, named.get(name.casefold())) for name, spec in registered.items()}
+
+
+def _with_settings(spec: RegisteredSpec, said: PluginSettings | None) -> RegisteredSpec:
+    if said is None:
+        return spec
+    own: dict[str, Any] = {part.name: getattr(said, part.name) for part in fields(PluginSettings)}
+    kept = {"name": spec.name, "category": said.category or spec.category}
+    return replace(spec, **{**own, **kept, "description": said.description or spec.description})
+
+
 def joined(config: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) -> dict[str, PluginSpec]:
     """Return the plugins that join the catalog: those of the file, and those that it names."""
     wanted = {part.casefold() for name in _names(config) for part in _plugin_parts(name)}
@@ -331,9 +356,9 @@ def _names(config: UncheckedConfig) -> Iterable[str]:
         yield from (item.name for item in items)
     for loadout in config.loadouts.values():
         yield from (*loadout.plugins, *loadout.discoverable)
-    for spec in config.written.values():
-        if isinstance(spec, PythonSpec):
-            yield from (name for others in spec.requires.values() for name in others)
+    yield from config.settings
+    for spec in (*config.written.values(), *config.settings.values()):
+        yield from (name for others in spec.requires.values() for name in others)
 
 
 def _plugin_parts(name: str) -> Iterable[str]:

@@ -13,7 +13,7 @@ from pegboard.config.check.all_checks import check
 from pegboard.config.check.loadout_checks import check_loadouts
 from pegboard.config.check.member_names import Names
 from pegboard.config.check.override_checks import Misfit, check_overrides
-from pegboard.config.compile import UncheckedConfig, joined, store_url
+from pegboard.config.compile import UncheckedConfig, joined, store_url, with_settings
 from pegboard.config.documents.document import UnreadableError, display_path
 from pegboard.config.reading import Reading
 from pegboard.config.schema.configuration import Configuration
@@ -67,6 +67,7 @@ def inspect(
         config, written = reading.unchecked()
     except UnreadableError as error:
         return None, [error.problem]
+    registered = with_settings(config, registered)
     specs = joined(config, registered)
     names = Names(config, registered, tools, joined=specs.keys())
     masker = Masker(reading.secrets | _literal_secrets(config, reading.secrets))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pegboard.config.compile import joined
+from pegboard.config.compile import joined, with_settings
 from pegboard.config.documents.document import UnreadableError
 from pegboard.config.reading import Reading
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
@@ -35,7 +35,7 @@ def loadouts_of(
         config, _ = reading.unchecked()
     except UnreadableError as error:
         return Loadouts(secrets=frozenset(reading.secrets), fault=error.problem)
-    specs = joined(config, registered)
+    specs = joined(config, with_settings(config, registered))
     return Loadouts(
         loadouts=Frozen({**BUILT_IN, **config.loadouts}),
         plugins=Frozen({name: spec.category or category_of(name) for name, spec in specs.items()}),

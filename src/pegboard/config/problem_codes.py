@@ -53,6 +53,7 @@ ProblemCode = Literal[
     "unknown_model",
     "unknown_parent",
     "unknown_plugin",
+    "unknown_sub_app",
     "unknown_switch",
     "unknown_tool",
     "unknown_toolkit",

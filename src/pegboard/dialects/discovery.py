@@ -51,6 +51,7 @@ class DiscoveryDialect:
     name = "discovery"
     activation: Activation | None = None
     lease = UNLOAD
+    lists = frozenset(("capability_list", "discover_tools", "list_tool_categories", "list_toolbelts"))
     hints: Literal["plugins", "tools"] = "plugins"
 
     def tools(self, view: View) -> tuple[Tool, ...]:

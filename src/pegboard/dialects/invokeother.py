@@ -21,6 +21,7 @@ class InvokeOtherDialect:
     name = "invokeother"
     activation: Activation | None = None
     lease = LeaseTerm("idle", IDLE_TURNS)
+    lists: frozenset[str] = frozenset()
     hints: Literal["plugins", "tools"] = "tools"
 
     def tools(self, view: View) -> tuple[Tool, ...]:

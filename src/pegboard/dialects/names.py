@@ -168,6 +168,11 @@ class Dialect(Protocol):
         ...
 
     @property
+    def lists(self) -> frozenset[str]:
+        """Return the meta-tools that only list, and are there also while all that is loadable is loaded (T4)."""
+        ...
+
+    @property
     def hints(self) -> Literal["plugins", "tools"]:
         """Return whether a gateway hints plugins, one line each, or tools, in the richest tier that fits (F2)."""
         ...

@@ -19,7 +19,6 @@ from pegboard.dialects.names import (
     View,
     lease_on,
     meta_tool,
-    schema_of,
     with_hints,
 )
 from pegboard.dialects.search_answer import definition, search_payload
@@ -37,6 +36,7 @@ class PegboardDialect:
     name = "pegboard"
     activation: Activation | None = None
     lease = UNLOAD
+    lists: frozenset[str] = frozenset()
     hints: Literal["plugins", "tools"] = "plugins"
 
     def tools(self, view: View) -> tuple[Tool, ...]:
@@ -149,15 +149,19 @@ def _load_payload(view: View, outcome: Outcome | None) -> Payload:
         entry = _item(item)
         if item.status in SUCCEEDED and item.subject is not None:
             fresh = _tools_of(view, item)
-            entry["tools"] = [schema_of(t) for t in fresh if t.id not in schemas]
+            entry["tools"] = [_defined(tool) for tool in fresh if tool.id not in schemas]
             schemas.update((tool.id, tool) for tool in fresh)
         items.append(entry)
     beside = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
     ahead = _anticipated(view, outcome)
-    required = [schema_of(tool) for tool in beside if tool.id not in ahead]
-    siblings = [{"name": tool.wire, **definition(tool)} for tool in beside if tool.id in ahead]
+    required = [_defined(tool) for tool in beside if tool.id not in ahead]
+    siblings = [_defined(tool) for tool in beside if tool.id in ahead]
     more = {name: tools for name, tools in (("required_tools", required), ("also_loaded", siblings)) if tools}
     return _payload(outcome, items, schemas=(*schemas.values(), *beside), more=more)
+
+
+def _defined(tool: Tool) -> JsonObject:
+    return {"name": tool.wire, **definition(tool)}
 
 
 def _anticipated(view: View, outcome: Outcome | None) -> frozenset[str]:

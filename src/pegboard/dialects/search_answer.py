@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from pegboard.core.model.naming import one_line
+from pegboard.core.model.naming import first_sentence, one_line
 from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.core.surface.brief_schema import brief_schema
+from pegboard.core.surface.brief_schema import Texts, brief_schema
 from pegboard.core.surface.hints import Count
 from pegboard.dialects.names import Found, FoundTool, Payload
 
@@ -17,6 +17,7 @@ TOKENS: Final = 400
 BYTES_PER_TOKEN: Final = 2
 """Text that has fewer tokens than this by its length is not counted: counting it would first read the vocabulary."""
 REASON_CHARACTERS: Final = 120
+SHORTENED: Final = "texts of optional arguments; load_tools gives them whole"
 FAR: Final = 0.8
 """A result with less than this share of the best score is only named."""
 
@@ -25,15 +26,23 @@ def search_payload(found: Found, loaded: tuple[Tool, ...], more: JsonObject, cou
     """Return the payload of a search: results, those that were loaded with their schemas, and further names.
 
     Over the budget siblings go first, then further names, then sentences, the last result's first, then results from
-    the end, and never required arguments or what was loaded.
+    the end, then texts of what was loaded, and never required arguments.
     """
-    schemas = {tool.wire: tool for tool in loaded}
-    payload, found = Payload(value={}), _without_far(found)
-    for smaller in _ever_smaller(found, schemas):
-        payload = Payload(value=_value(smaller, schemas, more), schemas=loaded, inline=True, compact=True)
+    payload = Payload(value={})
+    for answer in _ever_smaller(_Answer(found=_without_far(found), loaded={tool.wire: tool for tool in loaded})):
+        payload = Payload(value=_value(answer, more), schemas=loaded, inline=True, compact=True)
         if _fits(payload.text(), count):
             break
     return payload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What an answer gives: what was found, and how much of the text of what was loaded."""
+
+    found: Found
+    loaded: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
+    texts: Texts = "whole"
 
 
 def _without_far(found: Found) -> Found:
@@ -50,9 +59,19 @@ def _fits(text: str, count: Count) -> bool:
     return len(text.encode(errors="surrogatepass")) <= BYTES_PER_TOKEN * TOKENS or count(text) <= TOKENS
 
 
-def _ever_smaller(found: Found, schemas: Mapping[str, Tool]) -> Iterator[Found]:
-    """Yield what was found, each time with less of it."""
-    yield found
+def _ever_smaller(answer: _Answer) -> Iterator[_Answer]:
+    """Yield an answer, each time with less of it."""
+    yield answer
+    for found in _with_less(answer.found, answer.loaded):
+        answer = replace(answer, found=found)
+        yield answer
+    if answer.loaded:
+        yield replace(answer, texts="first sentence")
+        yield replace(answer, texts="none")
+
+
+def _with_less(found: Found, loaded: Mapping[str, Tool]) -> Iterator[Found]:
+    """Yield what was found, each time with less of it, but for what was loaded."""
     yield (found := replace(found, siblings=()))
     while found.further:
         yield (found := replace(found, further=found.further[: len(found.further) // 2]))
@@ -60,28 +79,32 @@ def _ever_smaller(found: Found, schemas: Mapping[str, Tool]) -> Iterator[Found]:
     for place in reversed(range(len(results))):
         results[place] = replace(results[place], sentence="")
         yield (found := replace(found, results=tuple(results)))
-    while len(found.results) > 1 and found.results[-1].name not in schemas:
+    while len(found.results) > 1 and found.results[-1].name not in loaded:
         yield (found := replace(found, results=found.results[:-1]))
 
 
-def _value(found: Found, schemas: Mapping[str, Tool], more: JsonObject) -> dict[str, Any]:
+def _value(answer: _Answer, more: JsonObject) -> dict[str, Any]:
+    found = answer.found
     several = len(found.query) > 1
-    results = [_result(result, schemas.get(result.name), several=several) for result in found.results]
+    results = [_result(result, answer, several=several) for result in found.results]
     value: dict[str, Any] = {"status": "ok", **more, "results": results}
     if names := shortened((*found.further, *found.siblings)):
         value["more"] = names
+    if answer.texts != "whole":
+        value["shortened"] = SHORTENED
     if found.hint:
         value["hint"] = found.hint
     return value
 
 
-def _result(result: FoundTool, loaded: Tool | None, *, several: bool) -> dict[str, Any]:
+def _result(result: FoundTool, answer: _Answer, *, several: bool) -> dict[str, Any]:
     """Return one result; what most have in common is not stated: that it is a tool, and has to be loaded."""
     entry: dict[str, Any] = {"name": result.name}
     if several:
         entry["need"] = result.need + 1
+    loaded = answer.loaded.get(result.name)
     if loaded is not None:
-        return {**entry, "loaded": True, **definition(loaded)}
+        return {**entry, "loaded": True, **definition(loaded, answer.texts)}
     if result.kind != "tool":
         entry["kind"] = result.kind
     if result.sentence:
@@ -100,12 +123,13 @@ def _result(result: FoundTool, loaded: Tool | None, *, several: bool) -> dict[st
     return entry
 
 
-def definition(tool: Tool) -> JsonObject:
+def definition(tool: Tool, texts: Texts = "whole") -> JsonObject:
     """Return what a model needs to call a tool, its schema in the brief form where it has one."""
-    arguments = brief_schema(tool.input_schema)
+    description = tool.description if texts == "whole" else first_sentence(tool.description)
+    arguments = brief_schema(tool.input_schema, texts)
     if arguments is None:
-        return {"description": tool.description, "inputSchema": tool.input_schema}
-    return {"description": tool.description, "arguments": arguments}
+        return {"description": description, "inputSchema": tool.input_schema}
+    return {"description": description, "arguments": arguments}
 
 
 def shortened(names: Iterable[str]) -> str:

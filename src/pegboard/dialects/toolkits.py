@@ -31,6 +31,7 @@ class ToolkitsDialect:
     name = "toolkits"
     activation: Activation | None = "next_request"
     lease = UNLOAD
+    lists = frozenset(("list_toolkits",))
     hints: Literal["plugins", "tools"] = "plugins"
 
     def tools(self, view: View) -> tuple[Tool, ...]:

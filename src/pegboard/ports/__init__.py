@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pegboard.ports.adapters import Adapters
+from pegboard.ports.approvals import ApprovalStore, HasHooks, HookAnswer
 from pegboard.ports.arguments import ArgumentValidator
 from pegboard.ports.audit_trail import AuditKind, AuditLog, AuditRecord, TrailPage
 from pegboard.ports.calls import CallContext, Progress
@@ -34,6 +35,7 @@ __all__ = [
     "USES_KEPT",
     "USE_LIFETIME",
     "Adapters",
+    "ApprovalStore",
     "ArgumentValidator",
     "AskRefusedError",
     "AuditKind",
@@ -44,7 +46,9 @@ __all__ = [
     "Client",
     "Evidence",
     "FocusRules",
+    "HasHooks",
     "HasResources",
+    "HookAnswer",
     "Listener",
     "ManifestStore",
     "PastUse",

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol
 
-AuditKind = Literal["load", "unload", "evict", "loadout", "deny", "call", "read", "prompt", "permission", "forget"]
+AuditKind = Literal[
+    "load", "unload", "evict", "loadout", "deny", "call", "read", "prompt", "permission", "approval", "forget"
+]
 """What an audit record is about."""
 
 
 class AuditRecord(NamedTuple):
     """One line of the audit trail (X4); ``arguments`` is a keyed digest, never the arguments.
 
-    ``kind`` is one of ``AuditKind``; ``duration`` is in milliseconds.
+    ``kind`` is one of ``AuditKind``; ``duration`` is in milliseconds; ``by`` is who decided it from outside of a
+    session, such as the operator who set a switch, else nothing.
     """
 
     at: datetime
@@ -28,6 +31,7 @@ class AuditRecord(NamedTuple):
     duration: float | None = None
     outcome: str = ""
     arguments: str = ""
+    by: str = ""
 
 
 class TrailPage(NamedTuple):

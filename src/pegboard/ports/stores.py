@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from pegboard.core.model.tools import Manifest
+from pegboard.ports.approvals import ApprovalStore
 from pegboard.ports.audit_trail import AuditLog, AuditRecord
 from pegboard.ports.past_uses import UseStore
 
@@ -230,7 +231,9 @@ class ChangeToken(NamedTuple):
     permissions: Hashable
 
 
-class Store(SessionStore, PermissionStore, ManifestStore, ReadOnlyTrustStore, AuditLog, UseStore, Protocol):
+class Store(
+    SessionStore, PermissionStore, ApprovalStore, ManifestStore, ReadOnlyTrustStore, AuditLog, UseStore, Protocol
+):
     """Everything that outlives a process, in one place."""
 
     async def change_token(self, since: float | None = None) -> ChangeToken:

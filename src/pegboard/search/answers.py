@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -61,13 +61,11 @@ def _parted(rows: Sequence[int], index: Index) -> tuple[list[int], list[int]]:
     return chosen, later
 
 
-def in_turn(columns: Sequence[Sequence[int]], limit: int) -> Iterator[tuple[int, int]]:
-    """Yield needs and rows: the best of each need, then the second best; a row that is there already is passed over."""
-    seen: set[int] = set()
+def in_turn(columns: Sequence[Sequence[int]], limit: int) -> list[tuple[int, int]]:
+    """Return needs and rows: the best of each need, then the second best; each row once."""
+    chosen: dict[int, int] = {}
     for place in range(max(map(len, columns), default=0)):
         for need, column in enumerate(columns):
-            if place < len(column) and column[place] not in seen:
-                if len(seen) == limit:
-                    return
-                seen.add(column[place])
-                yield need, column[place]
+            if place < len(column) and len(chosen) < limit:
+                chosen.setdefault(column[place], need)
+    return [(need, row) for row, need in chosen.items()]

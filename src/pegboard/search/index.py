@@ -197,7 +197,7 @@ def _kept(wanted: dict[object, Document], texts: Mapping[str, str], near: Index 
     if near is None:
         return _Kept(entries={}, numbers={}, missing=wanted)
     entries, numbers = dict(near.entries), dict(near.numbers)
-    gone: list[object] = list(entries.keys() - wanted.keys())
+    gone = [key for key in entries if key not in wanted]
     before = near.among.plugins
     stale = {name for name, text in texts.items() if before.get(name, text) != text}
     if stale:
@@ -205,7 +205,7 @@ def _kept(wanted: dict[object, Document], texts: Mapping[str, str], near: Index 
     for key in gone:
         entries.pop(key, None)
         numbers.pop(key, None)
-    missing = {key: wanted[key] for key in wanted.keys() - entries.keys()} if len(entries) < len(wanted) else {}
+    missing = {key: wanted[key] for key in wanted if key not in entries} if len(entries) < len(wanted) else {}
     return _Kept(entries=entries, numbers=numbers, missing=missing)
 
 
@@ -233,7 +233,7 @@ def _segments(keys: Sequence[object], kept: _Kept, near: Index | None) -> tuple[
     entries, numbers = kept.entries, kept.numbers
     if near is not None:
         large = near.segments[0]
-        fresh = [key for key in dict.fromkeys(keys) if key not in numbers] if len(numbers) < len(keys) else []
+        fresh = list(dict.fromkeys(key for key in keys if key not in numbers)) if len(numbers) < len(keys) else []
         if len(fresh) <= max(SMALL, large.size // 8) and 2 * len(numbers) >= large.size:
             placed = {**numbers, **{key: large.size + at for at, key in enumerate(fresh)}} if fresh else numbers
             beside = (joined([entries[key][2] for key in fresh]),) if fresh else ()

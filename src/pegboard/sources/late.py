@@ -1,12 +1,17 @@
-"""A source that is imported when the first plugin of its kind is described."""
+"""Sources that are imported when the first plugin of their kind is described."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
-from pegboard.ports import CallContext, Source
+from pegboard.ports import CallContext, HasHooks, HookAnswer, Source
 
 
 class LateSource:
@@ -20,10 +25,12 @@ class LateSource:
         self._make = make
         self._callbacks: list[Callable[[str], None]] = []
         self._made: Source | None = None
+        self.call = self._first_call
 
     def _source(self) -> Source:
         if self._made is None:
             self._made = self._make()
+            self.call = self._made.call
             for callback in self._callbacks:
                 self._made.on_changed(callback)
         return self._made
@@ -40,11 +47,20 @@ class LateSource:
         """Return what a plugin offers."""
         return await self._source().describe(spec, overrides)
 
-    async def call(
+    async def _first_call(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> CallResult:
-        """Run one tool."""
+        """Run one tool; from then on a call goes to the other source straight."""
         return await self._source().call(spec, overrides, tool, arguments, context)
+
+    async def ask_hooks(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> HookAnswer:
+        """Return what the hooks of a tool say to a call, where the source has any."""
+        source = self._source()
+        if not isinstance(source, HasHooks):
+            return HookAnswer()
+        return await source.ask_hooks(spec, overrides, tool, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Call back when the tools of a plugin have changed by themselves."""
@@ -56,3 +72,21 @@ class LateSource:
         """Stop whatever was started."""
         if self._made is not None:
             await self._made.aclose()
+
+
+def local_sources(database: Path | None) -> tuple[Source, ...]:
+    """Return the sources of the plugins of this process: those written in Python, of packages, and Agno's toolkits.
+
+    ``database`` is where toolkits keep what they need one for; None is in memory.
+    """
+    theirs = cache(lambda: import_module("pegboard.sources.agno").AgnoToolkits(database))
+
+    def adopt(target: object, overrides: JsonObject, *, plugin: str, parameters: Any = None) -> Any:
+        known = "agno.tools.toolkit" in sys.modules  # else nothing can be one of Agno's toolkits
+        return theirs().adopt(target, overrides, plugin=plugin, parameters=parameters) if known else None
+
+    return (
+        LateSource(PythonSpec, lambda: import_module("pegboard.sources.python").PythonSource(adopt=adopt)),
+        LateSource(RegisteredSpec, lambda: import_module("pegboard.sources.packages").PackageSource(adopt=adopt)),
+        LateSource(RegisteredSpec, lambda: import_module("pegboard.sources.agno").AgnoSource(theirs())),
+    )

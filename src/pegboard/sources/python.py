@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -15,20 +15,18 @@ from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import PluginSpec, PythonSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallContext
-from pegboard.sources.signatures import Built, ConstructedPlugins, ModulesBeside, built, in_thread
+from pegboard.ports import CallContext, HookAnswer
+from pegboard.sources.signatures import (
+    Adopt,
+    ConstructedPlugins,
+    LocalPlugin,
+    ModulesBeside,
+    adopted,
+    distribution_of,
+    in_thread,
+    nothing_adopted,
+)
 from pegboard.sources.stdout import plugin_output
-
-_DISTRIBUTIONS: Final[Mapping[str, str]] = {
-    "PIL": "pillow",
-    "bs4": "beautifulsoup4",
-    "cv2": "opencv-python",
-    "dateutil": "python-dateutil",
-    "dotenv": "python-dotenv",
-    "git": "GitPython",
-    "sklearn": "scikit-learn",
-    "yaml": "PyYAML",
-}
 
 HOOK_SECONDS: Final = 2.0
 """How long a hook may take."""
@@ -37,9 +35,10 @@ HOOK_SECONDS: Final = 2.0
 class PythonSource:
     """The source of plugins that the configuration names with ``python:``."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, adopt: Adopt = nothing_adopted) -> None:
         self._plugins = ConstructedPlugins()
         self._modules = ModulesBeside()
+        self._adopt = adopt
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the plugin is written in Python."""
@@ -52,25 +51,22 @@ class PythonSource:
     async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
         """Import the module, construct what it names, and return its tools."""
         assert isinstance(spec, PythonSpec)
-        plugin = await self._built(spec, overrides)
-        manifest = plugin.manifest(spec.name)
-        names = [tool.name for tool in manifest.tools]
-        tables = {"requires": spec.requires, "policy": spec.policy, "needs": spec.needs, "guards": spec.guards}
-        for key, table in tables.items():
-            _check_names(spec, key, table, names)
-        return replace(
-            manifest,
-            tools=tuple(_configured(tool, spec, names) for tool in manifest.tools),
-            description=spec.description or manifest.description,
-        )
+        manifest = (await self._built(spec, overrides)).manifest(spec.name)
+        return replace(manifest, description=spec.description or manifest.description)
 
     async def call(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> CallResult:
         """Run the function; what it raises is an error result."""
         assert isinstance(spec, PythonSpec)
-        plugin = await self._built(spec, overrides)
-        return await self._plugins.call(plugin, spec.name, tool.name, arguments, context)
+        return await (await self._built(spec, overrides)).call(spec.name, tool.name, arguments, context)
+
+    async def ask_hooks(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> HookAnswer:
+        """Return what guard and approval hook of the function say to a call."""
+        assert isinstance(spec, PythonSpec)
+        return await (await self._built(spec, overrides)).ask_hooks(spec.name, tool.name, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: what was imported does not change by itself."""
@@ -80,9 +76,9 @@ class PythonSource:
         await self._plugins.aclose()
         self._modules.close()
 
-    async def _built(self, spec: PythonSpec, overrides: JsonObject) -> Built:
+    async def _built(self, spec: PythonSpec, overrides: JsonObject) -> LocalPlugin:
         key = (spec.name, spec.target, spec.folder, variant_key(overrides))
-        return await self._plugins.get(key, lambda: _load(spec, overrides, self._modules))
+        return await self._plugins.get(key, lambda: _load(spec, overrides, self._modules, self._adopt))
 
 
 class Hooks:
@@ -116,13 +112,13 @@ class Hooks:
             return found
 
 
-def _load(spec: PythonSpec, overrides: JsonObject, modules: ModulesBeside) -> Built:
+def _load(spec: PythonSpec, overrides: JsonObject, modules: ModulesBeside, adopt: Adopt) -> LocalPlugin:
     """Return the plugin; annotations are read while the modules beside the configuration are in sight."""
     module_name, _, path = spec.target.partition(":")
     with modules.visible(spec.folder, module_name):
         try:
             target = _attribute(importlib.import_module(module_name), path, spec)
-            return built(target, overrides, plugin=spec.name)
+            return adopted(target, overrides, plugin=spec.name, adopt=adopt)
         except ToolUnavailableError:
             raise
         except ModuleNotFoundError as error:
@@ -148,7 +144,6 @@ def _attribute(module: ModuleType, path: str, spec: PythonSpec) -> object:
 
 
 def _missing(spec: PythonSpec, module_name: str, error: ModuleNotFoundError) -> ToolUnavailableError:
-    absent = (error.name or module_name).split(".")[0]
     if error.name is None or module_name == error.name or module_name.startswith(f"{error.name}."):
         return ToolUnavailableError(
             f"plugin '{spec.name}': there is no module '{error.name or module_name}', neither beside the "
@@ -157,28 +152,5 @@ def _missing(spec: PythonSpec, module_name: str, error: ModuleNotFoundError) -> 
         )
     return ToolUnavailableError(
         f"plugin '{spec.name}': module '{module_name}' needs '{error.name}', which is not installed.",
-        hint=f"pip install {_DISTRIBUTIONS.get(absent, absent)}",
-    )
-
-
-def _check_names(spec: PythonSpec, key: str, table: Mapping[str, object], names: list[str]) -> None:
-    for name in table:
-        if name not in names:
-            hint = did_you_mean(name, names) or f"Its tools are {', '.join(names)}."
-            raise ToolUnavailableError(
-                f"plugin '{spec.name}': '{key}' names '{name}', which is not one of its tools.",
-                hint=hint,
-                location=spec.place,
-            )
-
-
-def _configured(tool: Tool, spec: PythonSpec, names: list[str]) -> Tool:
-    """Return the tool with what the configuration adds to what the code has."""
-    requires = (f"{spec.name}/{name}" if name in names else name for name in spec.requires.get(tool.name, ()))
-    return replace(
-        tool,
-        requires=tuple(dict.fromkeys((*tool.requires, *requires))),
-        needs=tuple(dict.fromkeys((*tool.needs, *spec.needs.get(tool.name, ())))),
-        policy=spec.policy.get(tool.name, tool.policy),
-        default_on=tool.default_on and spec.default_on,
+        hint=f"pip install {distribution_of(error.name)}",
     )

@@ -93,6 +93,8 @@ def _notes(services: Services, key: SessionKey, command: Command, outcome: Outco
         case _:
             assert_never(command)
     items = tuple(_note(services, key, outcome.turn, kind, event, item) for item in outcome.items)
+    if not outcome.anticipated and not outcome.gave_way:
+        return items
     return (*items, *notes_of_anticipation(services, key, outcome))
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.commands import carry_out
+from pegboard.board.calls.duty_calls import call_duty, is_duty
 from pegboard.board.meta_tools import dialect_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
@@ -68,6 +69,8 @@ def _is_failure(done: CallAnswer) -> bool:
 async def _executed(
     services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject, request: Request
 ) -> pipeline.Answered:
+    if is_duty(tool):
+        return await call_duty(services, snapshot, tool, arguments)
     snapshot, payload = await _converse(services, snapshot, tool, arguments, request)
     blocks = [payload.text()]
     if payload.schemas:

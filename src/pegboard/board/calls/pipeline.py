@@ -8,21 +8,25 @@ from dataclasses import replace
 from typing import Final
 
 from pegboard.board.bring_in import bring_in_called
+from pegboard.board.calls.approval_gate import guarded, pass_gate, waiting
 from pegboard.board.calls.commands import apply_command, carry_out
+from pegboard.board.calls.eliciting import asked_client
 from pegboard.board.meta_tools import command_context, dialect_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo
 from pegboard.board.snapshot import DecidedCall, Snapshot, read
 from pegboard.board.views.shown import Shown
-from pegboard.core.access.guards import broken, guards_of
+from pegboard.core.access.approvals.demands import rules_of
+from pegboard.core.access.guards import broken
 from pegboard.core.access.pool_scope import pool_scope
 from pegboard.core.model.naming import did_you_mean, some_of
 from pegboard.core.model.specs import ServerSpec
-from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
+from pegboard.core.model.tools import JsonObject, Tool, text_result
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.call_plans import CallAnswer, LoadFirst, Refuse, Run, answer, find_called, plan_call
 from pegboard.core.state.commands import Load, Use
+from pegboard.core.state.narrowing import reachable
 from pegboard.core.state.requirements import unknown_plugins, unknown_toolkits
 from pegboard.core.state.transitions import used
 from pegboard.dialects.names import schema_of
@@ -45,7 +49,30 @@ async def run(
     *,
     allowed: Allowed | None = None,
 ) -> Answered:
-    """Return the session after a call of a tool, and what came of it; ``allowed`` narrows what may run (G6)."""
+    """Return the session after a call of a tool, and what came of it; ``allowed`` narrows what may run (G6).
+
+    Where its client can be asked for an approval that it needs, and answers, everything is decided anew (A3).
+    """
+    snapshot, answered = await _run(services, snapshot, shown, name, arguments, channel, allowed)
+    approval = answered.approval
+    if approval is None or answered.status != "needs_approval" or channel.client is None:
+        return snapshot, answered
+    why = await asked_client(services, approval, channel, channel.client)
+    if why:
+        return snapshot, waiting(approval, answered.tool, why)
+    snapshot = await read(services, snapshot.info)
+    return await _run(services, snapshot, shown, name, arguments, channel, allowed)
+
+
+async def _run(
+    services: Services,
+    snapshot: Snapshot,
+    shown: Shown,
+    name: str,
+    arguments: JsonObject,
+    channel: CallerChannel,
+    allowed: Allowed | None,
+) -> Answered:
     call = _known(snapshot, name)
     if call is None:
         snapshot, found = await _decided(services, snapshot, shown, name, arguments, channel.request, allowed)
@@ -114,7 +141,7 @@ async def _decided(
 
 def _call_of(services: Services, snapshot: Snapshot, plan: Run) -> DecidedCall:
     info, access, tool = snapshot.info, snapshot.access, plan.loaded.tool
-    spec = services.loader.specs[tool.plugin]
+    spec, plugin = services.loader.specs[tool.plugin], access.world.catalog.plugins[tool.plugin]
     lapses = info.stable and tool.id not in starting_tools(access).head
     return DecidedCall(
         access=access,
@@ -123,8 +150,9 @@ def _call_of(services: Services, snapshot: Snapshot, plan: Run) -> DecidedCall:
         spec=spec,
         source=services.loader.source_of(spec),
         scope=pool_scope(access, spec, info.key.principal),
-        guards=guards_of(spec),
+        guards=spec.guards,
         renews=lapses and used(access, snapshot.state, tool.id) is not snapshot.state,
+        rules=rules_of(plugin, spec, tool, services.trust.counted(plugin.name)),
     )
 
 
@@ -151,7 +179,7 @@ async def _refuse(services: Services, snapshot: Snapshot, plan: Refuse, name: st
     await services.recorder.denied(key, turn, subject=subject, reason=plan.reason.text, outcome=plan.reason.code)
     message = plan.message
     if plan.status == "not_found":
-        hint = did_you_mean(name, (tool.wire for tool in snapshot.access.permitted))
+        hint = did_you_mean(name, (tool.wire for tool in reachable(snapshot.access, snapshot.state)))
         message = f"{message} {hint or _not_known_yet(services, snapshot)}".strip()
     return answer(plan.status, message, tool=plan.tool)
 
@@ -191,7 +219,7 @@ async def _load_first(
 async def _execute(
     services: Services, snapshot: Snapshot, call: DecidedCall, arguments: JsonObject, channel: CallerChannel
 ) -> Answered:
-    """Check the arguments and the guards, run the tool, and audit what came of it (X2, T10, X4)."""
+    """Check arguments and guards, pass the gate, run the tool, and audit what came of it (X2, T10, A1, X4)."""
     tool, info, turn, started = call.tool.tool, snapshot.info, snapshot.state.turn, time.perf_counter()
     digest = await services.recorder.digest(arguments)
     if problems := services.validator.problems(tool, arguments):
@@ -199,18 +227,21 @@ async def _execute(
         message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
         return snapshot, answer("invalid_arguments", message, tool=tool, data=schema_of(tool))
     if call.guards and (rule := broken(call.guards, tool, arguments)):
-        return snapshot, await _guarded(services, snapshot, tool, text_result(rule, is_error=True))
+        return snapshot, await guarded(services, snapshot, tool, text_result(rule, is_error=True))
+    context = _context(info, call.scope, channel)
+    if call.rules is not None:
+        passed = await pass_gate(services, snapshot, call, call.rules, arguments, digest, context, channel)
+        if isinstance(passed, CallAnswer):
+            if passed.status == "ok":
+                _called(services, info, turn, tool, "ok", digest, started)
+            return snapshot, passed
+        arguments = passed
     if call.renews:
         snapshot, _ = await apply_command(services, snapshot, Use(tool=tool.id))
     try:
-        result = await call.source.call(
-            call.spec, call.tool.overrides, tool, arguments, _context(info, call.scope, channel)
-        )
+        result = await call.source.call(call.spec, call.tool.overrides, tool, arguments, context)
     except PegboardError as error:
-        message = services.masker.text(f"{error.message} {error.hint}".strip())
-        failed = answer(failure_of(error), message, tool=tool)
-        if isinstance(error, UpstreamError):
-            failed = replace(failed, server_error=error.answer)
+        failed = _failed(services, tool, error)
         _called(services, info, turn, tool, failed.status, digest, started)
         return snapshot, failed
     except BaseException:
@@ -219,12 +250,19 @@ async def _execute(
     if not isinstance(call.spec, ServerSpec) and result.is_error:
         result = replace(result, content=tuple(services.masker.value(result.content)))
     if result.meta.get("pegboard/refused_by") == "guard":
-        return snapshot, await _guarded(services, snapshot, tool, result)
+        return snapshot, await guarded(services, snapshot, tool, result)
     status = "error" if result.is_error else "ok"
     _called(services, info, turn, tool, status, digest, started)
     if status == "ok" and call.access.agent.remember and (needs := info.conversation.add_call(tool.id, turn)):
         services.uses.remember(info.key, needs, tool.id)
     return snapshot, CallAnswer(status=status, result=result, tool=tool)
+
+
+def _failed(services: Services, tool: Tool, error: PegboardError) -> CallAnswer:
+    """Return the answer to a call that its source could not bring to an end."""
+    message = services.masker.text(error.text)
+    failed = answer(failure_of(error), message, tool=tool)
+    return replace(failed, server_error=error.answer) if isinstance(error, UpstreamError) else failed
 
 
 def _context(info: SessionInfo, scope: str, channel: CallerChannel) -> CallContext:
@@ -238,14 +276,6 @@ def _context(info: SessionInfo, scope: str, channel: CallerChannel) -> CallConte
         client=channel.client,
         meta=channel.meta,
     )
-
-
-async def _guarded(services: Services, snapshot: Snapshot, tool: Tool, result: CallResult) -> CallAnswer:
-    """Audit that a guard of the plugin refused the call, before anything ran (T10)."""
-    text = " ".join(str(block.get("text", "")) for block in result.content)
-    key, turn = snapshot.info.key, snapshot.state.turn
-    await services.recorder.denied(key, turn, subject=tool.wire, reason=text, outcome="guard")
-    return CallAnswer(status="refused", result=result, message=text, tool=tool)
 
 
 def _called(

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from pegboard.board.catalog.configured import configured, misnamed
 from pegboard.board.catalog.read_only import ReadOnlyTrust
-from pegboard.core.access.guards import guards_of
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.loadouts import category_of
 from pegboard.core.model.masking import Masker
@@ -35,7 +35,7 @@ SERVER_WAIT = 5.0
 CONSTRUCT_WAIT = 20.0
 """Seconds that it waits for a plugin of this process: a busy machine may take long to import one."""
 
-IN_PROCESS = frozenset({"python", "entry_point"})
+IN_PROCESS = frozenset({"python", "entry_point", "packaged"})
 """Kinds whose plugins are brought in as soon as somebody looks; others when they are loaded."""
 
 
@@ -54,54 +54,28 @@ class PluginRequest:
 
 def plugin_of(spec: PluginSpec) -> Plugin:
     """Return the plugin that a specification describes, before its source has been asked."""
-    category = spec.category or category_of(spec.name)
     match spec:
         case ServerSpec():
-            fault = {"": Variant(unavailable=spec.unavailable)} if spec.unavailable else {}
-            return Plugin(
-                name=spec.name,
-                kind="server",
-                description=spec.description,
-                category=category,
-                prefix=spec.prefix,
-                shared_only=spec.shared_only,
-                default_on=spec.default_on,
-                trusted=spec.trust_annotations,
-                variants=Frozen(fault),
-                place=spec.place,
-            )
+            kind, trusted, fault = "server", spec.trust_annotations, spec.unavailable
         case PythonSpec():
-            return Plugin(
-                name=spec.name,
-                kind="python",
-                description=spec.description,
-                category=category,
-                prefix=spec.prefix,
-                shared_only=spec.shared_only,
-                default_on=spec.default_on,
-                trusted=True,
-                place=spec.place,
-            )
+            kind, trusted, fault = "python", True, ""
         case RegisteredSpec():
-            return Plugin(
-                name=spec.name,
-                kind=spec.loader.partition(":")[0],
-                description=spec.description,
-                category=category,
-                shared_only=spec.shared_only,
-                trusted=True,
-            )
+            kind, trusted, fault = spec.loader.partition(":")[0], True, ""
+    return Plugin(
+        name=spec.name,
+        kind=kind,
+        description=spec.description,
+        category=spec.category or category_of(spec.name),
+        prefix=spec.prefix,
+        shared_only=spec.shared_only,
+        default_on=spec.default_on,
+        trusted=trusted,
+        variants=Frozen({"": Variant(unavailable=fault)} if fault else {}),
+        place=spec.place,
+    )
 
 
 _LACKS: Final = "Set the environment variable "
-
-
-def _warn_of_guards(spec: PluginSpec, manifest: Manifest) -> None:
-    """Say which guards of a server guard nothing: it has no such tool (T10)."""
-    own = {name for tool in manifest.tools for name in (tool.name, tool.wire)}
-    for name in guards_of(spec):
-        if name not in own:
-            log.warning("server %s has no tool '%s': its guard guards nothing", spec.name, name)
 
 
 async def _wait(tasks: set[asyncio.Task[None]], seconds: float | None) -> None:
@@ -162,8 +136,10 @@ class CatalogLoader:
         stored = await self._manifests.manifest(plugin.name, fingerprint) if fingerprint else None
         if stored is None or plugin.variant("").unavailable:
             return plugin
+        if not isinstance(spec, ServerSpec) and any(misnamed(stored, spec)):
+            return plugin
         await self._trust.seen(plugin, stored)
-        return plugin.with_manifest("", self._judged(stored))
+        return plugin.with_manifest("", self._judged(configured(stored, spec)))
 
     def source_of(self, spec: PluginSpec) -> Source:
         """Return the source that brings in plugins of this kind."""
@@ -243,15 +219,18 @@ class CatalogLoader:
         await self._trust.seen(plugin_of(spec), manifest)
         if self.specs.get(want.plugin) != spec:
             return
-        _warn_of_guards(spec, manifest)
-        self._arrive(self._newest(want.plugin).with_manifest(want.key[1], self._judged(manifest)))
+        for fault in misnamed(manifest, spec):
+            if not isinstance(spec, ServerSpec):  # a guard that is misspelt must not let anything through
+                self._fault(want, spec, fault)
+                return
+            log.warning("%s It counts for nothing.", fault.message)
+        self._arrive(self._newest(want.plugin).with_manifest(want.key[1], self._judged(configured(manifest, spec))))
 
     def _fault(self, want: PluginRequest, spec: PluginSpec, error: PegboardError) -> None:
         if self.specs.get(want.plugin) != spec:
             return
-        text = f"{error.message} {error.hint}".strip()
         plugin = self._newest(want.plugin)
-        shown = self.masker.text(text)
+        shown = self.masker.text(error.text)
         if isinstance(spec, ServerSpec) and plugin.variant(want.key[1]).known:
             log.warning("the tools of %s could not be read again: %s", want.plugin, shown)
             return  # what it had stays listed: the next call starts it again (G8)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.session_info import SessionInfo, agent_of
+from pegboard.core.access.host_duties import delegates
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import World
 from pegboard.ports import ChangeToken, Store
@@ -69,7 +70,9 @@ class PermissionCompiler:
         if info.host.draws_ui:
             constraints = replace(constraints, draws_ui=True)
         if info.parent is not None:
-            constraints = replace(constraints, parent=self._parent(info.parent, narrowed_above))
+            parent = self._parent(info.parent, narrowed_above)
+            if not (info.delegated and info.key.agent in delegates(parent)):
+                constraints = replace(constraints, parent=parent)
         return self._compile(info.key.agent, constraints)
 
     def _parent(self, info: SessionInfo, narrowed: tuple[str | None, ...]) -> CompiledPermissions:

@@ -24,9 +24,13 @@ class ReadOnlyTrust:
         """Take up what any process has stored."""
         self._counted = await self._store.claims()
 
+    def counted(self, plugin: str) -> frozenset[str]:
+        """Return the own names of the tools of a server that count as read-only; none of one never seen."""
+        return self._counted.get(plugin, frozenset())
+
     def reads_only(self, plugin: Plugin, tool: Tool) -> bool:
         """Return whether a tool may run where only reading is allowed; a server never seen is not believed."""
-        return reads_only(plugin, tool, self._counted.get(plugin.name, frozenset()))
+        return reads_only(plugin, tool, self.counted(plugin.name))
 
     def pending(self, plugin: Plugin) -> tuple[Tool, ...]:
         """Return the tools of a trusted server that say now that they only read, and do not count yet."""

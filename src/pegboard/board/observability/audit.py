@@ -59,6 +59,7 @@ class Recorder:
         duration: float | None = None,
         outcome: str = "",
         arguments: str = "",
+        by: str = "",
     ) -> AuditRecord:
         """Return a record of now, masked; the fields are those of ``AuditRecord``."""
         principal, agent, session = key.principal, key.agent, key.session
@@ -67,7 +68,7 @@ class Recorder:
             rendered = self._subject(subject)
         return AuditRecord(
             datetime.now(UTC), kind, principal, agent, session, turn, rendered, decision,
-            self._masked(reason) if reason else "", duration, outcome, arguments,
+            self._masked(reason) if reason else "", duration, outcome, arguments, self._masked(by) if by else "",
         )  # fmt: skip
 
     def _subject(self, text: str) -> str:

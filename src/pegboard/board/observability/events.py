@@ -24,6 +24,8 @@ EVENTS = (
     "configuration_changed",
     "configuration_refused",
     "permissions_changed",
+    "approval_asked",
+    "approval_decided",
 )
 Callback = Callable[[Mapping[str, Any]], object]
 

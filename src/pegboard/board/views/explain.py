@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 
-from pegboard.board.bring_in import bring_in_everything
+from pegboard.board.bring_in import bring_in_every
+from pegboard.board.meta_tools import duty_fault
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
 from pegboard.core.access.decisions import Reason
+from pegboard.core.access.host_duties import host_duties
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.conflicts import conflict_of
@@ -22,7 +25,7 @@ async def explain_name(services: Services, snapshot: Snapshot, name: str) -> Exp
     Where the name is not known, whatever can be asked is asked first.
     """
     if snapshot.access.world.catalog.find_tool(name) is None:
-        await bring_in_everything(services)
+        await bring_in_every(services)
         snapshot = await read(services, snapshot.info)
     return _explained(services, snapshot, name)
 
@@ -30,6 +33,8 @@ async def explain_name(services: Services, snapshot: Snapshot, name: str) -> Exp
 def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation:
     access = snapshot.access
     catalog = access.world.catalog
+    if name in HOST_DUTIES:
+        return _duty(services, snapshot, name)
     if snapshot.info.stable and name in snapshot.meta_tools:
         reason = Reason(code="loaded_meta", text="It is a meta-tool: there is something to load.")
         return _all_true(name, reason)
@@ -43,6 +48,23 @@ def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation
     return explain(access, snapshot.state, tool, known_conflict=_conflict(services, snapshot, tool))
 
 
+def _duty(services: Services, snapshot: Snapshot, name: str) -> Explanation:
+    """Return what stands between an agent and one of the host's own tools, if anything."""
+    access, fault = snapshot.access, duty_fault(services, name)
+    has = name in host_duties(access)
+    agent = f"Agent '{access.agent.name}'"
+    if has:
+        reasons = [Reason(code="granted_static", text=f"{agent} lists it in `tools`.", where=access.agent.place)]
+    elif name in access.agent.duties:
+        reasons = [Reason(code="denied_switch", text="It is switched off, or the parent session does not have it.")]
+    else:
+        text = f"{agent} does not list it in `tools`."
+        reasons = [Reason(code="not_granted", text=text, where=access.agent.place)]
+    reasons += [Reason(code="unavailable", text=fault)] if has and fault else []
+    runs = has and not fault
+    return Explanation(tool=name, permitted=has, loaded=has, visible=runs, callable=runs, reasons=tuple(reasons))
+
+
 def _all_true(name: str, reason: Reason) -> Explanation:
     return Explanation(tool=name, permitted=True, loaded=True, visible=True, callable=True, reasons=(reason,))
 
@@ -51,11 +73,9 @@ def _not_a_tool(access: CompiledPermissions, name: str, plugin: Plugin | None) -
     reasons: list[Reason] = []
     permitted = False
     if plugin is not None and not plugin.tools:
-        permitted = access.may_have_tools_of(plugin)
-        code = "granted" if permitted else "not_granted"
-        who = f"agent '{access.agent.name}'"
-        text = f"Plugin '{plugin.name}' is {'' if permitted else 'not '}granted to {who}."
-        reasons.append(Reason(code=code, text=text, where=plugin.place))
+        decision = access.decide_unseen(plugin)
+        permitted = decision.permitted
+        reasons += decision.reasons
         fault = next((v.unavailable for v in plugin.variants.values() if v.unavailable), "")
         reasons.append(
             Reason(code="unavailable", text=fault, where=plugin.place)

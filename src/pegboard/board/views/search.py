@@ -23,6 +23,8 @@ NEEDS: Final = 50
 """How many needs one search answers."""
 FURTHER: Final = 10
 """How many names follow the results."""
+FAINT: Final = 0.4
+"""A further result with less than this share of its need's best score is not named."""
 SIBLINGS: Final = 4
 SERVERS: Final = 2
 """How many names of other tools follow, of how many of the best plugins."""
@@ -45,7 +47,8 @@ async def search(services: Services, snapshot: Snapshot, needs: Search) -> tuple
 def _found(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> Found:
     """Return what is found of what is permitted, what follows it, and how to go on when nothing fits."""
     ranking = _ranked(services, snapshot, needs, context)
-    best, names = ranking.hits[: needs.limit], names_of(ranking.hits)
+    best = ranking.hits[: needs.limit]
+    names = names_of((*best, *_not_faint(ranking.hits, needs.limit)))
     results = described(snapshot, best)
     firsts = _firsts(results)
     return Found(
@@ -57,6 +60,14 @@ def _found(services: Services, snapshot: Snapshot, needs: Search, context: RankC
         clear=tuple(result.name for result in firsts if ranking.needs[result.need].clear),
         likely=tuple(result.name for result in firsts if ranking.needs[result.need].fits >= UNLIKELY),
     )
+
+
+def _not_faint(hits: Sequence[Ranked], after: int) -> list[Ranked]:
+    """Return the hits after the first ones, but for those that are far behind the best of their need."""
+    best: dict[int, float] = {}
+    for hit in hits:
+        best[hit.need] = max(best.get(hit.need, 0.0), hit.score)
+    return [hit for hit in hits[after:] if hit.score >= FAINT * best[hit.need]]
 
 
 def _ranked(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> Ranking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pegboard.board.meta_tools import dialect_of, meta_tools
+from pegboard.board.meta_tools import dialect_of, duties, meta_tools
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, view_of
 from pegboard.board.views.focus import focus_of
@@ -25,6 +25,7 @@ async def surface(services: Services, snapshot: Snapshot, message: str | None, *
         session=info.key.session if info.stable else None,
         meta=meta_tools(services, info, view_of(services, snapshot)),
         fixed=info.host.list_is_fixed,
+        duties=duties(services, access),
     )
     count, budget = services.counter.count, access.agent.hint_tokens
     rendered = replace(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pegboard.config.check.found import error, warning
-from pegboard.config.check.member_checks import alike, check_members
+from pegboard.config.check.member_checks import TOOLS, alike, check_members
 from pegboard.config.check.member_names import Meaning, Names
 from pegboard.config.compile import UncheckedConfig, boolean
 from pegboard.config.schema.sections import AgentSection
@@ -15,6 +15,7 @@ from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.masking import Masker, masked
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.selectors import Member
+from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.problems import Place, Problem
 
 
@@ -32,6 +33,28 @@ def check_agent(agent: Agent, config: UncheckedConfig, names: Names, masker: Mas
     yield from _scope(agent, config, names)
     yield from _conflicts(agent, config, names, masker)
     yield from _model(agent, config)
+    yield from _delegates(agent, part, config)
+    yield from _sub_apps(agent, part, config)
+
+
+def _sub_apps(agent: Agent, part: AgentSection, config: UncheckedConfig) -> Iterator[Problem]:
+    """Yield the sub-apps that clients could not open, because they are not defined (T9)."""
+    declared = config.validated.declared("sub_apps")
+    for index, name in enumerate(part.sub_apps):
+        if name not in declared:
+            message = f"sub-app '{one_line(name, limit=80)}' is not defined."
+            place = config.validated.place("agents", agent.name, "sub_apps", index)
+            yield error("unknown_sub_app", message, place, did_you_mean(name, declared))
+
+
+def _delegates(agent: Agent, part: AgentSection, config: UncheckedConfig) -> Iterator[Problem]:
+    """Yield agents that are to work for this one and that there are not (P8)."""
+    declared = config.validated.declared("agents")
+    for index, name in enumerate(part.may_delegate):
+        if name not in declared:
+            message = f"agent '{one_line(name, limit=80)}' is not defined."
+            place = config.validated.place("agents", agent.name, "may_delegate", index)
+            yield error("unknown_agent", message, place, did_you_mean(name, declared))
 
 
 def _tools(agent: Agent, part: AgentSection, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
@@ -41,7 +64,7 @@ def _tools(agent: Agent, part: AgentSection, config: UncheckedConfig, names: Nam
         Member(name=name, overrides=overrides, place=place("agents", agent.name, "tools", index))
         for index, (name, overrides) in enumerate(part.tools)
     ]
-    yield from check_members(own, names, "tools")
+    yield from check_members(own, names, TOOLS)
     yield from check_members(agent.essential, names, "essential")
     essential = {names.meaning(item.name).identity for item in agent.essential if _sure(names.meaning(item.name))}
     for item in own:
@@ -96,7 +119,9 @@ def _switches(agent: Agent, written: Mapping[str, Any], config: UncheckedConfig,
             yield warning("bad_switch", message, place, "Write true or false without quotes.")
         stated, bare = split_kind(name)
         is_toolkit = stated in (None, "toolkit") and (bare in declared or bare in config.toolkits)
-        if not is_toolkit and (stated == "toolkit" or not _sure(names.meaning(name))):
+        if bare in HOST_DUTIES:
+            continue
+        if not is_toolkit and (stated == "toolkit" or not names.means_something(name)):
             message = f"no toolkit, plugin or tool is known as '{one_line(name, limit=80)}'."
             hint = did_you_mean(bare, [*declared, *names.known()])
             place = validated.place("agents", agent.name, "permissions", name, key=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pegboard.config.check.agent_checks import check_agent
-from pegboard.config.check.member_checks import check_members
+from pegboard.config.check.member_checks import DEFAULTS, check_members
 from pegboard.config.check.member_names import Names
 from pegboard.config.check.plugin_checks import check_plugins
 from pegboard.config.check.text_checks import check_texts
@@ -34,4 +34,4 @@ def _defaults(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
     entries = config.validated.section.defaults.tools
     places = [config.validated.place("defaults", "tools", index) for index in range(len(entries))]
     items = [Member(name=name, place=place) for (name, _), place in zip(entries, places, strict=True)]
-    yield from check_members(items, names, "defaults")
+    yield from check_members(items, names, DEFAULTS)

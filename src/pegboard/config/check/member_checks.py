@@ -9,27 +9,43 @@ from pegboard.config.check.found import error, warning
 from pegboard.config.check.member_names import Meaning, Names
 from pegboard.config.compile import COMES_BY_ITSELF
 from pegboard.config.documents.document import is_list, is_mapping
-from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.selectors import Member
+from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.problems import Problem
+
+TOOLS, DEFAULTS = "tools", "defaults"
+"""Where the host's own tools may stand."""
 
 
 def check_members(items: Iterable[Member], names: Names, where: str) -> Iterator[Problem]:
     """Yield the names that mean nothing, and what stands twice."""
     first: dict[Any, Member] = {}
     for item in items:
-        if split_kind(item.name)[1] in COMES_BY_ITSELF and names.meaning(item.name).kind in ("unknown", "unsure"):
+        if item.name == COMES_BY_ITSELF and names.meaning(item.name).kind in ("unknown", "unsure"):
             message = f"'{item.name}' comes by itself where it is needed."
             yield warning("reserved", message, item.place, "Remove it.")
             continue
         meaning = names.meaning(item.name)
-        yield from check_member(item, meaning, names)
+        if item.name in HOST_DUTIES:
+            yield from _duty(item, where)
+        else:
+            yield from check_member(item, meaning, names)
         identity = meaning.identity if meaning.kind not in ("unknown", "unsure") else item.name
         if identity in first and alike(first[identity].overrides, item.overrides):
             message = f"'{item.name}' stands twice in {where}."
             yield warning("duplicate_name", message, item.place, "The first one counts.")
         first.setdefault(identity, item)
+
+
+def _duty(item: Member, where: str) -> Iterator[Problem]:
+    """Yield why one of the host's own tools cannot stand where it stands."""
+    if where not in (TOOLS, DEFAULTS):
+        message = f"'{item.name}' is carried out by Pegboard itself and stands in `tools` only."
+        yield error("reserved", message, item.place, "Write it there.")
+    elif item.overrides or item.filtered:
+        message = f"'{item.name}' takes no settings here."
+        yield warning("reserved", message, item.place, f"Write '- {item.name}'.")
 
 
 def check_member(item: Member, meaning: Meaning, names: Names) -> Iterator[Problem]:

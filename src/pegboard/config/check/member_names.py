@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-from pegboard.config.check.python_names import offered
+from pegboard.config.check.python_names import mentioned, offered
 from pegboard.config.compile import UncheckedConfig
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_BRINGS_TOOLS: Final = frozenset({"agno", "entry_point"})
+"""The kinds of registered plugins that have tools, named as their functions are."""
 _MOST_QUESTIONS: Final = 40
 """Suggestions are slow to find: a file with thousands of wrong names gets them for the first ones."""
 
@@ -36,7 +39,8 @@ class Meaning:
 class Names:
     """The names of a configuration, looked up as the catalog will (selectors.find), without starting anything.
 
-    ``joined`` are the plugins that will be in the catalog.
+    ``joined`` are the plugins that will be in the catalog. ``unregistered`` are those that the file only says
+    something of and nobody has.
     ``tools`` are the own names of the tools of plugins that have been asked before.
     """
 
@@ -50,12 +54,16 @@ class Names:
     ) -> None:
         self.joined = joined
         self.plugins: Mapping[str, ServerSpec | PythonSpec | RegisteredSpec] = {**registered, **config.written}
-        self.off = config.off
+        folds = {name.casefold() for name in registered}
+        self.unregistered = frozenset(name for name in config.settings if name.casefold() not in folds)
+        self.off = config.off | self.unregistered
         self._tools: dict[str, frozenset[str]] = {name: frozenset(own) for name, own in tools.items()}
         self._by_prefix: dict[str, list[str]] = {}
         self._nameless: list[str] = []
         for name, spec in config.written.items():
             self._admit(name, spec)
+        specs = (registered.get(name) for name in joined if name not in config.written and name not in tools)
+        self._unasked = tuple(spec for spec in specs if spec is not None)
         self._owners: dict[str, list[str]] = {}
         for name, own in self._tools.items():
             for tool in own if name in self.plugins else ():
@@ -98,6 +106,13 @@ class Names:
             return Meaning("tool", owners[0], name)
         return Meaning("unsure") if self._nameless and not slash else Meaning("unknown")
 
+    def means_something(self, name: str) -> bool:
+        """Return whether a name stands for something, or may once the plugins were asked that are not known yet."""
+        if self.meaning(name).kind != "unknown":
+            return True
+        stated, bare = split_kind(name)
+        return stated in (None, "tool") and any(_may_offer(spec, bare) for spec in self._unasked)
+
     def _of(self, plugin: str, tool: str) -> Meaning:
         known = self._tools.get(plugin)
         return Meaning("tool", plugin, tool) if tool and (known is None or tool in known) else Meaning("unknown")
@@ -124,3 +139,13 @@ class Names:
         """Return whether a plugin works only where it is shared (P5)."""
         spec = self.plugins.get(plugin)
         return spec is not None and spec.shared_only
+
+
+def _may_offer(spec: RegisteredSpec, name: str) -> bool:
+    """Return whether a registered plugin, which is constructed only when it is loaded, may have a tool of this name."""
+    kind, _, target = spec.loader.partition(":")
+    known = _mentioned(target) if kind == "agno" else None
+    return name.isidentifier() and kind in _BRINGS_TOOLS and (known is None or name in known)
+
+
+_mentioned = cache(mentioned)

@@ -8,8 +8,9 @@ from pegboard.config.check.found import error, warning
 from pegboard.config.check.member_checks import check_members
 from pegboard.config.check.member_names import Names
 from pegboard.config.compile import UncheckedConfig
+from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.selectors import Member
-from pegboard.core.model.specs import PythonSpec, ServerSpec
+from pegboard.core.model.specs import PluginSettings, RegisteredSpec, ServerSpec
 from pegboard.problems import Place, Problem
 
 
@@ -17,9 +18,19 @@ def check_plugins(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
     """Yield what is wrong with the servers and plugins of a file."""
     yield from _servers(config)
     yield from _prefixes(config)
-    for spec in config.written.values():
-        if isinstance(spec, PythonSpec):
-            yield from _requires(spec, config, names)
+    yield from _registered(config, names)
+    for spec in (*config.written.values(), *config.settings.values()):
+        section = "servers" if isinstance(spec, ServerSpec) else "plugins"
+        yield from _requires(spec, section, config, names)
+
+
+def _registered(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+    """Yield what is said of plugins that are neither written here nor registered."""
+    known = [spec.name for spec in names.plugins.values() if isinstance(spec, RegisteredSpec)]
+    for name in sorted(names.unregistered - config.written.keys()):
+        message = f"'python' is missing, and no registered plugin is called '{name}'."
+        hint = did_you_mean(name, known) or "Write `python: module`, or `python: module:object`."
+        yield error("missing_key", message, config.settings[name].place, hint)
 
 
 def _servers(config: UncheckedConfig) -> Iterator[Problem]:
@@ -50,9 +61,9 @@ def _prefixes(config: UncheckedConfig) -> Iterator[Problem]:
             yield warning("shared_prefix", message, config.validated.place(section, name, "prefix"), hint)
 
 
-def _requires(spec: PythonSpec, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
+def _requires(spec: PluginSettings, section: str, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
     for tool, others in spec.requires.items():
-        places = [config.validated.place("plugins", spec.name, "requires", tool, i) for i in range(len(others))]
+        places = [config.validated.place(section, spec.name, "requires", tool, i) for i in range(len(others))]
         items = [Member(name=_beside(n, spec.name, names), place=p) for n, p in zip(others, places, strict=True)]
         yield from check_members(items, names, f"requires of '{tool}'")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -24,6 +25,46 @@ def offered(target: str, folder: Path) -> frozenset[str] | None:
         except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
             return None
     return None
+
+
+def mentioned(target: str) -> frozenset[str] | None:
+    """Return every name that stands in the source of an installed toolkit of Agno: its tools are among them.
+
+    ``target`` is ``module:class``; nothing is imported. None where the class has tools of another class, or is not
+    installed.
+    """
+    module, _, wanted = target.partition(":")
+    top, *rest = module.split(".")
+    try:
+        package = find_spec(top)
+    except (ImportError, ValueError):
+        return None
+    for folder in (package.submodule_search_locations or ()) if package is not None else ():
+        base = Path(folder).joinpath(*rest)
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            try:
+                if path.is_file():
+                    return _names_in(ast.parse(path.read_text("utf-8")), wanted)
+            except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+                return None
+    return None
+
+
+def _names_in(tree: ast.Module, wanted: str) -> frozenset[str] | None:
+    classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == wanted)
+    toolkit = next(classes, None)
+    if toolkit is None or not all(isinstance(base, ast.Name) and base.id == "Toolkit" for base in toolkit.bases):
+        return None
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=str(name)) | ast.AsyncFunctionDef(name=str(name)):
+                names.add(name)
+            case ast.Constant(value=str(text)) if text.isidentifier():
+                names.add(text)
+            case _:
+                continue
+    return frozenset(names)
 
 
 def _methods(body: list[ast.stmt], wanted: str) -> frozenset[str] | None:

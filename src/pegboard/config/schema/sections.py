@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validat
 from pegboard.config.documents.document import is_mapping
 from pegboard.config.schema.expressions import pattern_fault
 from pegboard.config.schema.values import (
+    ApproveRule,
     Count,
     Entries,
     Flag,
@@ -82,6 +83,12 @@ class LimitsSection(Section):
     message: Size = _optional("How large one message may be, inflated: 32MiB, 500kB.", default=32 * 1024 * 1024)
 
 
+class Needs(Section):
+    """What a tool cannot work without."""
+
+    env: Names = _optional("Environment variables.", default_factory=list)
+
+
 class ServerSection(Section):
     """An MCP server, in the shape that every MCP client uses."""
 
@@ -110,24 +117,26 @@ class ServerSection(Section):
     category: Name | None = _optional("Its category, one of the thirteen or your own.")
     prefix: Text | None = _optional('What stands before `__` in the names of its tools; "" for bare names.')
     shared: Flag = _optional("Let several principals share one process.", default=False)
+    requires: dict[str, Names] = _optional("Tools that a tool brings with it.", default_factory=dict)
+    policy: dict[str, Text] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
+    needs: dict[str, Needs] = _optional("What a tool cannot work without.", default_factory=dict)
     guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
+    )
+    approve: dict[str, ApproveRule] = _optional(
+        "By tool, or pattern of tools: when a person approves a call first.", default_factory=dict
     )
     trust: Literal["annotations"] | None = _optional("Trust the annotations of its tools, as first seen.")
     default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
 
 
-class Needs(Section):
-    """What a tool cannot work without."""
-
-    env: Names = _optional("Environment variables.", default_factory=list)
-
-
 class PluginSection(Section):
-    """A plugin written in Python."""
+    """A plugin written in Python, or without `python` what is said of a registered one."""
 
-    python: Name = Field(description="A module, or module:object (a function, a class or a factory).")
+    python: Name | None = _optional(
+        "A module, or module:object (a function, a class or a factory); without it, the plugin registered by this name."
+    )
     description: Text = _optional("What the plugin is for.", default="")
     category: Name | None = _optional("Its category, one of the thirteen or your own.")
     prefix: Text | None = _optional("What stands before `__` in the names of its tools.")
@@ -136,6 +145,9 @@ class PluginSection(Section):
     needs: dict[str, Needs] = _optional("What a tool cannot work without.", default_factory=dict)
     guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
+    )
+    approve: dict[str, ApproveRule] = _optional(
+        "By tool, or pattern of tools: when a person approves a call first.", default_factory=dict
     )
     default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
@@ -279,6 +291,7 @@ class AgentSection(Section):
     )
     loadout: Name | None = _optional("Its loadout.")
     discoverable: Names = _optional("Plugins that it may load by name: name, prefix* or *.", default_factory=list)
+    sub_apps: Names = _optional("Sub-apps that clients may open of it.", default_factory=list)
     permissions: dict[str, Switch] = _optional(
         "Switches: names of toolkits, plugins or tools, true or false.", default_factory=dict
     )
@@ -295,6 +308,9 @@ class AgentSection(Section):
         "What the call of a tool that is not loaded does.", default="schema"
     )
     anticipate: Anticipated | None = _optional(ANTICIPATE)
+    may_delegate: Names = _optional(
+        "Agents that work for it under their own profiles; others are cut to what it may.", default_factory=list
+    )
     turn_gap: Seconds = _optional("How long without a call ends a turn in the gateway.", default=120.0)
     remember: Flag | None = _optional(
         "Whether what is called after which need is remembered for its searches. [default: as `defaults` says]"
@@ -310,6 +326,12 @@ class SearchSection(Section):
     )
 
 
+class ApprovalsSection(Section):
+    """How calls wait for a person."""
+
+    expires: Seconds = _optional("For how long a call may wait, and an answer counts: 1h, 15m.", default=3600.0)
+
+
 class File(Section):
     """A Pegboard configuration."""
 
@@ -323,4 +345,5 @@ class File(Section):
     loadouts: dict[Name, LoadoutSection] = _optional("What kinds of agents have.", default_factory=dict)
     sub_apps: dict[Name, SubAppSection] = _optional("What sessions of a sub-app have besides.", default_factory=dict)
     search: SearchSection = _optional("How tools are found.", default_factory=SearchSection)
+    approvals: ApprovalsSection = _optional("How calls wait for a person.", default_factory=ApprovalsSection)
     agents: dict[Name, AgentSection] | None = _optional("Profiles of agents.")

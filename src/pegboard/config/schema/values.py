@@ -194,12 +194,43 @@ def _rules(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
 
+APPROVALS: Final = ("always", "destructive")
+"""What may stand in place of patterns where a rule demands an approval (A1)."""
+
+
+def _approve(value: Any) -> Any:
+    """Return when a call needs an approval: a word, or by argument the patterns of which one matches."""
+    hint = "Write always, destructive, or {argument: [pattern]}."
+    if isinstance(value, str):
+        if value not in APPROVALS:
+            raise bad("is not always or destructive.", hint)
+        return str(value)
+    if not is_mapping(value):
+        raise wrong("always, destructive or a mapping of arguments", value, hint)
+    if not value:
+        raise bad("names no argument.", hint)
+    for argument, patterns in value.items():
+        if not is_list(patterns) or not patterns:
+            raise wrong(f"a list of patterns for '{argument}'", patterns, "Write [pattern].")
+    return {str(name): tuple(_text(pattern) for pattern in patterns) for name, patterns in value.items()}
+
+
 def _bounds(value: Any) -> Any:
     """Return bounds for a switch: those of the defaults, or of nothing."""
     switched = value.truth if isinstance(value, YamlWord) else value
     return ({} if switched else {"tools": 0, "tokens": 0}) if isinstance(switched, bool) else value
 
 
+_APPROVE_SCHEMA: Final = {
+    "anyOf": [
+        {"enum": list(APPROVALS)},
+        {
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+        },
+    ]
+}
 _SETTINGS: Final = {"type": ["object", "null"], "additionalProperties": True}
 _ENTRY: Final = {
     "description": "A plugin or tool by name, or one name with its settings.",
@@ -229,6 +260,7 @@ Seconds = Annotated[float, BeforeValidator(_seconds), WithJsonSchema(_DURATION_S
 Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
 Free = Annotated[dict[str, Any], BeforeValidator(_free)]
 ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]
+ApproveRule = Annotated[Any, BeforeValidator(_approve), WithJsonSchema(_APPROVE_SCHEMA)]
 Names = list[Name]
 Entries = list[ToolEntry]
 Rules = BeforeValidator(_rules)

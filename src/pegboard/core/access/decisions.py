@@ -159,7 +159,7 @@ class Decisions:
                 yield _grant("toolkit", f"Toolkit '{toolkit}' is allowed.", entry)
         yield from self.plugin_grants(plugin)
         if (on := self._switched_on(tool)) is not None:
-            yield self._switch_reason("granted_switch", on)
+            yield switch_reason(on, agent)
 
     @cached_property
     def loadout(self) -> MergedLoadout | None:
@@ -207,9 +207,9 @@ class Decisions:
         off = [switch for switch in bundles if not switch.on]
         own = self._given.switches.own(tool)
         if off:
-            yield from (self._switch_reason("denied_switch", switch) for switch in off)
+            yield from (switch_reason(switch, self._given.agent) for switch in off)
         elif own is not None and not own.on:
-            yield self._switch_reason("denied_switch", own)
+            yield switch_reason(own, self._given.agent)
         elif own is None and not bundles and not (tool.default_on and plugin.default_on):
             yield Reason(code="denied_default", text="It is off until it is switched on (default_on).")
 
@@ -224,8 +224,8 @@ class Decisions:
             yield Reason(code="narrowed_loadout", text=text)
 
     def _survives_loadout(self, tool: Tool, plugin: Plugin, narrowed: MergedLoadout) -> bool:
-        """Return whether an active loadout leaves a tool to the session's children: active or essential (L7)."""
-        if narrowed.includes(plugin.name, plugin.category) is not None:
+        """Return whether an active loadout leaves a tool to the session's children: in reach or essential (L7)."""
+        if narrowed.includes(plugin.name, plugin.category) or narrowed.discovers(plugin.name, plugin.category):
             return True
         of_plugin = (entry for entry in self._given.entries.essential if entry.plugin == plugin.name)
         return any(tool.id in entry.ids or not tool.name for entry in of_plugin)
@@ -236,11 +236,13 @@ class Decisions:
         found = self._given.world.loadouts.get(link.casefold())
         return found.place if found is not None else None
 
-    def _switch_reason(self, code: str, switch: Switch) -> Reason:
-        state = "on" if switch.on else "off"
-        how = " at run time" if switch.at_run_time else ""
-        text = f"The {switch.kind} '{switch.name}' is switched {state}{how} for agent '{self._given.agent.name}'."
-        return Reason(code=code, text=text, where=switch.place)
+
+def switch_reason(switch: Switch, agent: Agent) -> Reason:
+    """Return what a switch that is set says for or against its subject."""
+    state = "on" if switch.on else "off"
+    how = " at run time" if switch.at_run_time else ""
+    text = f"The {switch.kind} '{switch.name}' is switched {state}{how} for agent '{agent.name}'."
+    return Reason(code="granted_switch" if switch.on else "denied_switch", text=text, where=switch.place)
 
 
 def _grant(code: str, text: str, entry: Entry) -> Reason:

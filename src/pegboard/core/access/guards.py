@@ -11,17 +11,11 @@ from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import unquote
 
-from pegboard.core.model.specs import PluginSpec, RegisteredSpec
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _ROUNDS = 4
 """How often a value is decoded that hides percent signs behind percent signs."""
-
-
-def guards_of(spec: PluginSpec) -> JsonObject:
-    """Return the guards of a plugin: tool → argument → ``{allow: [pattern], deny: [pattern]}``."""
-    return EMPTY if isinstance(spec, RegisteredSpec) else spec.guards
 
 
 def broken(guards: JsonObject, tool: Tool, arguments: JsonObject) -> str:
@@ -62,10 +56,15 @@ class _Why(str):
         return why
 
 
+def matched(patterns: Iterable[str], value: Any) -> str | None:
+    """Return the first pattern that a value matches in any way to read it, or None."""
+    return next((pattern for pattern in patterns if any(_fits(pattern, form) for form in _every_form(value))), None)
+
+
 def _breaks(rule: JsonObject, value: Any) -> _Why:
-    for pattern in rule.get("deny", ()):
-        if any(_fits(pattern, form) for form in _every_form(value)):
-            return _Why.of("deny", f"may not match '{pattern}'")
+    denied = matched(rule.get("deny", ()), value)
+    if denied is not None:
+        return _Why.of("deny", f"may not match '{denied}'")
     allow: Iterable[str] | None = rule.get("allow")
     if allow is not None and not _allowed(tuple(allow), value):
         return _Why.of("allow", f"must match one of {', '.join(repr(p) for p in allow) or 'nothing'}")

@@ -142,6 +142,10 @@ class CompiledPermissions:
         """Return whether a plugin whose tools are not known yet would be granted and not denied."""
         return self.plugin_permissions.grants_unseen(plugin)
 
+    def decide_unseen(self, plugin: Plugin) -> Decision:
+        """Return whether a plugin whose tools are not known yet would be permitted, and why."""
+        return self.plugin_permissions.decide_unseen(plugin)
+
     def scope_only(self, plugin: Plugin) -> bool:
         """Return whether only the scope stands between the agent and some of a plugin (P5)."""
         return self.plugin_permissions.scope_only(plugin)

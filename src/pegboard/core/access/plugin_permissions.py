@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from pegboard.core.access.decisions import DecisionInputs, Decisions
+from pegboard.core.access.decisions import Decision, DecisionInputs, Decisions, Reason
 from pegboard.core.model.tools import Plugin, Tool
 
 _SCOPE_ALONE = ["denied_scope"]
@@ -46,6 +46,16 @@ class PluginPermissions:
             self._unseen[plugin.name] = known
         return known
 
+    def decide_unseen(self, plugin: Plugin) -> Decision:
+        """Return whether a plugin whose tools are not known yet would be permitted, and why (P1)."""
+        agent, denials = self._given.agent, tuple(self._decisions.denials(_nameless(plugin), plugin))
+        if self.grants_unseen(plugin):
+            text = f"Plugin '{plugin.name}' is granted to agent '{agent.name}'."
+            return Decision(permitted=True, reasons=(Reason(code="granted", text=text, where=plugin.place),))
+        text = f"Plugin '{plugin.name}' is not granted to agent '{agent.name}'."
+        reason = Reason(code="not_granted", text=text, where=plugin.place)
+        return Decision(permitted=False, reasons=denials or (reason,))
+
     def scope_only(self, plugin: Plugin) -> bool:
         """Return whether only the scope stands between the agent and some of a plugin (P5)."""
         if not (plugin.shared_only and self._given.scope.isolating):
@@ -64,8 +74,7 @@ class PluginPermissions:
         return self._decisions.permits(tool) or self.scope_alone(tool)
 
     def _denial_codes(self, plugin: Plugin) -> Sequence[str]:
-        nameless = Tool(plugin=plugin.name, name="")
-        return [reason.code for reason in self._decisions.denials(nameless, plugin)]
+        return [reason.code for reason in self._decisions.denials(_nameless(plugin), plugin)]
 
     def _names_whole(self, plugin: Plugin) -> bool:
         """Return whether an entry or a switch names the plugin, or a loadout or pattern grants it."""
@@ -73,3 +82,8 @@ class PluginPermissions:
         if plugin.name in self._given.entries.by_plugin or (switch is not None and switch.on):
             return True
         return next(self._decisions.plugin_grants(plugin), None) is not None
+
+
+def _nameless(plugin: Plugin) -> Tool:
+    """Return the tool that stands for what a plugin may have that was not asked yet."""
+    return Tool(plugin=plugin.name, name="")

@@ -9,6 +9,7 @@ from functools import cached_property
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Ref, RefKind, split_kind
 from pegboard.core.model.selectors import find
+from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.core.model.tools import Tool
 from pegboard.problems import Place
 
@@ -66,9 +67,14 @@ class Switches:
         }
 
     @property
+    def unknown(self) -> Mapping[str, bool]:
+        """Return the switches whose names mean nothing that is known yet."""
+        return {name: on for name, on in self._names.items() if not _meant(self._world, name, on=on)}
+
+    @property
     def unresolved(self) -> bool:
         """Return whether a name that is switched on means nothing that is known yet."""
-        return any(on and not _meant(self._world, name, on=on) for name, on in self._names.items())
+        return any(self.unknown.values())
 
     def own(self, tool: Tool) -> Switch | None:
         """Return the tool's own switch, or that of its plugin."""
@@ -137,6 +143,8 @@ def switchable(world: World, name: str) -> bool:
     if _meant(world, name, on=True):
         return True
     kind, bare = split_kind(name)
+    if kind in (None, "tool") and bare in HOST_DUTIES:
+        return True
     owner = bare.partition("/")[0] if "/" in bare else bare.partition("__")[0]
     plugin = world.catalog.plugins.get(owner)
     return kind in (None, "tool") and plugin is not None and owner != bare and not plugin.tools

@@ -47,17 +47,23 @@ class Agent:
 
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
     ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens;
+    ``approval_expires`` is for how many seconds an approval counts;
     ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
-    remembered for its searches, ``search_loads`` whether a search loads what it finds.
+    remembered for its searches, ``search_loads`` whether a search loads what it finds. ``duties`` are the host's own
+    tools that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8), ``sub_apps`` what
+    clients may open of it (T9).
     """
 
     name: str
     static: tuple[Member, ...] = ()
     essential: tuple[Member, ...] = ()
+    duties: tuple[str, ...] = ()
+    may_delegate: tuple[str, ...] = ()
     allowed_toolkits: tuple[str, ...] = ()
     initial_toolkits: tuple[str, ...] = ()
     loadout: str | None = None
     discoverable: tuple[str, ...] = ()
+    sub_apps: tuple[str, ...] = ()
     switches: Mapping[str, bool] = field(default=EMPTY)
     switch_places: Mapping[str, Place] = field(default=EMPTY)
     worker_scope: WorkerScope = "shared"
@@ -71,6 +77,7 @@ class Agent:
     anticipate: Anticipate | None = None
     search_loads: bool = True
     turn_gap: float = 120.0
+    approval_expires: float = 3600.0
     remember: bool = True
     display_name: str = ""
     role: str = ""

@@ -303,7 +303,7 @@ class Catalog:
     def category(self, name: str) -> tuple[Plugin, ...]:
         """Return the plugins of a category, whatever the case of its name."""
         fold = name.casefold()
-        return tuple(p for p in self.plugins.values() if (p.category or "").casefold() == fold)
+        return tuple(p for p in self.plugins.values() if p.category and p.category.casefold() == fold)
 
 
 def _with_wire_names(plugin: Plugin) -> Plugin:

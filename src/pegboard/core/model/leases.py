@@ -56,6 +56,9 @@ class LeaseReason(StrEnum):
     REQUIRED = "required"
 
 
+LEASED: Final = frozenset({LeaseReason.LOADED, LeaseReason.ANTICIPATED, LeaseReason.FALLBACK})
+"""Reasons that come with a lease of the session: nothing was loaded from the start for them."""
+
 STICKY: Final = frozenset(
     {
         LeaseReason.ESSENTIAL,

@@ -9,9 +9,34 @@ from typing import Literal
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.problems import Place
 
+ApproveRule = str | Mapping[str, tuple[str, ...]]
+"""When a person approves a call (A1): ``always``, ``destructive``, or by argument the patterns of which one matches."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSpec:
+class PluginSettings:
+    """What the configuration can say of any plugin (T10).
+
+    ``requires``, ``policy``, ``needs``, ``guards`` and ``approve`` speak of its tools by their own names; a name in
+    ``approve`` may be a pattern.
+    """
+
+    name: str
+    category: str | None = None
+    description: str = ""
+    prefix: str | None = None
+    requires: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
+    policy: Mapping[str, str] = field(default=EMPTY)
+    needs: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
+    guards: JsonObject = field(default=EMPTY)
+    approve: Mapping[str, ApproveRule] = field(default=EMPTY)
+    default_on: bool = True
+    shared_only: bool = False
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSpec(PluginSettings):
     """The description of an MCP server: a command to start (stdio) or a ``url`` (HTTP).
 
     ``timeout`` is in seconds, for one request. ``unavailable`` says why it cannot be started
@@ -20,7 +45,6 @@ class ServerSpec:
     stopped after ``idle`` seconds without a request; None is the default of its scope.
     """
 
-    name: str
     command: str | None = None
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default=EMPTY)
@@ -31,16 +55,9 @@ class ServerSpec:
     timeout: float = 60.0
     message_limit: int = 32 * 1024 * 1024
     idle: float | None = None
-    prefix: str | None = None
-    category: str | None = None
-    description: str = ""
     shared: bool = False
-    guards: JsonObject = field(default=EMPTY)
     trust_annotations: bool = False
-    default_on: bool = True
-    shared_only: bool = False
     unavailable: str = ""
-    place: Place | None = None
 
     @property
     def section(self) -> str:
@@ -50,41 +67,25 @@ class ServerSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PythonSpec:
-    """The description of a plugin written in Python: a module, or ``module:object``.
+class PythonSpec(PluginSettings):
+    """The description of a plugin written in Python: a module, or ``module:object``."""
 
-    ``requires``, ``policy`` and ``needs`` speak of its tools by their own names.
-    """
-
-    name: str
     target: str
-    category: str | None = None
-    description: str = ""
-    prefix: str | None = None
-    requires: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
-    policy: Mapping[str, str] = field(default=EMPTY)
-    needs: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
-    guards: JsonObject = field(default=EMPTY)
-    default_on: bool = True
-    shared_only: bool = False
     folder: str | None = None
-    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredSpec:
+class RegisteredSpec(PluginSettings):
     """The description of a plugin that is known by name: built in, an Agno toolkit, or an installed package's.
 
     ``loader`` tells the source how to bring it in (``agno:agno.tools.file:FileTools``,
     ``entry_point:name`` …); ``install`` is the exact line that provides it where it is missing.
+    ``counterpart`` names what stands in for it where that is not installed: ``module`` or ``module:object``.
     """
 
-    name: str
     loader: str
-    category: str | None = None
-    description: str = ""
     install: str = ""
-    shared_only: bool = False
+    counterpart: str = ""
 
 
 PluginSpec = ServerSpec | PythonSpec | RegisteredSpec

@@ -9,7 +9,10 @@ from pegboard.core.model.selectors import Entry, Member, entries
 from pegboard.core.model.tools import JsonObject
 from pegboard.problems import Place
 
-RESERVED = frozenset({"delegate", "dynamic_tools", "self_config"})
+HOST_DUTIES = frozenset({"delegate", "self_config"})
+"""Tools that Pegboard itself carries out, for agents that list them among their tools."""
+
+RESERVED = HOST_DUTIES | {"dynamic_tools"}
 """Names that may not stand in a toolkit (T3, seed 001)."""
 
 SHARED_ONLY = frozenset({"spotify", "homeassistant"})

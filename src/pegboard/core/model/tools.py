@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 from pegboard.core.model.naming import first_sentence, says_more
 from pegboard.problems import Place
@@ -33,6 +33,23 @@ ANY_OBJECT: Final[JsonObject] = Frozen({"type": "object", "properties": {}})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """What a source demands before a tool runs (T13).
+
+    Attributes:
+        kind: a person confirms the call, fills fields in, or runs it elsewhere and hands the result in.
+        fields: the arguments that a person fills in (``user_input``); the model does not see them.
+        schema: the JSON schema of an object with these fields.
+        hook: whether the source decides for each call if a person confirms it.
+    """
+
+    kind: Literal["confirm", "user_input", "external"] = "confirm"
+    fields: tuple[str, ...] = ()
+    schema: JsonObject = field(default=EMPTY)
+    hook: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """What a model calls.
 
@@ -50,6 +67,7 @@ class Tool:
         unavailable: the reason where one is missing, or empty.
         default_on: whether it is on where no switch is set.
         policy: what the model is to know of it once it is loaded (T6).
+        confirmation: what its source demands before it runs (T13), or None.
     """
 
     plugin: str
@@ -65,6 +83,7 @@ class Tool:
     unavailable: str = ""
     default_on: bool = True
     policy: str = ""
+    confirmation: Confirmation | None = None
     id: str = field(init=False, repr=False, compare=False, default="")
 
     def __post_init__(self) -> None:

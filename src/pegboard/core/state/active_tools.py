@@ -12,7 +12,7 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import ALWAYS, LeaseReason, LeaseTerm
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
-from pegboard.core.state.narrowing import Keep, narrowing, start_narrowing
+from pegboard.core.state.narrowing import Keep, active_plugins, narrowing, plugins_in_reach, reachable, start_narrowing
 from pegboard.core.state.requirements import required
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import leased_tools, tools_of_subject
@@ -169,11 +169,31 @@ def from_start(access: CompiledPermissions, toolkit: str) -> bool:
 
 
 @once_per_permissions
-def loadable(access: CompiledPermissions) -> bool:
-    """Return whether the agent has anything that it may load, so that it needs meta-tools (T4)."""
+def loadable(access: CompiledPermissions, loadout: str | None = None) -> bool:
+    """Return whether the agent has anything that it may load, so that it needs meta-tools (T4).
+
+    An active loadout takes none of it away, and adds what it only makes discoverable of what is static (L7).
+    """
+    if loadout is not None and _loadable_under(access, loadout):
+        return True
     return _toolkit_loadable(access) or any(
         _plugin_loadable(access, plugin) for plugin in access.world.catalog.plugins.values()
     )
+
+
+def names_loadable(access: CompiledPermissions) -> bool:
+    """Return whether the agent's file names something loadable, even while all of it is loaded (T4)."""
+    agent = access.agent
+    return bool(agent.allowed_toolkits or agent.loadout is not None or agent.discoverable)
+
+
+def _loadable_under(access: CompiledPermissions, loadout: str) -> bool:
+    state, plugins = State(loadout=loadout), access.world.catalog.plugins
+    start = _started(access, loadout, None)
+    if any(tool.id not in start for tool in reachable(access, state)):
+        return True
+    unseen = plugins_in_reach(access, loadout) - active_plugins(access, loadout)
+    return any(not plugins[name].tools and access.grants_unseen(plugins[name]) for name in unseen)
 
 
 def _toolkit_loadable(access: CompiledPermissions) -> bool:
@@ -201,8 +221,7 @@ def _plugin_loadable(access: CompiledPermissions, plugin: Plugin) -> bool:
 
 def active_tools(access: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:
     """Return every loaded tool by its id: what is loaded from the start, then what was loaded, in order (F1)."""
-    start = starting_tools(access)
-    known = _kept({**start.head, **start.tail}, start_narrowing(access, state))
+    known = _started(access, state.loadout, state.shrunk)
     if not state.leases:
         return known
     active = ActiveTools(access, known)
@@ -210,6 +229,31 @@ def active_tools(access: CompiledPermissions, state: State) -> Mapping[str, Load
         pending = lease.from_turn > max(state.turn, 0)
         active.add(leased_tools(access, lease), lease.until, lease.because, pending=pending)
     return _kept(active.found, narrowing(access, state))
+
+
+def started(access: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:
+    """Return what is loaded from the start of a session under its active loadout, whatever the budget (L7)."""
+    return _started(access, state.loadout, None)
+
+
+@once_per_permissions
+def _started(access: CompiledPermissions, loadout: str | None, shrunk: str | None) -> Mapping[str, LoadedTool]:
+    """Return what is loaded before anything is: the agent's start, and what the session's loadout makes active (L7)."""
+    start = starting_tools(access)
+    found: Mapping[str, LoadedTool] = {**start.head, **start.tail}
+    if loadout is not None:
+        active = ActiveTools(access, found)
+        active.add(_of_session_loadout(access, loadout), ALWAYS, LeaseReason.LOADOUT)
+        found = active.found
+    return _kept(found, start_narrowing(access, State(loadout=loadout, shrunk=shrunk)))
+
+
+def _of_session_loadout(access: CompiledPermissions, loadout: str) -> Iterator[tuple[Tool, Entry]]:
+    """Yield the permitted tools of the plugins that a loadout makes active, by name."""
+    plugins = access.world.catalog.plugins
+    for name in sorted(active_plugins(access, loadout)):
+        for tool in access.plugin_permissions.tools_of(plugins[name]):
+            yield tool, access.entries.of_tool(tool)
 
 
 def _kept(active: Mapping[str, LoadedTool], keep: Keep | None) -> Mapping[str, LoadedTool]:

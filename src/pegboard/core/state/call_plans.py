@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import UnloadedCall
@@ -105,8 +106,7 @@ def _from_next_request(tool: Tool) -> Refuse:
 def _not_loaded(access: CompiledPermissions, state: State, tool: Tool) -> Plan:
     why = exclusion_reason(access, state, tool) if excluded_by_loadout(access, state, tool) else None
     if why is not None:
-        message = f"'{tool.wire}' cannot be called. {why.text}"
-        return Refuse(status="not_loaded", message=message, reason=why, tool=tool)
+        return Refuse(status="not_found", message=f"Tool '{tool.wire}' was not found.", reason=why, tool=tool)
     if unloaded_in_turn(access, state, tool):
         message = f"'{tool.wire}' was unloaded in this turn and has not run. Load it by name if it is needed again."
         reason = Reason(code="unloaded_in_turn", text="It was unloaded in this turn, and no call loads it again in it.")
@@ -126,11 +126,12 @@ class CallAnswer:
     Attributes:
         status: ok, error (the tool's own), not_found, not_loaded (loaded now; its schema is in the result),
             next_request (loaded, and not to be called before), invalid_arguments, tool_unavailable, timeout,
-            conflict, over_budget, refused, stopped.
+            conflict, over_budget, refused, needs_approval, stopped.
         result: what goes back to the model.
         message: why it did not run, or empty.
         tool: the tool that was meant, or None.
         server_error: the JSON-RPC error that a server answered with, as it stood on the wire, or None.
+        approval: the approval that the call waits for (``needs_approval``), or that was refused; else None.
     """
 
     status: str
@@ -138,6 +139,7 @@ class CallAnswer:
     message: str = ""
     tool: Tool | None = None
     server_error: JsonObject | None = None
+    approval: Approval | None = None
 
     @property
     def is_error(self) -> bool:

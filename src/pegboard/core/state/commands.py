@@ -13,6 +13,7 @@ from pegboard.core.model.delivery import TakesEffect
 from pegboard.core.model.leases import UNLOAD, LeaseTerm
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
+from pegboard.core.state.narrowing import plugins_in_reach
 from pegboard.core.state.sessions import State
 
 Status = Literal[
@@ -182,9 +183,10 @@ def display_name(access: CompiledPermissions, ref: Ref) -> str:
     return str(ref) if ref.kind == "category" else ref.name
 
 
-def not_found(access: CompiledPermissions, name: str) -> Item:
-    """Return the answer for a name that means nothing permitted, with what may have been meant."""
+def not_found(access: CompiledPermissions, state: State, name: str) -> Item:
+    """Return the answer for a name that means nothing in reach, with what may have been meant."""
     shown = name if len(name) <= 100 else f"{name[:100]}…"
-    hint = suggestion(access, name)
+    within = plugins_in_reach(access, state.loadout).__contains__ if state.loadout is not None else None
+    hint = suggestion(access, name, within)
     message = f"'{shown}' was not found." + (f" {hint}" if hint else "")
     return Item(name=name, status="not_found", message=message)

@@ -22,7 +22,7 @@ from pegboard.core.state.commands import (
     title,
 )
 from pegboard.core.state.conflicts import conflict_of
-from pegboard.core.state.narrowing import excluded_by_loadout, exclusion_text
+from pegboard.core.state.narrowing import excluded_by_loadout
 from pegboard.core.state.requirements import missing_requirements
 from pegboard.core.state.sessions import State
 from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
@@ -35,7 +35,7 @@ def load(
     """Return the state with what a name means loaded, or why not; all of it or nothing (S10)."""
     ref = lookup(access, name)
     if ref is None:
-        return state, not_found(access, name)
+        return state, not_found(access, state, name)
     until = command.until or terms.until
     lease = Lease(
         subject=ref,
@@ -49,7 +49,7 @@ def load(
     if item.status == "conflict":
         after, item = _load_instead(access, state, lease, terms) or (after, item)
     if item.status == "not_found" and item.subject is None:
-        return state, not_found(access, name)
+        return state, not_found(access, state, name)
     if item.status in SUCCEEDED:
         after = replace(after, unloaded=tuple(subject for subject in after.unloaded if subject != ref))
     return after, replace(item, name=name, subject=ref)
@@ -81,8 +81,7 @@ def _load(access: CompiledPermissions, state: State, lease: Lease, terms: Comman
     permitted = tuple(tool for tool, _ in leased_tools(access, lease))
     tools = tuple(tool for tool in permitted if not excluded_by_loadout(access, state, tool))
     if permitted and not tools:
-        message = f"{subject} cannot be loaded. {exclusion_text(state.loadout or '')}"
-        return state, Item(name="", status="not_found", message=message, subject=lease.subject)
+        return state, _NOTHING
     faults = _faults(access, entries, tools)
     if not tools and not faults:
         return state, _NOTHING

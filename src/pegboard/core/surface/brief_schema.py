@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
-from pegboard.core.model.naming import one_line
+from pegboard.core.model.naming import first_sentence, one_line
 from pegboard.core.model.tools import JsonObject
 
 _TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
@@ -14,17 +14,22 @@ _OF_AN_ARGUMENT: Final = frozenset({"default", "description", "enum", "items", "
 _MOST_CHARACTERS: Final = 40
 """How long the values of a required argument are at most, for them to stand in a result that is not loaded."""
 
+Texts = Literal["whole", "first sentence", "none"]
+"""How much of the description of an optional argument is given."""
 
-def brief_schema(schema: JsonObject) -> dict[str, Any] | None:
+
+def brief_schema(schema: JsonObject, optional: Texts = "whole") -> dict[str, Any] | None:
     """Return the arguments by name, ``?`` behind those that are optional: type or values, default, description.
 
     An argument that takes more to describe keeps its own schema, and a schema of which more than arguments is stated
-    has no brief form.
+    has no brief form. With less than the whole text of optional arguments, such an argument has its type alone.
 
     >>> brief_schema({"type": "object", "required": ["city"], "properties": {
     ...     "city": {"type": "string", "description": "Where."}, "days": {"type": "integer", "default": 3},
     ...     "unit": {"enum": ["c", "f"]}, "box": {"type": "object", "minProperties": 1}}})
     {'city': 'string: Where.', 'days?': 'integer = 3', 'unit?': 'c|f', 'box?': {'type': 'object', 'minProperties': 1}}
+    >>> brief_schema({"properties": {"days": {"type": "integer", "description": "All. At most 9."}}}, "first sentence")
+    {'days?': 'integer: All.'}
     """
     properties, required = schema.get("properties", {}), schema.get("required", ())
     if schema.keys() - _OF_A_SCHEMA or not isinstance(properties, Mapping) or not isinstance(required, list | tuple):
@@ -32,23 +37,24 @@ def brief_schema(schema: JsonObject) -> dict[str, Any] | None:
     if isinstance(schema.get("additionalProperties"), Mapping):
         return None
     known = cast("Mapping[str, Any]", properties)
-    return {name if name in required else f"{name}?": _brief(argument) for name, argument in known.items()}
+    return {
+        name if name in required else f"{name}?": _brief(argument, "whole" if name in required else optional)
+        for name, argument in known.items()
+    }
 
 
-def _brief(argument: Any) -> Any:
-    """Return an argument as one text, or as it is where that would lose something."""
+def _brief(argument: Any, texts: Texts) -> Any:
+    """Return an argument as one text, or as it is where that would lose something that was asked for."""
     if not isinstance(argument, Mapping):
         return argument
     read = cast("Mapping[str, Any]", argument)
-    kind = _kind(read)
-    if not kind or read.keys() - _OF_AN_ARGUMENT:
-        return read
-    default = read.get("default")
+    kind, default = _kind(read), read.get("default")
+    if not kind or read.keys() - _OF_AN_ARGUMENT or isinstance(default, dict | list | tuple):
+        return read if texts == "whole" else str(read.get("type") or "any")
     if default is not None:
-        if isinstance(default, dict | list | tuple):
-            return read
         kind = f"{kind} = {default}"
-    text = one_line(str(read.get("description") or ""))
+    description = "" if texts == "none" else one_line(str(read.get("description") or ""))
+    text = description if texts == "whole" else first_sentence(description)
     return f"{kind}: {text}" if text else kind
 
 

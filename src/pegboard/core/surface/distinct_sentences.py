@@ -42,7 +42,8 @@ def _most_distinct(sentences: list[str], words: list[frozenset[str]], times: Map
     shares = [sum(times[word] == 1 for word in own) / max(len(own), 1) for own in words]
     enough = max(shares) * _AS_DISTINCT
     chosen = next(place for place, share in enumerate(shares) if share >= enough)
-    return one_line(sentences[chosen], limit=SENTENCE_CHARACTERS)
+    sentence = sentences[chosen]
+    return sentence if len(sentence) <= SENTENCE_CHARACTERS else one_line(sentence, limit=SENTENCE_CHARACTERS)
 
 
 def _sentences(text: str) -> list[str]:

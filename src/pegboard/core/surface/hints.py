@@ -10,7 +10,7 @@ from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import first_sentence, one_line
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import starting_tools
+from pegboard.core.state.active_tools import started
 from pegboard.core.state.narrowing import may_bring, reachable
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.surface.purposes import purposes
@@ -32,7 +32,8 @@ def hints(access: CompiledPermissions, count: Count, *, budget: int, state: Stat
 
 @once_per_permissions
 def _hints(access: CompiledPermissions, count: Count, budget: int, loadout: str | None) -> tuple[str, ...]:
-    start, state = starting_tools(access), State(loadout=loadout)
+    state = State(loadout=loadout)
+    start = started(access, state)
     found = (tool for tool in reachable(access, state) if tool.id not in start and not tool.unavailable)
     tools = list(islice(found, budget // min(_LEAST.values()) + 1))  # more than that fits in no tier
     later = tuple(_unseen_lines(access, state))
@@ -78,7 +79,7 @@ def plugin_lines(access: CompiledPermissions, count: Count, *, budget: int, stat
         for plugin in access.world.catalog.plugins.values()
         if access.may_have_tools_of(plugin)
         and may_bring(access, state, plugin)
-        and not _from_start(access, plugin.tools)
+        and not _from_start(access, state, plugin.tools)
     ]
     names, known = tuple(plugin.name for plugin in plugins), purposes(access, state.loadout)
     if len(names) * _LEAST_LINE <= budget:
@@ -119,9 +120,9 @@ def _unseen_lines(access: CompiledPermissions, state: State) -> Iterator[str]:
     return (_line(name, first_sentence(plugins[name].description)) for name in names)
 
 
-def _from_start(access: CompiledPermissions, tools: tuple[Tool, ...]) -> bool:
+def _from_start(access: CompiledPermissions, state: State, tools: tuple[Tool, ...]) -> bool:
     """Return whether all that is permitted of a plugin is loaded from the start."""
-    start = starting_tools(access)
+    start = started(access, state)
     return bool(tools) and all(tool.id in start or not access.permits(tool) for tool in tools)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.anticipation.anticipated_leases import newly_anticipated
-from pegboard.core.model.leases import ALWAYS, LeaseReason
+from pegboard.core.model.leases import ALWAYS, LEASED, LeaseReason
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_tools
 from pegboard.core.state.sessions import State
@@ -100,6 +100,7 @@ def resolve(
     session: str | None = None,
     meta: Iterable[Tool] = (),
     fixed: bool = False,
+    duties: Iterable[Tool] = (),
 ) -> Surface:
     """Return the surface: total, deterministic, its cost that of what is loaded.
 
@@ -110,7 +111,7 @@ def resolve(
         agent=access.agent.name,
         session=session,
         turn=state.turn,
-        tools=order(access, active_tools(access, listed), loaded_meta_tools(meta)),
+        tools=order(access, active_tools(access, listed), (*loaded_duties(duties), *loaded_meta_tools(meta))),
         loadout=state.loadout,
         shrunk=state.shrunk,
         anticipated=newly_anticipated(access, state),
@@ -122,12 +123,19 @@ def loaded_meta_tools(tools: Iterable[Tool]) -> tuple[LoadedTool, ...]:
     return tuple(LoadedTool(tool=tool, until=ALWAYS, because=(LeaseReason.META,)) for tool in tools)
 
 
+def loaded_duties(tools: Iterable[Tool]) -> tuple[LoadedTool, ...]:
+    """Return the host's own tools as they stand on a surface: listed as static ones, and managed."""
+    because = (LeaseReason.STATIC, LeaseReason.META)
+    return tuple(LoadedTool(tool=tool, until=ALWAYS, because=because) for tool in tools)
+
+
 def order(
     access: CompiledPermissions, active: Mapping[str, LoadedTool], meta: Iterable[LoadedTool]
 ) -> tuple[LoadedTool, ...]:
     """Return what the model gets, in the order of F1, without what is unavailable or to come (P6, D2)."""
     head = starting_tools(access).head
     now = {key: loaded for key, loaded in active.items() if not loaded.pending}
-    front = [loaded for key, loaded in now.items() if key in head]
-    back = [loaded for key, loaded in now.items() if key not in head]
+    first = {key for key, loaded in now.items() if key in head and loaded.because[0] not in LEASED}
+    front = [loaded for key, loaded in now.items() if key in first]
+    back = [loaded for key, loaded in now.items() if key not in first]
     return (*available(access, front), *meta, *available(access, back))

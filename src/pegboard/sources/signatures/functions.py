@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_type_hints
 
-from pegboard.core.model.tools import Frozen, JsonObject, Tool
+from pegboard.core.model.tools import Confirmation, Frozen, JsonObject, Tool
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import Mark, mark_of
 from pegboard.sources.signatures import docs
 from pegboard.sources.signatures.annotations import accepted, adapter_for
+from pegboard.sources.signatures.confirmations import without_fields
 
 _GUESSED = (bool, int, float, str, list, dict)
 _NESTED = ("properties", "$defs", "patternProperties", "dependentSchemas")
@@ -30,6 +31,7 @@ class Described:
     input_schema: JsonObject
     output_schema: JsonObject | None
     mark: Mark
+    confirmation: Confirmation | None
     positional: tuple[str, ...]
     adapter: Any
 
@@ -59,6 +61,7 @@ class Described:
             needs=tuple(self.mark.needs),
             default_on=self.mark.default_on,
             policy=self.mark.policy,
+            confirmation=self.confirmation,
         )
 
 
@@ -73,16 +76,31 @@ def described(function: Callable[..., Any], *, name: str = "") -> Described:
     text, notes = docs.read(function)
     parameters = _parameters(function, called)
     adapter = _arguments_adapter(function, parameters, open_ended=_open_ended(function))
+    schema, confirmation = _confirmed(mark, _input_schema(adapter, parameters, notes), called)
     return Described(
         function=function,
         name=called,
         description=mark.description or text,
-        input_schema=_input_schema(adapter, parameters, notes),
+        input_schema=schema,
         output_schema=_output_schema(function),
         mark=mark,
+        confirmation=confirmation,
         positional=tuple(n for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY),
         adapter=adapter,
     )
+
+
+def _confirmed(mark: Mark, schema: JsonObject, called: str) -> tuple[JsonObject, Confirmation | None]:
+    """Return what the model gives, and what a person does before the tool runs (T13)."""
+    if mark.user_input_fields:
+        try:
+            return without_fields(schema, mark.user_input_fields)
+        except KeyError as error:
+            raise _unfit(called, f"a person is to fill in {error}, which is not one of its parameters") from error
+    if mark.requires_confirmation or mark.external_execution:
+        kind = "external" if mark.external_execution else "confirm"
+        return schema, Confirmation(kind=kind, hook=callable(mark.requires_confirmation))
+    return schema, None
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:

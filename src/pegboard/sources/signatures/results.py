@@ -7,12 +7,16 @@ import base64
 import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pegboard.core.model.tools import CallResult, JsonObject, text_result
+from pegboard.ports import HookAnswer
 from pegboard.sources.signatures.functions import Described
 from pegboard.sources.signatures.threads import in_thread
 from pegboard.sources.stdout import IN_PLUGIN
+
+HOOK_SECONDS: Final = 2.0
+"""How long a hook that judges a call may take."""
 
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -40,6 +44,26 @@ async def run(tool: Described, arguments: JsonObject, *, principal: str) -> Call
         if given_up(error):
             raise
         return failure(error)
+    finally:
+        IN_PLUGIN.reset(token)
+
+
+async def hook_answer(tool: Described, arguments: JsonObject, *, principal: str) -> HookAnswer:
+    """Return what the guard and the approval hook of a function say to a call; one that fails demands an approval."""
+    token = IN_PLUGIN.set(True)
+    try:
+        if tool.mark.guard is not None and (refusal := await in_thread(tool.mark.guard, principal, arguments)):
+            return HookAnswer(refused=_refusal(tool.name, refusal))
+        hook = tool.mark.requires_confirmation
+        if not callable(hook):
+            return HookAnswer()
+        async with asyncio.timeout(HOOK_SECONDS):
+            answer = await in_thread(hook, principal, arguments)
+        return HookAnswer(approval=answer if isinstance(answer, str) else "its hook says so" if answer else "")
+    except BaseException as error:  # whatever user code raises
+        if given_up(error):
+            raise
+        return HookAnswer(approval=f"its hook failed with {type(error).__name__}")
     finally:
         IN_PLUGIN.reset(token)
 
@@ -112,8 +136,12 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _refused(name: str, reason: str) -> CallResult:
-    text = f"{name} was refused by its guard: {reason}"
-    return CallResult(content=({"type": "text", "text": text},), is_error=True, meta={"pegboard/refused_by": "guard"})
+    block = {"type": "text", "text": _refusal(name, reason)}
+    return CallResult(content=(block,), is_error=True, meta={"pegboard/refused_by": "guard"})
+
+
+def _refusal(name: str, reason: str) -> str:
+    return f"{name} was refused by its guard: {reason}"
 
 
 def _binary(data: bytes) -> JsonObject:

@@ -7,7 +7,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, cast
 
-from pegboard.core.model.tools import Frozen, Manifest, Tool
+from pegboard.core.model.tools import Confirmation, Frozen, Manifest, Tool
 from pegboard.ports import AuditRecord
 
 Column = str | bytes | int | float | None
@@ -45,9 +45,7 @@ def manifest_to_json(manifest: Manifest) -> str:
     document: dict[str, Any] = {field.name: getattr(manifest, field.name) for field in fields(Manifest)}
     document["secrets"] = sorted(manifest.secrets)
     document["offers"] = None if manifest.offers is None else sorted(manifest.offers)
-    document["tools"] = [
-        {field.name: getattr(tool, field.name) for field in fields(Tool) if field.init} for tool in manifest.tools
-    ]
+    document["tools"] = [_tool_to_json(tool) for tool in manifest.tools]
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -56,7 +54,7 @@ def manifest_from_json(text: str) -> Manifest | None:
     try:
         document: dict[str, Any] = json.loads(text)
         values = _values(Manifest, document)
-        values["tools"] = tuple(Tool(**_values(Tool, tool)) for tool in document["tools"])
+        values["tools"] = tuple(map(_tool_from_json, document["tools"]))
         values["secrets"] = frozenset(document["secrets"])
         offers: Any = document.get("offers")
         values["offers"] = None if offers is None else frozenset(offers)
@@ -65,7 +63,22 @@ def manifest_from_json(text: str) -> Manifest | None:
         return None
 
 
-def _values(kind: type[Tool | Manifest], document: dict[str, Any]) -> dict[str, Any]:
+def _tool_to_json(tool: Tool) -> dict[str, Any]:
+    document = {field.name: getattr(tool, field.name) for field in fields(Tool) if field.init}
+    demanded = tool.confirmation
+    if demanded is not None:
+        document["confirmation"] = {field.name: getattr(demanded, field.name) for field in fields(Confirmation)}
+    return document
+
+
+def _tool_from_json(document: dict[str, Any]) -> Tool:
+    values = _values(Tool, document)
+    if (demanded := values.get("confirmation")) is not None:
+        values["confirmation"] = Confirmation(**_values(Confirmation, demanded))
+    return Tool(**values)
+
+
+def _values(kind: type[Tool | Manifest | Confirmation], document: dict[str, Any]) -> dict[str, Any]:
     """Return the values of the fields that ``kind`` has, objects and arrays as the values that it holds."""
     return {
         field.name: _frozen(document[field.name]) for field in fields(kind) if field.init and field.name in document

@@ -52,7 +52,14 @@ ADDED: Step = (
         need TEXT NOT NULL, tool TEXT NOT NULL, UNIQUE (principal, agent, need, tool)
     )""",
     "CREATE INDEX IF NOT EXISTS uses_by_time ON uses (at)",
+    """CREATE TABLE IF NOT EXISTS approvals (
+        id TEXT PRIMARY KEY, principal TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL,
+        asked TEXT NOT NULL, status TEXT NOT NULL, lasts TEXT NOT NULL, asked_at REAL NOT NULL, expires_at REAL,
+        text TEXT NOT NULL
+    )""",
+    "CREATE INDEX IF NOT EXISTS approvals_by_call ON approvals (principal, agent, tool)",
 )
+ADDED_COLUMN = "ALTER TABLE audit ADD COLUMN by TEXT NOT NULL DEFAULT ''"
 
 
 def version_of(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, ...]) -> int:
@@ -78,7 +85,12 @@ def version_of(connection: sqlite3.Connection, path: Path, migrations: tuple[Ste
 
 def is_complete(connection: sqlite3.Connection) -> bool:
     """Return whether the file has what was added without a new version."""
-    return _number(connection, "SELECT count(*) FROM sqlite_master WHERE name = 'uses_by_time'") == 1
+    added = _number(connection, "SELECT count(*) FROM sqlite_master WHERE name = 'approvals_by_call'") == 1
+    return added and _has_column(connection)
+
+
+def _has_column(connection: sqlite3.Connection) -> bool:
+    return _number(connection, "SELECT count(*) FROM pragma_table_info('audit') WHERE name = 'by'") == 1
 
 
 def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, ...]) -> None:
@@ -87,6 +99,8 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Step, 
     for step in (*migrations[version_of(connection, path, migrations) :], ADDED):
         for statement in step:
             connection.execute(statement)
+    if not _has_column(connection):
+        connection.execute(ADDED_COLUMN)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {len(migrations)}")
 

@@ -1,0 +1,294 @@
+"""The gate before a call that a person approves: what it needs, and whether somebody gave it (A1–A3, T13)."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pegboard.board.services import Services
+from pegboard.board.session_info import CallerChannel
+from pegboard.board.snapshot import DecidedCall, Snapshot
+from pegboard.core.access.approvals.approval import Approval, Binding
+from pegboard.core.access.approvals.demands import Demand, ToolRules, demanded
+from pegboard.core.access.approvals.digests import canonical, definition_of, digest
+from pegboard.core.access.approvals.verdicts import Ask, Declined, Stands, Use, Verdict, Wait, judge, mismatch
+from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Tool, text_result
+from pegboard.core.state.call_plans import CallAnswer, answer
+from pegboard.errors import ToolUnavailableError
+from pegboard.ports import AuditRecord, CallContext, HasHooks, HookAnswer
+
+LONGEST: Final = 64 * 1024
+"""How many bytes of JSON the arguments may have that a person is asked about."""
+MOST_WAITING: Final = 100
+"""How many calls of one session may wait for a person."""
+_NOTHING: Final = HookAnswer()
+
+Passed = CallAnswer | JsonObject
+"""The answer to a call that does not run, or the arguments that it runs with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatedCall:
+    """A call at the gate: ``text`` is its arguments as JSON, ``recorded`` their digest on the audit trail."""
+
+    services: Services
+    snapshot: Snapshot
+    tool: Tool
+    demand: Demand
+    arguments: JsonObject
+    text: str
+    binding: Binding
+    recorded: str
+    channel: CallerChannel
+
+    def audited(self, decision: str, approval: Approval) -> tuple[AuditRecord, ...]:
+        """Return the record that something became of an approval by a call."""
+        snapshot, recorder = self.snapshot, self.services.recorder
+        return (
+            recorder.entry(
+                snapshot.info.key, snapshot.state.turn, "approval", self.tool.wire, decision,
+                reason=approval.reason, outcome=approval.id, arguments=self.recorded,
+            ),
+        )  # fmt: skip
+
+
+async def pass_gate(
+    services: Services,
+    snapshot: Snapshot,
+    call: DecidedCall,
+    rules: ToolRules,
+    arguments: JsonObject,
+    recorded: str,
+    context: CallContext,
+    channel: CallerChannel,
+) -> Passed:
+    """Return the arguments that a call runs with, or the answer to one that does not run."""
+    tool = call.tool.tool
+    demand = demanded(rules, tool, arguments)
+    if demand is None and not rules.hook:
+        return arguments
+    hooks = _NOTHING
+    if isinstance(call.source, HasHooks):
+        try:
+            hooks = await call.source.ask_hooks(call.spec, call.tool.overrides, tool, arguments, context)
+        except ToolUnavailableError as error:
+            message = services.masker.text(f"{error.message} {error.hint}".strip())
+            return answer("tool_unavailable", message, tool=tool)
+    if hooks.refused:
+        return await guarded(services, snapshot, tool, text_result(hooks.refused, is_error=True))
+    if demand is None:
+        if not hooks.approval:
+            return arguments
+        demand = Demand(reason=hooks.approval)
+    if (refused := _impossible(snapshot, tool, demand)) is not None:
+        return refused
+    gated = await _gated(services, snapshot, call, rules, demand, arguments, recorded, channel)
+    return gated if isinstance(gated, CallAnswer) else await _decided(gated)
+
+
+def _impossible(snapshot: Snapshot, tool: Tool, demand: Demand) -> CallAnswer | None:
+    """Return the answer to a call that nobody can be asked about in this session."""
+    if demand.kind == "external" and snapshot.info.host.calls_through:
+        message = (
+            f"'{tool.wire}' is not available here: it is run elsewhere and its result handed in, which only a "
+            "program that uses Pegboard as a library can do."
+        )
+        return answer("tool_unavailable", message, tool=tool)
+    if not snapshot.info.stable:
+        message = f"'{tool.wire}' needs the approval of a person ({demand.reason}), which requires a stable session_id."
+        return answer("refused", message, tool=tool)
+    return None
+
+
+async def _gated(
+    services: Services,
+    snapshot: Snapshot,
+    call: DecidedCall,
+    rules: ToolRules,
+    demand: Demand,
+    arguments: JsonObject,
+    recorded: str,
+    channel: CallerChannel,
+) -> GatedCall | CallAnswer:
+    tool, key = call.tool.tool, await services.store.digest_key()
+    try:
+        text = canonical(arguments)
+    except (ValueError, TypeError, RecursionError):
+        return answer(
+            "refused", f"The arguments of '{tool.wire}' are not JSON: nobody can be asked about it.", tool=tool
+        )
+    in_force = [rules.in_force, call.tool.key, call.source.fingerprint(call.spec)]
+    own = snapshot.info.key
+    binding = Binding(
+        principal=own.principal,
+        agent=own.agent,
+        session=own.session,
+        tool=tool.id,
+        definition=digest(key, canonical(definition_of(tool))),
+        arguments=digest(key, text),
+        rules=digest(key, canonical(in_force)),
+    )
+    return GatedCall(
+        services=services, snapshot=snapshot, tool=tool, demand=demand, arguments=arguments, text=text,
+        binding=binding, recorded=recorded, channel=channel,
+    )  # fmt: skip
+
+
+async def _decided(call: GatedCall) -> Passed:
+    """Return what the approvals of now come to; where another call uses one first, they are read again."""
+    while True:
+        verdict = await _verdict(call)
+        match verdict:
+            case Stands():
+                return call.arguments
+            case Use(approval=approval):
+                arguments = await _arguments(call, approval)
+                if isinstance(arguments, CallAnswer) or await _used(call, approval):
+                    return arguments
+            case Wait(approval=approval):
+                handed_in = call.channel.result if call.demand.kind == "external" else None
+                if handed_in is None:
+                    return waiting(approval, call.tool)
+                if await _used(call, approval):
+                    return CallAnswer(status="ok", result=handed_in, tool=call.tool)
+            case Declined(approval=approval):
+                return declined(approval, call.tool)
+            case Ask():
+                resumed = call.channel.approval
+                return await _asked(call) if resumed is None else _outdated(call, resumed)
+
+
+async def _verdict(call: GatedCall) -> Verdict:
+    store, resumed = call.services.store, call.channel.approval
+    if resumed is None:
+        return judge(call.binding, await store.approvals_for(call.binding), time.time())
+    newest = await store.approval(resumed.id)
+    return judge(call.binding, () if newest is None else (newest,), time.time())
+
+
+async def _used(call: GatedCall, approval: Approval) -> bool:
+    """Return whether this call is the one that uses the approval: it is marked so before anything runs (A2)."""
+    used = replace(approval, status="used", arguments=Frozen())
+    audit = call.audited("used", approval)
+    stored = await call.services.store.change_approval(used, expected=approval.status, audit=audit)
+    if stored:
+        call.services.unkept.drop(approval.id)
+    return stored
+
+
+async def _arguments(call: GatedCall, approval: Approval) -> Passed:
+    """Return what an approved call runs with: what the model gave, and what a person filled in."""
+    if approval.kind != "user_input":
+        return call.arguments
+    filled = call.services.unkept.get(approval.id) or approval.arguments
+    key = await call.services.store.digest_key()
+    if digest(key, canonical(filled)) == approval.binding.arguments:
+        return filled
+    message = (
+        f"What was filled in for '{call.tool.wire}' holds a secret, which only the process that was given it has, "
+        "and it was not called."
+    )
+    return answer("refused", message, tool=call.tool)
+
+
+async def _asked(call: GatedCall) -> CallAnswer:
+    """Store that a person is asked, and return the answer that says so."""
+    if (refused := await _too_much(call)) is not None:
+        return refused
+    services, demand, now = call.services, call.demand, time.time()
+    shown: JsonObject = services.masker.value(dict(call.arguments))
+    approval = Approval(
+        id=secrets.token_hex(6),
+        tool=call.tool.wire,
+        kind=demand.kind,
+        reason=services.masker.text(demand.reason),
+        arguments=Frozen(shown),
+        fields=demand.fields,
+        binding=call.binding,
+        asked=call.binding.arguments,
+        turn=call.snapshot.state.turn,
+        asked_at=now,
+        expires_at=now + call.snapshot.access.agent.approval_expires,
+    )
+    if canonical(shown) != call.text:
+        services.unkept.put(approval.id, call.arguments)
+    audit = call.audited("asked", approval)
+    await services.store.add_approval(approval, audit=audit)
+    services.recorder.emit("approval_asked", audit[0])
+    return waiting(approval, call.tool)
+
+
+async def _too_much(call: GatedCall) -> CallAnswer | None:
+    """Return the refusal of what no person can be asked about: too long a call, or one too many."""
+    if len(call.text) > LONGEST:
+        message = (
+            f"'{call.tool.wire}' needs the approval of a person, and its arguments have {len(call.text):,} bytes; "
+            f"at most {LONGEST:,} can be read by one. It was not called."
+        )
+        return answer("refused", message, tool=call.tool)
+    own, now = call.binding, time.time()
+    known = await call.services.store.approvals(principal=own.principal, agent=own.agent, session=own.session)
+    if sum(one.as_of(now).status == "waiting" for one in known) < MOST_WAITING:
+        return None
+    message = (
+        f"{MOST_WAITING} calls of this session wait for the approval of a person. '{call.tool.wire}' was not called."
+    )
+    return answer("refused", message, tool=call.tool)
+
+
+def waiting(approval: Approval, tool: Tool | None, why: str = "") -> CallAnswer:
+    """Return the answer that a call waits for a person; ``why`` is why nobody has answered yet."""
+    fields = ", ".join(approval.fields.get("properties", ()))
+    how = {
+        "confirm": f"`pegboard approvals allow {approval.id}` allows it; the same call made again then runs once.",
+        "user_input": f"`pegboard approvals allow {approval.id} --fields JSON` fills in {fields}; the same call made "
+        "again then runs once.",
+        "external": "It is run elsewhere, and whoever runs it hands its result in.",
+    }
+    more = f" {why}" if why else ""
+    message = (
+        f"'{approval.tool}' needs the approval of a person and was not called: {approval.reason}.{more} "
+        f"Approval {approval.id} is waiting. {how[approval.kind]}"
+    )
+    return _of_approval("needs_approval", message, approval, tool)
+
+
+def declined(approval: Approval, tool: Tool) -> CallAnswer:
+    """Return the answer that a person refused the call, in their words."""
+    words = f": {approval.message}" if approval.message else "."
+    message = f"'{approval.tool}' was not called. {approval.by} refused it{words}"
+    return _of_approval("refused", message, approval, tool)
+
+
+def _outdated(call: GatedCall, approval: Approval) -> CallAnswer:
+    return ended(approval) or outdated(approval, mismatch(approval, call.binding) or "it was used already", call.tool)
+
+
+def ended(approval: Approval) -> CallAnswer | None:
+    """Return the answer that nothing comes of an approval any more, or None where something may."""
+    why = {"used": "it was used already", "expired": "it has expired"}
+    status = approval.as_of(time.time()).status
+    return outdated(approval, why[status]) if status in why else None
+
+
+def outdated(approval: Approval, why: str, tool: Tool | None = None) -> CallAnswer:
+    """Return the answer that an approval does not count for the call that is resumed with it."""
+    message = f"'{approval.tool}' was not called: approval {approval.id} does not count any more, since {why}."
+    return _of_approval("refused", message, approval, tool)
+
+
+def _of_approval(status: str, message: str, approval: Approval, tool: Tool | None) -> CallAnswer:
+    about = {"id": approval.id, "kind": approval.kind, "tool": approval.tool, "expires_at": approval.expires_at}
+    data = {"status": status, "message": message, "approval": about}
+    result = replace(text_result(message, is_error=True), structured=data)
+    return CallAnswer(status=status, result=result, message=message, tool=tool, approval=approval)
+
+
+async def guarded(services: Services, snapshot: Snapshot, tool: Tool, result: CallResult) -> CallAnswer:
+    """Audit that a guard of the plugin refused the call, before anything ran (T10)."""
+    text = " ".join(str(block.get("text", "")) for block in result.content)
+    key, turn = snapshot.info.key, snapshot.state.turn
+    await services.recorder.denied(key, turn, subject=tool.wire, reason=text, outcome="guard")
+    return CallAnswer(status="refused", result=result, message=text, tool=tool)

@@ -1,0 +1,50 @@
+"""Carry out the host's own tools, for agents that list them: each by a function of its own (§4, X4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from pegboard.board.calls.delegating import delegate
+from pegboard.board.meta_tools import duty_fault
+from pegboard.board.services import Services
+from pegboard.board.snapshot import Snapshot
+from pegboard.core.model.tools import Frozen, JsonObject, Tool
+from pegboard.core.state.call_plans import CallAnswer, answer
+
+Duty = Callable[[Services, Snapshot, Tool, JsonObject], Awaitable[tuple[Snapshot, CallAnswer]]]
+"""A function that carries out a call whose arguments are valid."""
+_DUTIES: Final[Mapping[str, Duty]] = Frozen({"delegate": delegate})
+
+
+def is_duty(tool: Tool) -> bool:
+    """Return whether a managed tool is one of the host's own and no meta-tool."""
+    return tool.wire in _DUTIES
+
+
+async def call_duty(
+    services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject
+) -> tuple[Snapshot, CallAnswer]:
+    """Return the session after a call of one of the host's own tools, and its answer; it is audited as any call."""
+    if fault := duty_fault(services, tool.wire):
+        await _denied(services, snapshot, tool, fault)
+        return snapshot, answer("tool_unavailable", f"'{tool.wire}' is not available now: {fault}", tool=tool)
+    digest, started = await services.recorder.digest(arguments), time.perf_counter()
+    status = "cancelled"
+    try:
+        snapshot, answered = await _DUTIES[tool.wire](services, snapshot, tool, arguments)
+        status = answered.status
+    finally:
+        duration = round((time.perf_counter() - started) * 1000, 3)
+        key, turn = snapshot.info.key, snapshot.state.turn
+        record = services.recorder.entry(
+            key, turn, "call", tool.wire, "allowed", duration=duration, outcome=status, arguments=digest
+        )
+        services.recorder.note_later(record, "called")
+    return snapshot, answered
+
+
+async def _denied(services: Services, snapshot: Snapshot, tool: Tool, reason: str) -> None:
+    key, turn = snapshot.info.key, snapshot.state.turn
+    await services.recorder.denied(key, turn, subject=tool.wire, reason=reason, outcome="unavailable")

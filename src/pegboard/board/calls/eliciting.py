@@ -1,0 +1,74 @@
+"""Ask the client of a call for an approval that it needs: by elicitation, for this once (A3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from pegboard.board.calls.approvals import Approvals
+from pegboard.board.services import Services
+from pegboard.board.session_info import CallerChannel
+from pegboard.core.access.approvals.approval import Approval
+from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.errors import UsageError
+from pegboard.ports import AskRefusedError, Client
+
+LONGEST: Final = 16_000
+"""How many characters of arguments a client is shown."""
+_FORM: Final[JsonObject] = {"type": "object", "properties": {}}
+_PRIMITIVE: Final = frozenset({"string", "number", "integer", "boolean"})
+
+
+async def asked_client(services: Services, approval: Approval, channel: CallerChannel, client: Client) -> str:
+    """Return nothing once the client, or an operator meanwhile, has answered; else why nobody did.
+
+    While it is asked no call is in flight, so that neither other calls nor the end of the turn wait for it.
+    """
+    shown = json.dumps(approval.arguments, ensure_ascii=False, indent=1)
+    form = _form(approval)
+    if form is None or len(shown) > LONGEST:
+        return "It cannot be asked for by a form."
+    message = (
+        f"Agent '{approval.binding.agent}' wants to call '{approval.tool}': {approval.reason}.\n"
+        f"Arguments: {shown}\nAllow this call once?"
+    )
+    try:
+        with channel.waiting():
+            answer = await client.ask("elicitation/create", {"message": message, "requestedSchema": form})
+    except AskRefusedError as error:
+        return error.message
+    try:
+        return await _answered(services, approval, answer)
+    except UsageError as error:
+        newest = await services.store.approval(approval.id)
+        decided = newest is None or newest.status != "waiting"
+        return "" if decided else error.message
+
+
+async def _answered(services: Services, approval: Approval, answer: JsonObject) -> str:
+    approvals, by = Approvals(services), approval.binding.principal
+    match answer.get("action"):
+        case "accept":
+            content: object = answer.get("content")
+            given = cast("JsonObject", content) if isinstance(content, Mapping) else EMPTY
+            await approvals.allow(approval.id, by=by, fields=given if approval.kind == "user_input" else None)
+            return ""
+        case "decline":
+            await approvals.refuse(approval.id, by=by, reason="Refused by the user of the client.")
+            return ""
+        case _:
+            return "The user of the client has closed the question."
+
+
+def _form(approval: Approval) -> JsonObject | None:
+    """Return the form that a client is to show, or None where no form can hold what is to be filled in."""
+    match approval.kind:
+        case "confirm":
+            return _FORM
+        case "external":
+            return None
+        case "user_input":
+            properties: Mapping[str, Any] = approval.fields.get("properties", {})
+            plain = all(part.get("type") in _PRIMITIVE for part in properties.values())
+            return {key: value for key, value in approval.fields.items() if key != "$defs"} if plain else None

@@ -1,0 +1,73 @@
+"""Go on with a call that waited for a person (A3, T13)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from pegboard.board.calls import pipeline
+from pegboard.board.calls.approval_gate import ended
+from pegboard.board.services import Services
+from pegboard.board.session_info import CallerChannel
+from pegboard.board.snapshot import Snapshot
+from pegboard.board.views.shown import Shown
+from pegboard.core.access.approvals.approval import Approval
+from pegboard.core.access.approvals.digests import canonical, digest
+from pegboard.core.model.tools import CallResult, JsonObject, text_result
+from pegboard.core.state.call_plans import CallAnswer, answer
+from pegboard.errors import UsageError
+from pegboard.ports import SessionKey
+
+
+async def resume(services: Services, snapshot: Snapshot, shown: Shown, approval_id: str, result: Any) -> CallAnswer:
+    """Return what came of a call that waited; everything about it is decided anew.
+
+    ``result`` is what a call came to that was run elsewhere; None where there is none.
+
+    Raises ``UsageError`` where a result is handed in for a call that runs here.
+    """
+    approval = await services.store.approval(approval_id)
+    if approval is None or not _is_of(approval, snapshot.info.key):
+        return answer("not_found", f"There is no approval '{approval_id[:100]}' in this session.")
+    if result is not None and approval.kind != "external":
+        raise UsageError(f"'{approval.tool}' runs here: no result is handed in for it.", code="approval_kind")
+    if (over := ended(approval)) is not None:
+        return over
+    arguments = await _as_asked(services, approval)
+    if arguments is None:
+        message = (
+            f"The arguments of '{approval.tool}' hold a secret and are not stored. Make the same call again: it runs "
+            "once it is allowed."
+        )
+        return answer("refused", message)
+    with snapshot.info.conversation.requests.start() as request:
+        handed_in = None if result is None else result_of(result)
+        channel = CallerChannel(request=request, approval=approval, result=handed_in)
+        return (await pipeline.run(services, snapshot, shown, approval.binding.tool, arguments, channel))[1]
+
+
+def _is_of(approval: Approval, key: SessionKey) -> bool:
+    own = approval.binding
+    return (own.principal, own.agent, own.session) == (key.principal, key.agent, key.session)
+
+
+async def _as_asked(services: Services, approval: Approval) -> JsonObject | None:
+    """Return the arguments as the model gave them, or None where this process does not have them."""
+    given = services.unkept.get(approval.id) or approval.arguments
+    fields = approval.fields.get("properties", {})
+    arguments = {name: value for name, value in given.items() if name not in fields}
+    key = await services.store.digest_key()
+    return arguments if digest(key, canonical(arguments)) == approval.asked else None
+
+
+def result_of(value: Any) -> CallResult:
+    """Return what a program hands in as the result of a call: text, a result, or any JSON value."""
+    match value:
+        case CallResult():
+            return value
+        case str():
+            return text_result(value)
+        case _:
+            text = json.dumps(value, ensure_ascii=False, default=str)
+            structured = cast("JsonObject", value) if isinstance(value, dict) else None
+            return CallResult(content=({"type": "text", "text": text},), structured=structured)

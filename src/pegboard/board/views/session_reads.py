@@ -1,0 +1,62 @@
+"""How a session object reads what its requests work on: once, and what is loaded has been seen (S2, P4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pegboard.board.bring_in import bring_in_loaded
+from pegboard.board.observability.conversations import Request
+from pegboard.board.services import Services
+from pegboard.board.session_info import SessionInfo
+from pegboard.board.snapshot import Snapshot, read, read_start
+from pegboard.board.views.shown import Shown
+from pegboard.board.views.wire_list import everything_pays
+from pegboard.errors import board_closed
+
+OPEN = "Pegboard.open"
+
+
+class SessionReads:
+    """The reading of one session object: its newest snapshot, what its model was shown, whether everything pays."""
+
+    def __init__(self, services: Services, info: SessionInfo) -> None:
+        self._services = services
+        self._info = info
+        self._known: Snapshot | None = None
+        self._planned = False
+        self._shown = Shown()
+
+    async def _read(self, since: float | None = None, *, start: bool = False) -> Snapshot:
+        """Return the session as of ``since``, or of now; the one that is known where nothing has changed.
+
+        With ``start`` it is as if nothing had been stored of it.
+        """
+        if self._services.loader.closed:
+            raise board_closed(OPEN)
+        if start:
+            return await read_start(self._services, self._info)
+        self._known = snapshot = await read(self._services, self._info, since, known=self._known)
+        return snapshot
+
+    async def _prepared(self, *, start: bool = False) -> Snapshot:
+        """Return the session once what is loaded has been seen; with ``start`` as if nothing had been stored."""
+        snapshot = await self._read(start=start)
+        seen = await bring_in_loaded(self._services, snapshot)
+        if seen is not snapshot:
+            seen = await self._read(start=start)
+        return await self._planned_for(seen, start=start)
+
+    async def _planned_for(self, snapshot: Snapshot, *, start: bool = False) -> Snapshot:
+        """Return the session with everything loaded from the start where that is cheapest; decided once (F4)."""
+        if snapshot.info.host.cache is None or self._planned:
+            return snapshot
+        self._planned = True
+        if not everything_pays(self._services, await bring_in_loaded(self._services, snapshot)):
+            return snapshot
+        self._info = replace(self._info, constraints=replace(self._info.constraints, everything=True))
+        return await self._read(start=start)
+
+    def _note_shown(self, snapshot: Snapshot, request: Request) -> None:
+        """Note what no list of tools keeps after a request, and what its answer has (D1, D3)."""
+        if snapshot.unloaded or (request.brought and "result" in self._info.host.delivery):
+            self._shown = self._shown.after(snapshot, request)

@@ -1,0 +1,85 @@
+"""An approval: a person's answer to one call, and what it is bound to (A2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pegboard.core.model.tools import EMPTY, JsonObject
+
+ApprovalKind = Literal["confirm", "user_input", "external"]
+ApprovalStatus = Literal["waiting", "allowed", "refused", "used", "expired"]
+Lasting = Literal["once", "session", "always"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """The call that an approval counts for: whose it is, of which tool, and digests of what must not change.
+
+    ``tool`` is the tool's id. ``definition`` is the digest of what the tool was when the call was made, ``arguments``
+    that of what it runs with, ``rules`` that of what was in force for it.
+    """
+
+    principal: str
+    agent: str
+    session: str
+    tool: str
+    definition: str
+    arguments: str
+    rules: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """A call that a person is asked about, and the answer (A1–A3).
+
+    Attributes:
+        id: its name, for people and commands.
+        tool: the wire name of the tool.
+        kind: ``confirm`` (a person allows it), ``user_input`` (and fills ``fields`` in) or ``external`` (the call runs
+            elsewhere, and its result is handed in).
+        status: waiting, allowed, refused, used or expired.
+        reason: what demands it.
+        arguments: those of the call, secrets masked.
+        fields: the JSON schema of an object with what a person fills in; empty but for ``user_input``.
+        lasts: whether an answer is for this call once, for the tool in this session, or always.
+        binding: the call that it counts for.
+        asked: the digest of the arguments as the model gave them.
+        turn: the turn of the session in which it was asked for.
+        asked_at: when that was, in seconds since the epoch.
+        expires_at: from when on it does not count, in seconds since the epoch; None is never.
+        decided_at: when it was allowed or refused, or None.
+        by: who did that.
+        message: what they said to it.
+    """
+
+    id: str
+    tool: str
+    kind: ApprovalKind = "confirm"
+    status: ApprovalStatus = "waiting"
+    reason: str = ""
+    arguments: JsonObject = field(default=EMPTY)
+    fields: JsonObject = field(default=EMPTY)
+    lasts: Lasting = "once"
+    binding: Binding = field(repr=False)
+    asked: str = field(default="", repr=False)
+    turn: int = 1
+    asked_at: float = 0.0
+    expires_at: float | None = None
+    decided_at: float | None = None
+    by: str = ""
+    message: str = ""
+
+    def as_of(self, now: float) -> Approval:
+        """Return the approval as it stands at a time: expired where it was not used by then.
+
+        Args:
+            now: seconds since the epoch.
+        """
+        over = self.expires_at is not None and now >= self.expires_at and self.status != "used"
+        return replace(self, status="expired") if over else self
+
+    @property
+    def open(self) -> bool:
+        """Return whether something may still come of it: it waits, or it was allowed and not used."""
+        return self.status in ("waiting", "allowed")

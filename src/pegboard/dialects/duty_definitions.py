@@ -1,0 +1,22 @@
+"""The managed tools of the host, for agents that list them: their definitions by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pegboard.core.access.host_duties import host_duties
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.tools import Frozen, Tool
+from pegboard.dialects import delegate
+
+_DEFINITIONS: Final[Mapping[str, Callable[[CompiledPermissions], Tool]]] = Frozen(
+    {
+        delegate.DELEGATE: delegate.definition,
+    }
+)
+
+
+def duty_tools(access: CompiledPermissions) -> tuple[Tool, ...]:
+    """Return the managed tools that the agent lists and may use, in its order."""
+    return tuple(_DEFINITIONS[name](access) for name in host_duties(access) if name in _DEFINITIONS)

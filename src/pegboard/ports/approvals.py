@@ -1,0 +1,139 @@
+"""What people have said to calls that were asked about, and what hooks of a plugin say before a call (A1–A3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Binding
+from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.ports.audit_trail import AuditRecord
+from pegboard.ports.calls import CallContext
+
+
+class ApprovalStore(Protocol):
+    """The approvals of calls; whoever changes one compares and swaps (A2)."""
+
+    async def add_approval(self, approval: Approval, *, audit: Sequence[AuditRecord] = ()) -> None:
+        """Store an approval that somebody is asked for; what expired more than a day before it is removed with it.
+
+        Args:
+            approval: The approval; its id is new.
+            audit: Records of it, stored in the same transaction or not at all.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+    async def change_approval(
+        self, approval: Approval, *, expected: ApprovalStatus, audit: Sequence[AuditRecord] = ()
+    ) -> bool:
+        """Store an approval in place of what stands under its id, if that still has the expected status.
+
+        Args:
+            approval: The approval as it is to be.
+            expected: The status as it was read.
+            audit: Records of the change, stored in the same transaction or not at all.
+
+        Returns:
+            Whether it is stored; if another writer was first, nothing is. It survives kill -9 once this returns.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+    async def approval(self, approval_id: str) -> Approval | None:
+        """Return one approval.
+
+        Args:
+            approval_id: Its id.
+
+        Returns:
+            The approval as it is stored, or None.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def approvals(
+        self, *, principal: str | None = None, agent: str | None = None, session: str | None = None
+    ) -> Sequence[Approval]:
+        """Return approvals, the newest first.
+
+        Args:
+            principal: Only those of calls of this one.
+            agent: Only those of calls of this one.
+            session: Only those of calls in this one.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        ...
+
+    async def approvals_for(self, call: Binding) -> Sequence[Approval]:
+        """Return what may count for a call, the newest first.
+
+        Args:
+            call: The call.
+
+        Returns:
+            The approvals of principal, agent and tool that last, and those of the session with these arguments.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        ...
+
+    async def remove_approvals(self, *, principal: str, agent: str, session: str) -> int:
+        """Remove the approvals of a session that was deleted, but for those that stand for always.
+
+        Args:
+            principal: Whose session it was.
+            agent: Which agent's.
+            session: Its id.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            StoreError: They cannot be removed.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookAnswer:
+    """What the hooks of a plugin say to a call: why it is refused, why a person approves it first, or nothing."""
+
+    refused: str = ""
+    approval: str = ""
+
+
+@runtime_checkable
+class HasHooks(Protocol):
+    """A source whose plugins may judge a call before anything runs (T10, A1)."""
+
+    async def ask_hooks(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> HookAnswer:
+        """Return what the hooks of a tool say to a call.
+
+        Args:
+            spec: The plugin.
+            overrides: Those of the variant that is called.
+            tool: The tool, by its own name.
+            arguments: Valid already under its schema.
+            context: On whose behalf, and the ways back.
+
+        Returns:
+            The answer; a hook that fails demands an approval.
+
+        Raises:
+            ToolUnavailableError: The plugin cannot run now.
+        """
+        ...
