@@ -7,7 +7,7 @@ import importlib
 import json
 import sys
 
-from benchmarks import check, conversations, fast_path, growing, imports, loadouts, path, resolve, upstream
+from benchmarks import check, conversations, fast_path, frameworks, growing, imports, loadouts, path, resolve, upstream
 
 KNOWN = {
     "imports": imports.measure,
@@ -19,10 +19,11 @@ KNOWN = {
     "path": path.measure,
     "fast": fast_path.measure,
     "growing": growing.measure,
+    "frameworks": frameworks.measure,
 }
 
 
-PROGRAMS = ("answers", "dialogues", "gateway", "retrieval", "scale", "soak")
+PROGRAMS = ("answers", "approvals", "dialogues", "gateway", "retrieval", "scale", "soak")
 """They take long, install or start much, and run only when they are named."""
 
 

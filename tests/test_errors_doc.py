@@ -92,10 +92,11 @@ def items() -> set[str]:
 
 
 def answers() -> set[str]:
-    files = ("board/calls/meta_call.py", "board/calls/pipeline.py", "core/state/call_plans.py")
+    modules = ("approval_gate", "meta_call", "pipeline", "resuming")
+    files = ("core/state/call_plans.py", *(f"board/calls/{name}.py" for name in modules))
     found = AT_A_LOAD | assigned("status", *files)
     for name, call in calls(*files):
-        found |= first(call) if name == "answer" else set()
+        found |= first(call) if name in ("answer", "_of_approval") else set()
         found |= keyword(call, "status") if name in ("CallAnswer", "Refuse") else set()
     for node in nodes("board/calls/pipeline.py"):
         if isinstance(node, ast.FunctionDef) and node.name == "failure_of":

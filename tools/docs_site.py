@@ -17,7 +17,10 @@ from pegboard import __version__
 ROOT = Path(__file__).resolve().parent.parent
 MENU = {
     "Begin": ["docs/tutorial", "docs/why-not-just", "examples/README"],
-    "Use": ["docs/library", "docs/configuration", "docs/gateway", "docs/approvals", "docs/command", "docs/errors"],
+    "Use": [
+        *("docs/library", "docs/frameworks", "docs/configuration", "docs/gateway", "docs/approvals", "docs/command"),
+        "docs/errors",
+    ],
     "Reference": ["reference/faces", "reference/values", "reference/loadouts", "reference/errors", "reference/ports"],
     "How it works": ["docs/glossary", "docs/architecture", "docs/rules", "docs/behaviours"],
     "Project": ["CONTRIBUTING", "CHANGELOG", "docs/decisions/index"],

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pegboard.core.state.call_plans import CallAnswer as CallAnswer
     from pegboard.core.state.commands import Item as Item
     from pegboard.core.state.commands import Outcome as Outcome
+    from pegboard.core.state.sessions import turn_of_messages as turn_of_messages
     from pegboard.core.surface.explanations import Explanation as Explanation
     from pegboard.core.surface.surfaces import Costs as Costs
     from pegboard.core.surface.surfaces import Surface as Surface
@@ -71,6 +72,7 @@ _HOMES = {
     "UpstreamError": "errors",
     "UsageError": "errors",
     "tool": "marks",
+    "turn_of_messages": "core.state.sessions",
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -36,6 +36,7 @@ plugins:
   notes: {{python: weather, prefix: notes}}
 servers:
   remote: {{url: "https://example.invalid/mcp", headers: {{Authorization: "${{KEY}}"}}, disabled: false}}
+loadouts: {{shells: {{categories: [Shell]}}}}
 defaults: {{remember: {default}}}
 agents:
   assistant: {{discoverable: [weather], unloaded_call: run}}
@@ -248,7 +249,7 @@ async def test_a_tool_that_was_denied_since_leaves_no_trace(opened: Open) -> Non
         assert await used(board, ranker) == []
         await board.permissions.set("assistant", "forecast", None)
         assert [use.tool for use in await used(board, ranker)] == [FORECAST]
-        await session.use_loadout("minimal")
+        await session.use_loadout("shells")
         await session.search("anything")
         assert ranker.contexts[-1].used == ()
 

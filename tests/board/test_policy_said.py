@@ -113,6 +113,7 @@ async def test_a_load_by_the_host_and_a_call_that_loads_say_it_too(board: Pegboa
     session = await begun(board, "plain")
     assert (await session.load("evolution")).policy == BOTH
     assert (await session.unload("evolution")).policy == ""
+    await session.end_turn()
     answer = await session.call("forge__check")
     assert answer.status == "not_loaded"
     assert json.loads(str(answer.result.content[1]["text"]))["policy"] == "Prefer forge__check to anything else."

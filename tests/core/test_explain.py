@@ -311,7 +311,7 @@ def test_denied_and_unknown_look_the_same(name: str) -> None:
     denied = access(NAMES, discoverable=["*"], switches={"Mail": False})
     absent = access(world(*(p for p in NAMES.catalog.plugins.values() if p.name != "Mail")), discoverable=["*"])
     assert lookup(denied, name) is lookup(absent, name) is None
-    assert not_found(denied, name) == not_found(absent, name)
+    assert not_found(denied, State(), name) == not_found(absent, State(), name)
     assert codes(denied, "Mail/send")[0] == "denied_switch"
 
 

@@ -312,6 +312,6 @@ def test_what_the_active_loadout_leaves_out_cannot_be_loaded_either() -> None:
         loadouts=[Loadout(name="gits", categories=("Git",))],
     )  # fmt: skip
     desk = Desk(access, State(loadout="gits"))
-    assert desk.out == []
-    assert statuses(desk.load("docker", "git")) == ["not_found", "loaded"]
+    assert desk.out == ["log"]
+    assert statuses(desk.load("docker", "git")) == ["not_found", "already_loaded"]
     assert desk.out == ["log"]

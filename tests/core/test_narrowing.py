@@ -51,19 +51,37 @@ def test_an_active_loadout_narrows_at_once_and_none_narrows_nothing() -> None:
     at.load("docker", "shell")
     before = at.out
     assert at.state.loadout is None
-    outcome = use(at, "minimal")
-    assert at.out == ["add", "run"]
-    assert (outcome.status, set(outcome.removed)) == ("ok", {"fetch", "log", "ps"})
-    assert at.surface.loadout == "minimal"
+    outcome = use(at, "Gits")
+    assert at.out == ["add", "log"]
+    assert (outcome.status, set(outcome.removed)) == ("ok", {"fetch", "run", "ps"})
+    assert at.surface.loadout == "Gits"
     back = use(at, None)
     assert (back.status, at.out) == ("ok", before)
-    assert {held.wire for held in back.added} == {"fetch", "log", "ps"}
+    assert {held.wire for held in back.added} == {"fetch", "run", "ps"}
 
 
-def test_an_active_loadout_only_narrows() -> None:
-    """L7, P7: `full` brings nothing that is not out."""
-    at = desk(static=["git"], discoverable=("*",))
+def test_what_an_active_loadout_makes_active_is_loaded_as_far_as_it_is_permitted() -> None:
+    """L7, P7, JD85: it never grants; what it loads stands behind the start, by the names of its plugins."""
+    at = desk(essential=["notes"], static=["web"], allowed_toolkits=("some",), toolkits=[toolkit("some", "file/read")],
+              discoverable=("shell",))  # fmt: skip
+    assert at.out == ["add", "fetch"]
+    outcome = use(at, "minimal")
+    assert ([held.wire for held in outcome.added], at.out) == (["read", "run"], ["add", "read", "run"])
+    assert statuses(at.unload("shell")) == ["sticky"]
+    assert codes(at, "shell/run")[-1] == "loaded_loadout"
     use(at, "full")
+    assert at.out == ["add", "fetch", "read", "run"]
+
+
+def test_what_an_active_loadout_makes_discoverable_can_be_loaded_static_or_not() -> None:
+    """L7: `minimal` has `*`: what is static and not active is not loaded, and may be."""
+    at = desk(static=["web", "git"], discoverable=("docker",))
+    use(at, "minimal")
+    assert at.out == []
+    assert isinstance(plan_call(at.access, at.state, "fetch"), LoadFirst)
+    assert statuses(at.load("docker", "web", "file")) == ["loaded", "loaded", "not_found"]
+    assert at.out == ["ps", "fetch"]
+    use(at, "Gits")
     assert at.out == ["log"]
 
 
@@ -95,45 +113,43 @@ def test_an_active_loadout_survives_being_stored() -> None:
     assert from_text(to_text(at.state) or "") == at.state
 
 
-def test_a_call_of_what_the_active_loadout_leaves_out_is_refused_with_the_reason() -> None:
-    """L7, F5, JD88: it is permitted and not callable; no load comes in between."""
+def test_a_call_of_what_the_active_loadout_excludes_is_not_found() -> None:
+    """L7, F5, JD88: the reason is for explain and the audit; no load comes in between."""
     at = desk(static=["web"], discoverable=("*",), unloaded_call="run")
     use(at, "Gits")
     for name in ("fetch", "ps"):
         plan = plan_call(at.access, at.state, name)
         assert isinstance(plan, Refuse)
-        assert (plan.status, plan.reason.code) == ("not_loaded", "narrowed_loadout")
-        assert plan.message == (
-            f"'{name}' cannot be called. Loadout 'Gits', which is active in this session, excludes it."
-        )
-    assert isinstance(plan_call(at.access, at.state, "log"), LoadFirst)
+        assert (plan.status, plan.reason.code) == ("not_found", "narrowed_loadout")
+        assert plan.message == f"Tool '{name}' was not found."
+        assert plan.reason.text == "Loadout 'Gits', which is active in this session, excludes it."
+    assert isinstance(plan_call(at.access, at.state, "log"), Run)
     told = explain(at.access, at.state, known(at.access, "web/fetch"))
     assert (told.permitted, told.loaded, told.visible, told.callable) == (True, False, False, False)
     assert codes(at, "web/fetch") == ["granted_static", "granted_discoverable", "narrowed_loadout"]
 
 
-def test_a_load_of_what_the_active_loadout_leaves_out_says_why() -> None:
-    """L7: by tool, plugin or toolkit; what stays in reach can be loaded."""
+def test_what_the_active_loadout_excludes_is_not_found_by_loads_and_unloads() -> None:
+    """L7, P9: by tool, plugin or toolkit, and it is not suggested either; what is active is loaded already."""
     at = desk(toolkits=[toolkit("all", "web", "docker")], allowed_toolkits=("all",), discoverable=("*",))
     use(at, "Gits")
     for name in ("web", "web/fetch", "all"):
-        item = at.load(name).items[0]
-        assert (item.status, item.message.partition(" cannot be loaded. ")[2]) == (
-            "not_found",
-            "Loadout 'Gits', which is active in this session, excludes it.",
-        )
-    assert statuses(at.load("git")) == ["loaded"]
+        for outcome in (at.load(name), at.unload(name)):
+            item = outcome.items[0]
+            assert (item.status, item.message) == ("not_found", f"'{name}' was not found.")
+    assert statuses(at.load("git")) == ["already_loaded"]
 
 
 def test_nothing_that_is_left_out_is_hinted_searched_or_brought_by_fallback() -> None:
     """L7, P3, S8: the list to search is the same object as long as nothing changes."""
-    at = desk(static=["web"], essential=["notes"], discoverable=("*",))
-    use(at, "minimal")
+    files = Loadout(name="files", categories=("Shell",), discoverable=("fi*",))
+    at = desk(static=["web"], essential=["notes"], discoverable=("*",), loadouts=(files,))
+    use(at, "files")
     found = [held.wire for held in reachable(at.access, at.state)]
     assert found == ["run", "read", "write", "add"]
     assert reachable(at.access, at.state) is reachable(at.access, at.state)
     lines = hints(at.access, lambda text: len(text.split()), budget=500, loadout=at.state.loadout).lines
-    assert [line.partition(":")[0] for line in lines] == ["run", "read", "write"]
+    assert [line.partition(":")[0] for line in lines] == ["read", "write"]
     at.fallback()
     assert set(at.out) == {"add", "run", "read", "write"}
 

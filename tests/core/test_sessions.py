@@ -33,11 +33,13 @@ STATES = st.builds(
             loaded_turn=st.integers(1, 99),
             used_turn=st.integers(1, 99),
             excluded=st.frozensets(NAMES, max_size=3),
+            from_turn=st.integers(0, 99),
         ),
         max_size=4,
     ).map(tuple),
     failure=st.none() | st.builds(Failure, call=NAMES, count=st.integers(1, 9)),
     recent=st.lists(NAMES, max_size=3).map(tuple),
+    unloaded=st.lists(SUBJECTS, max_size=3).map(tuple),
     hints=st.none()
     | st.builds(
         ShownHints,

@@ -124,7 +124,7 @@ def test_a_plugin_leaves_a_toolkit_and_the_last_one_takes_the_lease_with_it() ->
     desk.unload("docker")
     assert desk.out == ["read", "find", "log", "diff"]
     desk.unload("git")
-    assert desk.state == DEFAULT
+    assert desk.state.leases == ()
 
 
 def test_a_toolkit_leaves_what_was_loaded_for_itself() -> None:

@@ -132,6 +132,7 @@ async def session_of_an_adapter(session: Session) -> None:
     assert_type(snapshot, Snapshot)
     assert_type(snapshot.state, State)
     assert_type(session.info, SessionInfo)
+    assert_type(session.approvals, Approvals)
     assert_type(session.known_tool("git_log"), Tool | None)
 
 
@@ -161,6 +162,7 @@ def blocking(board: SyncPegboard, session: SyncSession) -> None:
     assert_type(session.fallback(), Outcome)
     assert_type(session.use_loadout("minimal"), Outcome)
     assert_type(session.child("explore"), SyncSession)
+    assert_type(session.wait(lambda plain: plain.end_turn()), Outcome)
     assert_type(session.end_turn(), Outcome)
     assert_type(session.mark_turn("7"), Outcome)
     assert_type(session.search("a mean", context=()), Found)

@@ -105,6 +105,14 @@ class SyncSession(NamesReplacements):
         self._session = session
         self._loop = loop
 
+    def wait(self, use: Callable[[Session], Awaitable[T]]) -> T:
+        """Return what comes of using the session itself, in the board's event loop; for adapters.
+
+        Args:
+            use: takes the session that this one is the twin of.
+        """
+        return self._loop.wait(lambda: use(self._session))
+
     @property
     def key(self) -> SessionKey:
         """Return principal, agent and session id; see ``Session.key``."""
@@ -156,9 +164,9 @@ class SyncSession(NamesReplacements):
         """Return a session for a subagent; see ``Session.child``."""
         return SyncSession(self._loop.wait(lambda: self._session.child(kind, agent=agent)), self._loop)
 
-    def end_turn(self) -> Outcome:
+    def end_turn(self, *, turn: int | None = None) -> Outcome:
         """End the turn; see ``Session.end_turn``."""
-        return self._loop.wait(self._session.end_turn)
+        return self._loop.wait(lambda: self._session.end_turn(turn=turn))
 
     def mark_turn(self, label: str) -> Outcome:
         """End the turn where the label is another one than before; see ``Session.mark_turn``."""

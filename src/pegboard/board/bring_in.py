@@ -20,7 +20,7 @@ from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.commands import Load
-from pegboard.core.state.narrowing import may_bring
+from pegboard.core.state.narrowing import active_plugins, may_bring
 from pegboard.core.state.requirements import plugins_to_ask
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import tools_of_subject
@@ -116,6 +116,8 @@ def owner_of(access: CompiledPermissions, name: str) -> str | None:
 def _loaded(access: CompiledPermissions, state: State, unseen: _Unseen) -> list[PluginRequest]:
     """Return what is loaded and not known yet, under the overrides with which it is loaded."""
     requests = list(unseen.at_start)
+    if state.loadout is not None:
+        requests += _of_loadout(access, state.loadout)
     for lease in state.leases:
         requests += _of_subject(access, lease.subject)
     plugins = access.world.catalog.plugins
@@ -141,6 +143,12 @@ def _at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
         active = loadout is not None and loadout.includes(plugin.name, plugin.category) is not None
         if not plugin.tools and (switched or active) and access.grants_unseen(plugin):
             yield PluginRequest(plugin=plugin.name)
+
+
+@once_per_permissions
+def _of_loadout(access: CompiledPermissions, loadout: str) -> tuple[PluginRequest, ...]:
+    """Return the plugins that a session's loadout makes active and that are not known yet (L7)."""
+    return tuple(_of_entries(access, map(access.entries.of_plugin, sorted(active_plugins(access, loadout)))))
 
 
 @once_per_permissions

@@ -149,23 +149,23 @@ def meta_tools_by_name(
 ) -> Mapping[str, Tool]:
     """Return the meta-tools and the host's own tools by their names; without a session id a call still answers (S4)."""
     cut = _may_lack_search(services, access) and view(services, info, access, state).cut
-    return _by_name(access, services, info.stable, info.host.calls_through, cut)
+    return _by_name(access, services, info.stable, info.host.calls_through, state.loadout, cut)
 
 
 @once_per_permissions
 def _by_name(
-    access: CompiledPermissions, services: Services, stable: bool, calls_through: bool, cut: bool
+    access: CompiledPermissions, services: Services, stable: bool, calls_through: bool, loadout: str | None, cut: bool
 ) -> Mapping[str, Tool]:
-    shown = View(access=access, state=DEFAULT, stable=stable, cut=cut)
+    shown = View(access=access, state=State(loadout=loadout), stable=stable, cut=cut)
     managed = _tools_of(dialect_of(services, access), calls_through, shown)
     return {tool.wire: tool for tool in (*duty_tools(access), *managed)}
 
 
 def _tools_of(dialect: Dialect, calls_through: bool, shown: View) -> tuple[Tool, ...]:
     """Return all meta-tools where something can be loaded, else those that list what there is (T4)."""
-    if not loadable(shown.access):
-        listing = dialect.lists if names_loadable(shown.access) else frozenset[str]()
-        return tuple(tool for tool in dialect.tools(shown) if tool.wire in listing) if listing else ()
+    if not loadable(shown.access, shown.state.loadout):
+        lists = dialect.lists if names_loadable(shown.access) else frozenset[str]()
+        return tuple(tool for tool in dialect.tools(shown) if tool.wire in lists) if lists else ()
     through = call_through_tools() if calls_through else ()
     return (*dialect.tools(shown), *through)
 
@@ -179,7 +179,7 @@ def _in_kind(host: Host) -> Host:
     """Return the one host that stands for all that are alike in what they add to commands; a cache grows and grows."""
     if host.cache is None:
         return host
-    return Host(delivery=(choose(host),), cache=_SOME_CACHE, calls_through=host.calls_through)
+    return Host(delivery=(choose(host),), cache=_SOME_CACHE, calls_through=host.calls_through, request=host.request)
 
 
 @once_per_permissions
@@ -190,9 +190,11 @@ def _command_context(access: CompiledPermissions, services: Services, host: Host
         meta = _tools_of(dialect, host.calls_through, _view(services, access, host, stable, DEFAULT))
     if agent.budget:
         meta = (*duty_tools(access), *meta)
+    when = takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation)
     return CommandContext(
         until=agent.lease or dialect.lease,
-        takes_effect=takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation),
+        takes_effect=when,
+        from_next_turn=when == "next_request" and host.request == "turn",
         stable=stable,
         meta=meta,
         price=services.prices if budgeted else None,

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.anticipating import TurnMessage, anticipate
+from pegboard.board.calls.approvals import Approvals
 from pegboard.board.calls.commands import apply_command, carry_out, end_turn
 from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.calls.resuming import resume
@@ -16,7 +17,7 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo, agent_of, child_of
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import explain_name
-from pegboard.board.views.given import checked_message, checked_search
+from pegboard.board.views.given import checked_message, checked_search, checked_turn
 from pegboard.board.views.search import search
 from pegboard.board.views.session_reads import OPEN, SessionReads
 from pegboard.board.views.shown import Shown
@@ -28,7 +29,6 @@ from pegboard.core.model.delivery import Host
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, find_called
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
-from pegboard.core.state.sessions import DEFAULT
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found
@@ -60,6 +60,11 @@ class Session(SessionReads, NamesReplacements):
     def info(self) -> SessionInfo:
         """Return which session this is, for adapters."""
         return self._info
+
+    @property
+    def approvals(self) -> Approvals:
+        """Return the answers to calls that wait for a person, for adapters."""
+        return Approvals(self._services)
 
     @property
     def agent(self) -> Agent:
@@ -190,8 +195,10 @@ class Session(SessionReads, NamesReplacements):
         return await self._carry_out(Fallback())
 
     async def _carry_out(self, command: Command) -> Outcome:
-        snapshot = await self._planned_for(await self._read())
-        snapshot, outcome = await carry_out(self._services, snapshot, command)
+        with self._info.conversation.requests.start() as request:
+            snapshot = await self._planned_for(await self._read())
+            snapshot, outcome = await carry_out(self._services, snapshot, command, request)
+            await request.settle()
         if snapshot.unloaded:
             self._shown = self._shown.without(snapshot.unloaded)
         return outcome
@@ -230,17 +237,22 @@ class Session(SessionReads, NamesReplacements):
         known = delegates((await self._read()).access)
         return Session(self._services, child_of(self._info, self._services.world, kind, agent, delegates=known))
 
-    async def end_turn(self) -> Outcome:
+    async def end_turn(self, *, turn: int | None = None) -> Outcome:
         """End the turn: the counter grows, leases that lapse go (S6, S7).
+
+        Args:
+            turn: the number of the turn that begins, by a host that derives it, as :func:`turn_of_messages` does; one
+                that is not greater than the current changes nothing. None is the next one.
 
         Returns:
             What lapsed, and the new turn.
 
         Raises:
+            UsageError: the turn is no whole number up to a billion.
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
-        return await end_turn(self._services, await self._read(), EndTurn())
+        return await end_turn(self._services, await self._read(), EndTurn(turn=checked_turn(turn)))
 
     async def mark_turn(self, label: str) -> Outcome:
         """Note a client's turn label; another one than before ends the turn (G3).
@@ -319,21 +331,31 @@ class Session(SessionReads, NamesReplacements):
             UsageError: the board is closed, or was before the call ended.
         """
         given: JsonObject = arguments if arguments is not None else {}
-        channel = CallerChannel(progress=progress, client=client, meta=request_meta or EMPTY, waiting=waiting)
-        try:
-            services, snapshot = self._services, await self._read(arrived)
-            tool = snapshot.meta_tools.get(name)
-            if tool is None:
-                return (await pipeline.run(services, snapshot, self._shown, name, given, channel))[1]
-            snapshot = await self._planned_for(snapshot)
-            snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, given, channel)
-            if snapshot.unloaded:
-                self._shown = self._shown.without(snapshot.unloaded)
+        with self._info.conversation.requests.start(arrived) as request:
+            channel = CallerChannel(
+                request=request, progress=progress, client=client, meta=request_meta or EMPTY, waiting=waiting
+            )
+            try:
+                answered = await self._answered(name, given, channel, arrived)
+                await request.settle()
+            except StoreError:
+                if self._services.loader.closed:
+                    raise board_closed(OPEN) from None
+                raise
             return answered
-        except StoreError:
-            if self._services.loader.closed:
-                raise board_closed(OPEN) from None
-            raise
+
+    async def _answered(
+        self, name: str, arguments: JsonObject, channel: CallerChannel, arrived: float | None
+    ) -> CallAnswer:
+        services, snapshot = self._services, await self._read(arrived)
+        tool = snapshot.meta_tools.get(name)
+        if tool is None:
+            return (await pipeline.run(services, snapshot, self._shown, name, arguments, channel))[1]
+        snapshot = await self._planned_for(snapshot)
+        snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, arguments, channel)
+        if snapshot.unloaded:
+            self._shown = self._shown.without(snapshot.unloaded)
+        return answered
 
     async def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
         """Go on with a call that waits for a person (A3): it runs once, if it was allowed and nothing has changed.
@@ -364,4 +386,5 @@ class Session(SessionReads, NamesReplacements):
         if known is None and info.parent is not None:
             return None
         access = services.compiler.permissions(info, known.narrowed_above if known is not None else ())
-        return meta_tools_by_name(services, info, access, DEFAULT).get(name) or find_called(access, name)
+        state = known.stored if known is not None else info.start
+        return meta_tools_by_name(services, info, access, state).get(name) or find_called(access, name)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
-from pegboard.board.observability.conversations import Conversation
+from pegboard.board.observability.conversations import Conversation, Request
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
@@ -63,12 +63,13 @@ class Delegation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerChannel:
-    """The way back to whoever calls: who takes progress, who can be asked, and the request's ``_meta``.
+    """The way back to whoever calls: its request, who takes progress, who can be asked, and the request's ``_meta``.
 
     ``waiting`` is entered while a person is asked. ``approval`` is the one that the call is resumed with, ``result``
     what it came to where it was run elsewhere.
     """
 
+    request: Request
     progress: Progress | None = None
     client: Client | None = None
     meta: JsonObject = EMPTY

@@ -144,9 +144,9 @@ def _snapshot(
 def _settled(services: Services, info: SessionInfo, access: CompiledPermissions, stored: State) -> State:
     """Return a state healed, and within its budget where that can be (S3, S9)."""
     state = heal(access, stored)
-    return (
-        fit_to_budget(access, state, command_context(services, info, access)) if access.agent.budget.shrink else state
-    )
+    if not access.budgeted or not (access.agent.budget.shrink or state.loadout is not None):
+        return state
+    return fit_to_budget(access, state, command_context(services, info, access))
 
 
 async def _stored(services: Services, info: SessionInfo) -> tuple[State, int]:

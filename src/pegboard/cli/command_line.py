@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pegboard.cli import (
+    approvals,
     audit,
     call,
     check,
@@ -76,6 +77,11 @@ _permissions = _group("Show and set the switches of agents.")
 for _name, (_command, _example) in permissions.COMMANDS.items():
     _add(_permissions, _name, _command, _example)
 app.add_typer(_permissions, name="permissions")
+
+_approvals = _group("Show and answer the calls that wait for a person.")
+for _name, (_command, _example) in approvals.COMMANDS.items():
+    _add(_approvals, _name, _command, _example)
+app.add_typer(_approvals, name="approvals")
 
 _add(app, "audit", audit.audit, audit.EXAMPLE)
 _add(app, "suggest", suggest.suggest, suggest.EXAMPLE)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.cli.rendering import Printer
+from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import ConfigError, PegboardError, UsageError, agent_required
 from pegboard.problems import Problem
@@ -30,8 +31,10 @@ LONGEST_WAIT = 20.0
 DONE = 0
 REFUSED = 1
 USAGE = 2
-_NOT_VALID = frozenset({"unknown_name", "unknown_sub_app", "unknown_loadout"})
-"""Codes of usage errors of the library that are names of the configuration here, not the form of the command."""
+_NOT_VALID = frozenset(
+    {"unknown_name", "unknown_sub_app", "unknown_loadout", "unknown_approval", "approval_ended", "approval_kind"}
+)
+"""Codes of usage errors of the library that are about what there is here, not the form of the command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +200,10 @@ def chosen_agent(board: Pegboard, name: str | None) -> str:
 async def open_session(board: Pegboard, options: Options) -> Session:
     """Return the session that the options name."""
     return await board.session(
-        agent=chosen_agent(board, options.agent), session_id=options.session, principal=options.principal
+        agent=chosen_agent(board, options.agent),
+        session_id=options.session,
+        principal=options.principal,
+        host=COMMAND,
     )
 
 

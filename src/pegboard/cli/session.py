@@ -151,12 +151,13 @@ def delete(
     principal: PrincipalOption = "local",
     as_json: JsonOption = False,
 ) -> int:
-    """Forget a session; the next use of its name begins anew."""
+    """Forget a session, and the calls of it that wait for a person; the next use of its name begins anew."""
     options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
 
     async def deleted(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
         gone = await _remove_state(board, on)
+        gone = bool(await board.services.store.remove_approvals(**_key_json(on))) or gone
         message = f"{_name(on)} {'is deleted.' if gone else 'has no stored state.'}"
         if printer.as_json:
             item = {"name": session, "status": "unloaded" if gone else "not_found", "message": message}

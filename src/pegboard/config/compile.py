@@ -25,7 +25,7 @@ from pegboard.core.model.agents import Agent, Budget
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.loadouts import Loadout, category_of
 from pegboard.core.model.selectors import Member, member
-from pegboard.core.model.specs import PluginSettings, PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.specs import ApproveRule, PluginSettings, PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED, SHARED_ONLY, Toolkit
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject
 from pegboard.problems import Place
@@ -205,7 +205,7 @@ def _guards(part: ServerSection | PluginSection) -> JsonObject:
     )
 
 
-def _approve(part: ServerSection | PluginSection) -> JsonObject:
+def _approve(part: ServerSection | PluginSection) -> Mapping[str, ApproveRule]:
     return Frozen({tool: Frozen(rule) if is_mapping(rule) else rule for tool, rule in part.approve.items()})
 
 

@@ -240,24 +240,25 @@ async def _too_much(call: GatedCall) -> CallAnswer | None:
 
 def waiting(approval: Approval, tool: Tool | None, why: str = "") -> CallAnswer:
     """Return the answer that a call waits for a person; ``why`` is why nobody has answered yet."""
-    do = {
-        "confirm": f"`pegboard approvals allow {approval.id}` allows it.",
-        "user_input": f"`pegboard approvals allow {approval.id} --fields JSON` fills in "
-        f"{', '.join(approval.fields.get('properties', ()))}.",
-        "external": "The program that runs it hands its result in.",
+    fields = ", ".join(approval.fields.get("properties", ()))
+    how = {
+        "confirm": f"`pegboard approvals allow {approval.id}` allows it; the same call made again then runs once.",
+        "user_input": f"`pegboard approvals allow {approval.id} --fields JSON` fills in {fields}; the same call made "
+        "again then runs once.",
+        "external": "It is run elsewhere, and whoever runs it hands its result in.",
     }
+    more = f" {why}" if why else ""
     message = (
-        f"'{approval.tool}' needs the approval of a person and was not called: {approval.reason}. "
-        f"{why}{' ' if why else ''}Approval {approval.id} is waiting. {do[approval.kind]} "
-        "Then make the same call again: it runs once."
+        f"'{approval.tool}' needs the approval of a person and was not called: {approval.reason}.{more} "
+        f"Approval {approval.id} is waiting. {how[approval.kind]}"
     )
     return _of_approval("needs_approval", message, approval, tool)
 
 
 def declined(approval: Approval, tool: Tool) -> CallAnswer:
     """Return the answer that a person refused the call, in their words."""
-    said = f": {approval.message}" if approval.message else "."
-    message = f"'{approval.tool}' was not called. {approval.by or 'A person'} refused it{said}"
+    words = f": {approval.message}" if approval.message else "."
+    message = f"'{approval.tool}' was not called. {approval.by} refused it{words}"
     return _of_approval("refused", message, approval, tool)
 
 

@@ -8,6 +8,7 @@ from typing import assert_never
 from pegboard.board.bring_in import bring_in_loaded, bring_in_named
 from pegboard.board.calls.anticipating import anticipation_of, notes_of_anticipation
 from pegboard.board.meta_tools import command_context, session_hints
+from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Change, Note, Snapshot, change
 from pegboard.core.state.commands import (
@@ -26,17 +27,24 @@ from pegboard.core.surface.outcomes import apply
 from pegboard.ports import AuditKind, SessionKey
 
 
-async def carry_out(services: Services, snapshot: Snapshot, command: Command) -> tuple[Snapshot, Outcome]:
-    """Return the session after a command, and its outcome; what is loaded or named has been seen before."""
+async def carry_out(
+    services: Services, snapshot: Snapshot, command: Command, request: Request | None = None
+) -> tuple[Snapshot, Outcome]:
+    """Return the session after a command, and its outcome; what is loaded or named has been seen before.
+
+    No other call that is in flight with ``request`` runs on what it loads (D2).
+    """
     snapshot = await bring_in_loaded(services, snapshot)
     if isinstance(command, Load):
-        if snapshot.info.stable:  # as they are before what is named is brought in (F2)
+        if snapshot.info.conversation.hints is None:  # as they are before what is named is brought in (F2)
             session_hints(services, snapshot.info, snapshot.access, snapshot.state)
         snapshot = await bring_in_named(services, snapshot, command)
-    return await apply_command(services, snapshot, command)
+    return await apply_command(services, snapshot, command, request)
 
 
-async def apply_command(services: Services, snapshot: Snapshot, command: Command) -> tuple[Snapshot, Outcome]:
+async def apply_command(
+    services: Services, snapshot: Snapshot, command: Command, request: Request | None = None
+) -> tuple[Snapshot, Outcome]:
     """Return the session after a command, and its outcome, over what has been seen so far."""
 
     def decide(newest: Snapshot) -> Change[Outcome]:
@@ -44,6 +52,8 @@ async def apply_command(services: Services, snapshot: Snapshot, command: Command
         siblings = isinstance(command, Load) and command.siblings
         anticipation = anticipation_of(services, newest) if siblings else None
         state, outcome = apply(newest.access, newest.stored, command, context, anticipation)
+        if request is not None and outcome.added:
+            request.bring(tool.id for tool in outcome.added)
         return Change(state=state, result=outcome, notes=_notes(services, newest.info.key, command, outcome))
 
     snapshot, outcome = await change(services, snapshot, decide)

@@ -12,6 +12,7 @@ from pegboard.board.calls import pipeline
 from pegboard.board.calls.commands import carry_out
 from pegboard.board.calls.duty_calls import call_duty, is_duty
 from pegboard.board.meta_tools import dialect_of
+from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel
 from pegboard.board.snapshot import Change, Snapshot, change, view_of
@@ -55,14 +56,21 @@ async def call_meta_tool(
         message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
         done = answer("invalid_arguments", message, tool=tool)
     else:
-        snapshot, done = await _executed(services, snapshot, tool, arguments)
-    return await _counted(services, snapshot, tool, arguments, failed=done.is_error), done
+        snapshot, done = await _executed(services, snapshot, tool, arguments, channel.request)
+    return await _counted(services, snapshot, tool, arguments, failed=_is_failure(done)), done
 
 
-async def _executed(services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject) -> pipeline.Answered:
+def _is_failure(done: CallAnswer) -> bool:
+    """Return whether an answer counts as a failure: one that waits for a person does not (X3)."""
+    return done.is_error and done.status != "needs_approval"
+
+
+async def _executed(
+    services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject, request: Request
+) -> pipeline.Answered:
     if is_duty(tool):
         return await call_duty(services, snapshot, tool, arguments)
-    snapshot, payload = await _converse(services, snapshot, tool, arguments)
+    snapshot, payload = await _converse(services, snapshot, tool, arguments, request)
     blocks = [payload.text()]
     if payload.schemas:
         blocks += _beside(services, snapshot, payload)
@@ -95,7 +103,7 @@ def _beside(services: Services, snapshot: Snapshot, payload: Payload) -> list[st
 
 
 async def _converse(
-    services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject
+    services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject, request: Request
 ) -> tuple[Snapshot, Payload]:
     """Drive the dialect: give it what its steps did until it has its payload."""
     dialect = dialect_of(services, snapshot.access)
@@ -103,20 +111,22 @@ async def _converse(
     try:
         step = next(conversation)
         while True:
-            snapshot, done = await _step(services, snapshot, step, tool.wire)
+            snapshot, done = await _step(services, snapshot, step, tool.wire, request)
             step = conversation.send(done)
     except StopIteration as stop:
         payload: Payload = stop.value
         return snapshot, payload
 
 
-async def _step(services: Services, snapshot: Snapshot, step: Step, called: str) -> tuple[Snapshot, Done]:
+async def _step(
+    services: Services, snapshot: Snapshot, step: Step, called: str, request: Request
+) -> tuple[Snapshot, Done]:
     """Return what a step did; a search whose load cannot be stored answers without it."""
     if isinstance(step, Search):
         snapshot, found = await search(services, snapshot, step)
         return snapshot, Done(view=view_of(services, snapshot), found=found, count=services.counter.count)
     try:
-        snapshot, outcome = await carry_out(services, snapshot, step)
+        snapshot, outcome = await carry_out(services, snapshot, step, request)
     except StoreError as error:
         if called != SEARCH_TOOLS:
             raise

@@ -11,6 +11,8 @@ from pegboard.board.bring_in import bring_in_called
 from pegboard.board.calls.approval_gate import guarded, pass_gate, waiting
 from pegboard.board.calls.commands import apply_command, carry_out
 from pegboard.board.calls.eliciting import asked_client
+from pegboard.board.meta_tools import command_context
+from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo
 from pegboard.board.snapshot import DecidedCall, Snapshot, read
@@ -24,6 +26,7 @@ from pegboard.core.model.tools import JsonObject, Tool, text_result
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.call_plans import CallAnswer, LoadFirst, Refuse, Run, answer, find_called, plan_call
 from pegboard.core.state.commands import Load, Use
+from pegboard.core.state.narrowing import reachable
 from pegboard.core.state.transitions import used
 from pegboard.dialects.names import schema_of
 from pegboard.errors import PegboardError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError
@@ -71,7 +74,7 @@ async def _run(
 ) -> Answered:
     call = _known(snapshot, name)
     if call is None:
-        snapshot, found = await _decided(services, snapshot, shown, name, arguments, allowed)
+        snapshot, found = await _decided(services, snapshot, shown, name, arguments, channel.request, allowed)
         if isinstance(found, CallAnswer):
             return snapshot, found
         call = found
@@ -79,7 +82,17 @@ async def _run(
         refused = await _refused_here(services, snapshot, shown, call.tool.tool, allowed)
         if refused is not None:
             return snapshot, refused
+    if channel.request.started_before_load_of(call.tool.tool.id) and call.access.agent.unloaded_call != "run":
+        return snapshot, await _too_early(services, snapshot, call.tool.tool)
     return await _execute(services, snapshot, call, arguments, channel)
+
+
+async def _too_early(services: Services, snapshot: Snapshot, tool: Tool) -> CallAnswer:
+    """Audit a call that started before the load of its tool was answered, and return what the model reads (D2)."""
+    message = f"'{tool.wire}' was loaded in the same batch of calls; this call has not run. Call it again."
+    key, turn = snapshot.info.key, snapshot.state.turn
+    await services.recorder.denied(key, turn, subject=tool.wire, reason=message, outcome="same_batch")
+    return answer("not_loaded", message, tool=tool, data=schema_of(tool))
 
 
 def _known(snapshot: Snapshot, name: str) -> DecidedCall | None:
@@ -96,6 +109,7 @@ async def _decided(
     shown: Shown,
     name: str,
     arguments: JsonObject,
+    request: Request,
     allowed: Allowed | None,
 ) -> tuple[Snapshot, DecidedCall | CallAnswer]:
     """Return how a call runs, or the answer to one that does not; what is not loaded is loaded first (X1)."""
@@ -105,12 +119,12 @@ async def _decided(
     if isinstance(plan, Refuse):
         return snapshot, await _refuse(services, snapshot, plan, name)
     if isinstance(plan, LoadFirst) and shown.still_lists(plan.tool):
-        plan = replace(plan, then="run")
+        plan = replace(plan, then="run", renews=True)
     tool = plan.tool if isinstance(plan, LoadFirst) else plan.loaded.tool
     if (refused := await _refused_here(services, snapshot, shown, tool, allowed)) is not None:
         return snapshot, refused
     if isinstance(plan, LoadFirst):
-        snapshot, loaded = await _load_first(services, snapshot, plan, arguments)
+        snapshot, loaded = await _load_first(services, snapshot, plan, arguments, request)
         if loaded is not None:
             return snapshot, loaded
         snapshot = await read(services, snapshot.info)
@@ -164,24 +178,27 @@ async def _refuse(services: Services, snapshot: Snapshot, plan: Refuse, name: st
     await services.recorder.denied(key, turn, subject=subject, reason=plan.reason.text, outcome=plan.reason.code)
     message = plan.message
     if plan.status == "not_found":
-        hint = did_you_mean(name, (tool.wire for tool in snapshot.access.permitted))
+        hint = did_you_mean(name, (tool.wire for tool in reachable(snapshot.access, snapshot.state)))
         message = f"{message} {hint}".strip()
     return answer(plan.status, message, tool=plan.tool)
 
 
 async def _load_first(
-    services: Services, snapshot: Snapshot, plan: LoadFirst, arguments: JsonObject
+    services: Services, snapshot: Snapshot, plan: LoadFirst, arguments: JsonObject, request: Request
 ) -> tuple[Snapshot, CallAnswer | None]:
     """Load the called tool alone; the answer is None where it is to run now (X1)."""
     tool = plan.tool
-    snapshot, outcome = await carry_out(services, snapshot, Load(names=(f"tool:{tool.id}",)))
+    command = Load(names=(f"tool:{tool.id}",), renews=plan.renews)
+    snapshot, outcome = await carry_out(services, snapshot, command, None if plan.renews else request)
     item = outcome.items[0]
     if outcome.status != "ok":
         return snapshot, answer(item.status, item.message, tool=tool)
     fits = not services.validator.problems(tool, arguments)
-    if plan.then == "run" and fits:
+    later = command_context(services, snapshot.info, snapshot.access).from_next_turn and not plan.renews
+    if plan.then == "run" and fits and not later:
         return snapshot, None
-    message = f"'{tool.wire}' was not loaded; it is now, and has not run. Call it again."
+    when = "It can be called from the next request on, not in this turn." if later else "Call it again."
+    message = f"'{tool.wire}' was not loaded; it is now, and has not run. {when}"
     policy = {"policy": outcome.policy} if outcome.policy else {}
     return snapshot, answer("not_loaded", message, tool=tool, data={**schema_of(tool), **policy})
 

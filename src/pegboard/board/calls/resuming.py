@@ -40,8 +40,10 @@ async def resume(services: Services, snapshot: Snapshot, shown: Shown, approval_
             "once it is allowed."
         )
         return answer("refused", message)
-    channel = CallerChannel(approval=approval, result=None if result is None else result_of(result))
-    return (await pipeline.run(services, snapshot, shown, approval.binding.tool, arguments, channel))[1]
+    with snapshot.info.conversation.requests.start() as request:
+        handed_in = None if result is None else result_of(result)
+        channel = CallerChannel(request=request, approval=approval, result=handed_in)
+        return (await pipeline.run(services, snapshot, shown, approval.binding.tool, arguments, channel))[1]
 
 
 def _is_of(approval: Approval, key: SessionKey) -> bool:

@@ -15,7 +15,10 @@ _PATTERN: Final = frozenset("*?[")
 
 
 def misnamed(manifest: Manifest, spec: PluginSpec) -> Iterator[ToolUnavailableError]:
-    """Yield an error for every name in the settings of a plugin that is not one of its tools; wire names count too."""
+    """Yield an error for every name in the settings of a plugin that is not one of its tools; wire names count too.
+
+    A pattern may mean no tool yet.
+    """
     tables: dict[str, Collection[str]] = {
         "requires": spec.requires,
         "policy": spec.policy,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.sessions import ShownHints
@@ -29,15 +32,93 @@ class _Need:
     called: set[str] = field(default_factory=set[str])
 
 
+class Requests:
+    """The requests of one session in this process: which of them started before the answer of which load (D2)."""
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._answers = 0
+        self._brought: dict[str, tuple[float, float]] = {}
+
+    def start(self, arrived: float | None = None) -> Request:
+        """Return a request that starts now, or came at ``arrived`` (``time.monotonic()``); enter it at once."""
+        return Request(self, self._answers, arrived)
+
+    def opened(self) -> None:
+        """Count a request as in flight."""
+        self._open += 1
+
+    def bring(self, tools: Iterable[str]) -> None:
+        """Note what a request loads, before that is stored; what was answered before any other came is forgotten."""
+        if self._open <= 1:
+            self._brought.clear()
+        self._brought.update(dict.fromkeys(tools, _NOT_ANSWERED))
+
+    def answered(self, tools: Iterable[str]) -> None:
+        """Note that a request is answered, with what it loaded."""
+        self._open -= 1
+        if brought := tuple(tools):
+            self._answers += 1
+            self._brought.update(dict.fromkeys(brought, (self._answers, time.monotonic())))
+
+    def answer_with(self, tool: str) -> tuple[float, float]:
+        """Return the number and time of the answer with which a tool came; both 0 where that is no matter."""
+        return self._brought.get(tool, _NO_MATTER)
+
+
+_NOT_ANSWERED: Final = (math.inf, math.inf)
+_NO_MATTER: Final = (0.0, 0.0)
+
+
+class Request:
+    """One request, from its start to its answer: it is in flight while it is entered, as a context manager."""
+
+    __slots__ = ("_arrived", "_brought", "_started", "_with")
+
+    def __init__(self, others: Requests, started: int, arrived: float | None) -> None:
+        self._with = others
+        self._started = started
+        self._arrived = arrived
+        self._brought: frozenset[str] = frozenset()
+
+    def __enter__(self) -> Self:
+        """Count it as in flight."""
+        self._with.opened()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Note that it is answered."""
+        self._with.answered(self._brought)
+
+    def bring(self, tools: Iterable[str]) -> None:
+        """Note the ids of what it loads, before that is stored."""
+        brought = frozenset(tools)
+        self._brought |= brought
+        self._with.bring(brought)
+
+    async def settle(self) -> None:
+        """Let the calls of the same batch start before this one is answered, where it loaded something."""
+        if self._brought:
+            await asyncio.sleep(0)
+
+    def started_before_load_of(self, tool: str) -> bool:
+        """Return whether another request loaded a tool whose answer was not returned when this one started (D2)."""
+        number, answered = self._with.answer_with(tool)
+        if tool in self._brought:
+            return False
+        return number > self._started if self._arrived is None else answered > self._arrived
+
+
 class Conversation:
     """The newest messages and searches of one session, and what was needed in its turn; its texts are masked (X5).
 
-    ``hints`` are those that its model was shown first, until they are stored with it (F2).
+    ``requests`` are those in flight, ``hints`` those that its model was shown first, until they are stored (F2).
     """
 
-    __slots__ = ("_message", "_messages", "_needs", "_searched", "_searches", "_turn", "hints")
+    __slots__ = ("_message", "_messages", "_needs", "_searched", "_searches", "_turn", "hints", "requests")
 
     def __init__(self) -> None:
+        self.requests = Requests()
         self.hints: ShownHints | None = None
         self.forget()
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Final, cast
 
 from pegboard.dialects.names import Search
 from pegboard.errors import UsageError
+
+MOST_TURNS: Final = 1_000_000_000
 
 
 def checked_message(message: object) -> str | None:
@@ -18,6 +20,17 @@ def checked_message(message: object) -> str | None:
     if message is None or isinstance(message, str):
         return message
     raise UsageError(f"The message is {_kind(message)}.", hint="It is the text that the user wrote, or None.")
+
+
+def checked_turn(turn: object) -> int | None:
+    """Return the number of the turn that begins.
+
+    Raises:
+        UsageError: it is neither a whole number up to a billion nor None.
+    """
+    if turn is None or (isinstance(turn, int) and not isinstance(turn, bool) and turn <= MOST_TURNS):
+        return turn
+    raise UsageError(f"The turn is {turn!r:.40}.", hint="It is a whole number up to a billion, or None.")
 
 
 def checked_search(queries: Sequence[object], limit: object, context: object) -> Search:

@@ -50,7 +50,7 @@ def _found(services: Services, snapshot: Snapshot, needs: Search, context: RankC
     ranking = _ranked(services, snapshot, needs, context)
     best = ranking.hits[: needs.limit]
     names = names_of((*best, *_not_faint(ranking.hits, needs.limit)))
-    results = described(services, snapshot, best)
+    results = described(snapshot, best)
     firsts = _firsts(results)
     return Found(
         query=needs.queries,

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 
-from pegboard.board.meta_tools import command_context
-from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
@@ -19,17 +16,9 @@ from pegboard.dialects.names import FoundTool, Standing
 from pegboard.ports import Ranked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Loaded:
-    """What is loaded now, by id, and what of it can be called in this request already."""
-
-    now: Mapping[str, LoadedTool]
-    callable: Mapping[str, LoadedTool]
-
-
-def described(services: Services, snapshot: Snapshot, hits: Sequence[Ranked]) -> tuple[FoundTool, ...]:
+def described(snapshot: Snapshot, hits: Sequence[Ranked]) -> tuple[FoundTool, ...]:
     """Return hits as results, each told from the others."""
-    loaded = _loaded(services, snapshot)
+    loaded = active_tools(snapshot.access, snapshot.state)
     sentences = distinct_sentences([hit.found.description for hit in hits])
     return tuple(
         _tool(snapshot, loaded, hit, hit.found, sentence)
@@ -39,25 +28,14 @@ def described(services: Services, snapshot: Snapshot, hits: Sequence[Ranked]) ->
     )
 
 
-def _loaded(services: Services, snapshot: Snapshot) -> _Loaded:
-    """Return what is loaded; where loads take effect with the next request, those of this turn do not yet (D2)."""
-    access, state = snapshot.access, snapshot.state
-    now = active_tools(access, state)
-    context = command_context(services, snapshot.info, access)
-    if context.takes_effect != "next_request" or snapshot.info.host.calls_through:
-        return _Loaded(now=now, callable=now)
-    earlier = tuple(lease for lease in state.leases if lease.loaded_turn < state.turn)
-    return _Loaded(now=now, callable=active_tools(access, replace(state, leases=earlier)))
-
-
-def _tool(snapshot: Snapshot, loaded: _Loaded, hit: Ranked, tool: Tool, sentence: str) -> FoundTool:
+def _tool(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], hit: Ranked, tool: Tool, sentence: str) -> FoundTool:
     status, reason = _standing(snapshot, loaded, tool)
     return FoundTool(
         name=tool.wire,
         plugin=tool.plugin,
         description=tool.description,
         score=hit.score,
-        loaded=tool.id in loaded.now,
+        loaded=tool.id in loaded,
         sentence=sentence,
         required=required_arguments(tool.input_schema),
         status=status,
@@ -66,25 +44,25 @@ def _tool(snapshot: Snapshot, loaded: _Loaded, hit: Ranked, tool: Tool, sentence
     )
 
 
-def _standing(snapshot: Snapshot, loaded: _Loaded, tool: Tool) -> tuple[Standing, str]:
+def _standing(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], tool: Tool) -> tuple[Standing, str]:
     access = snapshot.access
-    known = loaded.now.get(tool.id)
+    known = loaded.get(tool.id)
     key = known.key if known is not None else access.entries.of_tool(tool).key
     fault = tool.unavailable or access.world.catalog.plugins[tool.plugin].variant(key).unavailable
     if fault:
         return "unavailable", fault
     if known is None:
         return "loadable", ""
-    return ("callable" if tool.id in loaded.callable else "next_request"), ""
+    return ("next_request" if known.pending else "callable"), ""
 
 
-def _group(snapshot: Snapshot, loaded: _Loaded, hit: Ranked, group: Group, sentence: str) -> FoundTool:
+def _group(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], hit: Ranked, group: Group, sentence: str) -> FoundTool:
     fault = ""
     if group.kind == "plugin":
         variants = snapshot.access.world.catalog.plugins[group.name].variants.values()
         fault = next((variant.unavailable for variant in variants if variant.unavailable), "")
-    whole = bool(group.tools) and all(tool_id in loaded.now for tool_id in group.tools)
-    ready = whole and all(tool_id in loaded.callable for tool_id in group.tools)
+    whole = bool(group.tools) and all(tool_id in loaded for tool_id in group.tools)
+    ready = whole and not any(loaded[tool_id].pending for tool_id in group.tools)
     return FoundTool(
         name=group.name,
         plugin=group.name if group.kind == "plugin" else "",

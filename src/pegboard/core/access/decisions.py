@@ -224,8 +224,8 @@ class Decisions:
             yield Reason(code="narrowed_loadout", text=text)
 
     def _survives_loadout(self, tool: Tool, plugin: Plugin, narrowed: MergedLoadout) -> bool:
-        """Return whether an active loadout leaves a tool to the session's children: active or essential (L7)."""
-        if narrowed.includes(plugin.name, plugin.category) is not None:
+        """Return whether an active loadout leaves a tool to the session's children: in reach or essential (L7)."""
+        if narrowed.includes(plugin.name, plugin.category) or narrowed.discovers(plugin.name, plugin.category):
             return True
         of_plugin = (entry for entry in self._given.entries.essential if entry.plugin == plugin.name)
         return any(tool.id in entry.ids or not tool.name for entry in of_plugin)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref, split_kind
@@ -63,11 +65,12 @@ def plugins_of_category(access: CompiledPermissions, category: str) -> tuple[Plu
     return permitted or tuple(plugin for plugin in plugins if access.scope_only(plugin))
 
 
-def suggestion(access: CompiledPermissions, name: str) -> str:
-    """Return what somebody may have meant, out of what is permitted only (P9)."""
+def suggestion(access: CompiledPermissions, name: str, within: Callable[[str], bool] | None = None) -> str:
+    """Return what somebody may have meant, out of what is permitted only (P9), and of the plugins ``within`` takes."""
     kind, bare = split_kind(name)
-    plugins = tuple(p for p in access.world.catalog.plugins.values() if access.may_have_tools_of(p))
+    listed = (p for p in access.world.catalog.plugins.values() if within is None or within(p.name))
+    plugins = tuple(p for p in listed if access.may_have_tools_of(p))
     if kind == "category":
         return did_you_mean(bare, (plugin.category for plugin in plugins if plugin.category), kind=kind)
-    tools = (tool.wire for tool in access.permitted)
+    tools = (tool.wire for tool in access.permitted if within is None or within(tool.plugin))
     return did_you_mean(bare, (*access.entries.loadable_toolkits, *(plugin.name for plugin in plugins), *tools))

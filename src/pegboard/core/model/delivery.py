@@ -10,6 +10,7 @@ from pegboard.removed import NamesReplacements
 
 Delivery = Literal["native", "result", "array"]
 TakesEffect = Literal["next_step", "next_request", "native"]
+RequestUnit = Literal["turn", "call"]
 
 READ = 0.1
 WRITE = 1.25
@@ -51,6 +52,8 @@ class Host(NamesReplacements):
         context: how many tokens a request carries beside the tools, system text and conversation together: what a
             model call more has to read again. None takes what is cached, and 10,000 for what is loaded ahead.
         draws_ui: whether it draws the user interfaces of tools, which are then loaded as initial (G4).
+        request: what counts as a request where loads take effect with the next one (D2): a ``turn``, which ends with
+            ``end_turn``, or each ``call`` that comes in by itself, as in the gateway and the command.
     """
 
     delivery: tuple[Delivery, ...] = ("array",)
@@ -58,11 +61,13 @@ class Host(NamesReplacements):
     calls_through: bool = False
     context: int | None = None
     draws_ui: bool = False
+    request: RequestUnit = "turn"
 
 
 LIBRARY = Host()
-GATEWAY = Host(delivery=("result",), calls_through=True)
-GATEWAY_HANDSHAKE = Host(delivery=("array", "result"), calls_through=True)
+COMMAND = Host(request="call")
+GATEWAY = Host(delivery=("result",), calls_through=True, request="call")
+GATEWAY_HANDSHAKE = Host(delivery=("array", "result"), calls_through=True, request="call")
 
 
 def choose(host: Host, schema_tokens: int = 0) -> Delivery:

@@ -56,6 +56,9 @@ class LeaseReason(StrEnum):
     REQUIRED = "required"
 
 
+LEASED: Final = frozenset({LeaseReason.LOADED, LeaseReason.ANTICIPATED, LeaseReason.FALLBACK})
+"""Reasons that come with a lease of the session: nothing was loaded from the start for them."""
+
 STICKY: Final = frozenset(
     {
         LeaseReason.ESSENTIAL,
@@ -74,6 +77,7 @@ class Lease:
     """A lease on a subject: what was loaded, until when, why, in which turn.
 
     ``excluded`` are ids of tools that were unloaded one by one from a toolkit, plugin or category.
+    ``from_turn`` is the first turn in which a model sees its tools and can call them (D2).
     """
 
     subject: Ref
@@ -82,6 +86,7 @@ class Lease:
     loaded_turn: int = 1
     used_turn: int = 1
     excluded: frozenset[str] = frozenset()
+    from_turn: int = 0
 
     def upgraded(self, other: Lease) -> Lease:
         """Return this lease strengthened by a later one of the same subject, never weakened.
@@ -97,14 +102,19 @@ class Lease:
             until=max(self.until, other.until),
             because=self.because if stays else other.because,
             used_turn=max(self.used_turn, other.used_turn),
+            from_turn=min(self.from_turn, other.from_turn),
         )
 
+    def pending(self, turn: int) -> bool:
+        """Return whether its tools are neither seen nor called in this turn (D2)."""
+        return self.from_turn > max(turn, 0)
+
     def lapses(self, turn: int) -> bool:
-        """Return whether the lease goes at the end of this turn (S7)."""
+        """Return whether the lease goes at the end of this turn (S7); a pending one never."""
         match self.until.kind:
             case "turn":
-                return True
+                return not self.pending(turn)
             case "idle":
-                return turn - self.used_turn > self.until.turns
+                return not self.pending(turn) and turn - self.used_turn > self.until.turns
             case "unload" | "always":
                 return False

@@ -9,13 +9,16 @@ from typing import Literal
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.problems import Place
 
+ApproveRule = str | Mapping[str, tuple[str, ...]]
+"""When a person approves a call (A1): ``always``, ``destructive``, or by argument the patterns of which one matches."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginSettings:
     """What the configuration can say of any plugin (T10).
 
-    ``requires``, ``policy``, ``needs``, ``guards`` and ``approve`` speak of its tools by their own names; ``approve``
-    takes patterns, too.
+    ``requires``, ``policy``, ``needs``, ``guards`` and ``approve`` speak of its tools by their own names; a name in
+    ``approve`` may be a pattern.
     """
 
     name: str
@@ -26,7 +29,7 @@ class PluginSettings:
     policy: Mapping[str, str] = field(default=EMPTY)
     needs: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
     guards: JsonObject = field(default=EMPTY)
-    approve: JsonObject = field(default=EMPTY)
+    approve: Mapping[str, ApproveRule] = field(default=EMPTY)
     default_on: bool = True
     shared_only: bool = False
     place: Place | None = None

@@ -12,7 +12,16 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import ALWAYS, LeaseReason, LeaseTerm
 from pegboard.core.model.selectors import Entry, find
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
-from pegboard.core.state.narrowing import Keep, excluded_by_loadout, may_bring, narrowing, start_narrowing
+from pegboard.core.state.narrowing import (
+    Keep,
+    active_plugins,
+    excluded_by_loadout,
+    may_bring,
+    narrowing,
+    plugins_in_reach,
+    reachable,
+    start_narrowing,
+)
 from pegboard.core.state.requirements import required
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.state.subjects import leased_tools, tools_of_subject
@@ -23,7 +32,8 @@ class LoadedTool:
     """A tool on which a lease stands: until when, because of what, under which overrides.
 
     ``because`` has every reason, the one that put it into its place first. ``needed_by`` are the
-    tools that require it (T8).
+    tools that require it (T8). ``pending``: it is loaded from the next request on, so that a model neither sees nor
+    calls it before (D2).
     """
 
     tool: Tool
@@ -32,6 +42,7 @@ class LoadedTool:
     overrides: JsonObject = field(default=EMPTY)
     key: str = ""
     needed_by: tuple[str, ...] = ()
+    pending: bool = False
 
 
 class ActiveTools:
@@ -43,43 +54,49 @@ class ActiveTools:
         self._access = access
         self.found: dict[str, LoadedTool] = dict(found or {})
 
-    def add(self, tools: Iterable[tuple[Tool, Entry]], until: LeaseTerm, because: LeaseReason) -> None:
+    def add(
+        self, tools: Iterable[tuple[Tool, Entry]], until: LeaseTerm, because: LeaseReason, *, pending: bool = False
+    ) -> None:
         """Add tools, then what they require; one that is there gains a reason, at its place (S5)."""
-        self.require(self.place(tools, until, because), until)
+        self.require(self.place(tools, until, because, pending=pending), until, pending=pending)
 
-    def place(self, tools: Iterable[tuple[Tool, Entry]], until: LeaseTerm, because: LeaseReason) -> tuple[Tool, ...]:
+    def place(
+        self, tools: Iterable[tuple[Tool, Entry]], until: LeaseTerm, because: LeaseReason, *, pending: bool = False
+    ) -> tuple[Tool, ...]:
         """Add tools without what they require; return those that require something."""
         needing: list[Tool] = []
         for tool, entry in tools:
-            self._put(tool, entry, until, because)
+            self._put(tool, entry, until, because, pending=pending)
             if tool.requires:
                 needing.append(tool)
         return tuple(needing)
 
-    def _put(self, tool: Tool, entry: Entry, until: LeaseTerm, because: LeaseReason) -> LoadedTool:
+    def _put(self, tool: Tool, entry: Entry, until: LeaseTerm, because: LeaseReason, *, pending: bool) -> LoadedTool:
         known = self.found.get(tool.id)
         if known is None:
-            known = LoadedTool(tool=tool, until=until, because=(because,), overrides=entry.overrides, key=entry.key)
-        elif until > known.until or because not in known.because:
+            known = LoadedTool(
+                tool=tool, until=until, because=(because,), overrides=entry.overrides, key=entry.key, pending=pending
+            )
+        elif until > known.until or because not in known.because or known.pending > pending:
             reasons = known.because if because in known.because else (*known.because, because)
-            known = replace(known, until=max(known.until, until), because=reasons)
+            known = replace(known, until=max(known.until, until), because=reasons, pending=known.pending and pending)
         self.found[tool.id] = known
         return known
 
-    def require(self, tools: Iterable[Tool], until: LeaseTerm) -> None:
+    def require(self, tools: Iterable[Tool], until: LeaseTerm, *, pending: bool = False) -> None:
         """Add what tools require, and what that requires, for as long as the tools stand (T8)."""
-        pending = deque(tools)
-        while pending:
-            by = pending.popleft()
+        left = deque(tools)
+        while left:
+            by = left.popleft()
             for needed in required(self._access, by):
                 known = self.found.get(needed.id)
-                if known is not None and by.id in known.needed_by and known.until >= until:
+                if known is not None and by.id in known.needed_by and known.until >= until and known.pending <= pending:
                     continue
                 (entry,) = tools_of_subject(self._access, Ref("tool", needed.id)).entries
-                known = self._put(needed, entry, until, LeaseReason.REQUIRED)
+                known = self._put(needed, entry, until, LeaseReason.REQUIRED, pending=pending)
                 if by.id not in known.needed_by:
                     self.found[needed.id] = replace(known, needed_by=(*known.needed_by, by.id))
-                pending.append(needed)
+                left.append(needed)
 
 
 # -- from the start --------------------------------------------------------------------------------
@@ -161,11 +178,17 @@ def from_start(access: CompiledPermissions, toolkit: str) -> bool:
 
 
 @once_per_permissions
-def loadable(access: CompiledPermissions) -> bool:
-    """Return whether the agent has anything that its model may load, so that it needs meta-tools (T4)."""
-    return any(toolkit_to_load(access, DEFAULT, name) for name in access.entries.loadable_toolkits) or (
-        access.agent.dialect != "toolkits"
-        and any(_plugin_loadable(access, plugin) for plugin in access.world.catalog.plugins.values())
+def loadable(access: CompiledPermissions, loadout: str | None = None) -> bool:
+    """Return whether the agent has anything that its model may load, so that it needs meta-tools (T4).
+
+    An active loadout takes none of it away, and adds what it only makes discoverable of what is static (L7).
+    """
+    if any(toolkit_to_load(access, DEFAULT, name) for name in access.entries.loadable_toolkits):
+        return True
+    if access.agent.dialect == "toolkits":
+        return False
+    return (loadout is not None and _loadable_under(access, loadout)) or any(
+        _plugin_loadable(access, plugin) for plugin in access.world.catalog.plugins.values()
     )
 
 
@@ -176,11 +199,20 @@ def names_loadable(access: CompiledPermissions) -> bool:
     return bool(agent.allowed_toolkits or others)
 
 
+def _loadable_under(access: CompiledPermissions, loadout: str) -> bool:
+    state, plugins = State(loadout=loadout), access.world.catalog.plugins
+    start = _started(access, loadout, None)
+    if any(tool.id not in start for tool in reachable(access, state)):
+        return True
+    unseen = plugins_in_reach(access, loadout) - active_plugins(access, loadout)
+    return any(not plugins[name].tools and access.grants_unseen(plugins[name]) for name in unseen)
+
+
 def toolkit_to_load(access: CompiledPermissions, state: State, name: str) -> bool:
     """Return whether a toolkit has something that is not loaded from the start and that a loadout does not exclude."""
     if name in access.agent.initial_toolkits:
         return False
-    start, catalog = starting_tools(access), access.world.catalog
+    start, catalog = started(access, state), access.world.catalog
     for entry in access.entries.toolkits[name]:
         plugin = catalog.plugins[entry.plugin]
         if any(tool.id not in start and _within_reach(access, state, tool) for tool in entry.tools):
@@ -207,14 +239,39 @@ def _plugin_loadable(access: CompiledPermissions, plugin: Plugin) -> bool:
 
 def active_tools(access: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:
     """Return every loaded tool by its id: what is loaded from the start, then what was loaded, in order (F1)."""
-    start = starting_tools(access)
-    known = _kept({**start.head, **start.tail}, start_narrowing(access, state))
+    known = _started(access, state.loadout, state.shrunk)
     if not state.leases:
         return known
     active = ActiveTools(access, known)
     for lease in state.leases:
-        active.add(leased_tools(access, lease), lease.until, lease.because)
+        pending = lease.from_turn > max(state.turn, 0)
+        active.add(leased_tools(access, lease), lease.until, lease.because, pending=pending)
     return _kept(active.found, narrowing(access, state))
+
+
+def started(access: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:
+    """Return what is loaded from the start of a session under its active loadout, whatever the budget (L7)."""
+    return _started(access, state.loadout, None)
+
+
+@once_per_permissions
+def _started(access: CompiledPermissions, loadout: str | None, shrunk: str | None) -> Mapping[str, LoadedTool]:
+    """Return what is loaded before anything is: the agent's start, and what the session's loadout makes active (L7)."""
+    start = starting_tools(access)
+    found: Mapping[str, LoadedTool] = {**start.head, **start.tail}
+    if loadout is not None:
+        active = ActiveTools(access, found)
+        active.add(_of_session_loadout(access, loadout), ALWAYS, LeaseReason.LOADOUT)
+        found = active.found
+    return _kept(found, start_narrowing(access, State(loadout=loadout, shrunk=shrunk)))
+
+
+def _of_session_loadout(access: CompiledPermissions, loadout: str) -> Iterator[tuple[Tool, Entry]]:
+    """Yield the permitted tools of the plugins that a loadout makes active, by name."""
+    plugins = access.world.catalog.plugins
+    for name in sorted(active_plugins(access, loadout)):
+        for tool in access.plugin_permissions.tools_of(plugins[name]):
+            yield tool, access.entries.of_tool(tool)
 
 
 def _kept(active: Mapping[str, LoadedTool], keep: Keep | None) -> Mapping[str, LoadedTool]:
@@ -239,6 +296,6 @@ def available(access: CompiledPermissions, tools: Iterable[LoadedTool]) -> list[
     return [loaded for loaded in tools if not unavailable(access, loaded)]
 
 
-def visible_tools(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
-    """Return the tools of a session that a model has or can call now, in order."""
+def available_tools(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
+    """Return the loaded tools of a session that can run, now or from the next request on, in order (D2, P6)."""
     return tuple(loaded.tool for loaded in available(access, active_tools(access, state).values()))

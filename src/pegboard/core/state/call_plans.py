@@ -13,7 +13,7 @@ from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools, unavailable
 from pegboard.core.state.narrowing import excluded_by_loadout, exclusion_reason
 from pegboard.core.state.sessions import State
-from pegboard.core.state.subjects import heal
+from pegboard.core.state.subjects import heal, unloaded_in_turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +25,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadFirst:
-    """A call of a tool that is not loaded: it is loaded alone, then answered with its schema or run."""
+    """A call of a tool that is not loaded: it is loaded alone, then answered with its schema or run.
+
+    ``renews``: its lease lapsed while the model still has its schema (D3).
+    """
 
     tool: Tool
     then: UnloadedCall
+    renews: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,8 @@ def plan_call(access: CompiledPermissions, state: State, name: str) -> Plan:
         message = f"'{tool.wire}' is not available now: {fault}"
         reason = Reason(code="unavailable", text=fault)
         return Refuse(status="tool_unavailable", message=message, reason=reason, tool=tool)
+    if loaded.pending:
+        return _from_next_request(tool)
     return Run(loaded=loaded)
 
 
@@ -91,11 +97,20 @@ def _unknown(access: CompiledPermissions, name: str) -> Refuse:
     return Refuse(status="not_found", message=f"Tool '{shown}' was not found.", reason=reason)
 
 
+def _from_next_request(tool: Tool) -> Refuse:
+    message = f"'{tool.wire}' is loaded from the next request on. It has not run; it cannot be called in this turn."
+    reason = Reason(code="next_request", text="It is loaded from the next request on.")
+    return Refuse(status="next_request", message=message, reason=reason, tool=tool)
+
+
 def _not_loaded(access: CompiledPermissions, state: State, tool: Tool) -> Plan:
     why = exclusion_reason(access, state, tool) if excluded_by_loadout(access, state, tool) else None
     if why is not None:
-        message = f"'{tool.wire}' cannot be called. {why.text}"
-        return Refuse(status="not_loaded", message=message, reason=why, tool=tool)
+        return Refuse(status="not_found", message=f"Tool '{tool.wire}' was not found.", reason=why, tool=tool)
+    if unloaded_in_turn(access, state, tool):
+        message = f"'{tool.wire}' was unloaded in this turn and has not run. Load it by name if it is needed again."
+        reason = Reason(code="unloaded_in_turn", text="It was unloaded in this turn, and no call loads it again in it.")
+        return Refuse(status="not_loaded", message=message, reason=reason, tool=tool)
     then = access.agent.unloaded_call
     if then == "reject":
         message = f"'{tool.wire}' is not loaded. Load it first."
@@ -110,7 +125,8 @@ class CallAnswer:
 
     Attributes:
         status: ok, error (the tool's own), not_found, not_loaded (loaded now; its schema is in the result),
-            invalid_arguments, tool_unavailable, timeout, conflict, over_budget, refused, needs_approval, stopped.
+            next_request (loaded, and not to be called before), invalid_arguments, tool_unavailable, timeout,
+            conflict, over_budget, refused, needs_approval, stopped.
         result: what goes back to the model.
         message: why it did not run, or empty.
         tool: the tool that was meant, or None.

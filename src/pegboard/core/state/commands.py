@@ -13,6 +13,8 @@ from pegboard.core.model.delivery import TakesEffect
 from pegboard.core.model.leases import UNLOAD, LeaseTerm
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
+from pegboard.core.state.narrowing import plugins_in_reach
+from pegboard.core.state.sessions import State
 
 Status = Literal[
     "loaded",
@@ -36,12 +38,14 @@ class Load:
     """A command to load toolkits, plugins, tools or categories; ``until`` None takes the session's default.
 
     With ``siblings`` what is used together with the tools that it names may come with them, as far as that is cheap:
-    whoever gives it has room for their schemas (S5).
+    whoever gives it has room for their schemas (S5). ``renews``: the model still has what is loaded, so that it can be
+    called at once (D3).
     """
 
     names: tuple[str, ...]
     until: LeaseTerm | None = None
     siblings: bool = False
+    renews: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,13 @@ class SetLoadout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTurn:
-    """The end of a turn: the counter grows, leases that lapse go (S6, S7)."""
+    """The end of a turn: the counter grows, leases that lapse go (S6, S7).
+
+    ``turn`` is the number of the turn that begins, by a host that derives it; None is the next one. One that is not
+    greater than the current changes nothing.
+    """
+
+    turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +99,14 @@ Command = Load | Unload | Fallback | SetLoadout | EndTurn | MarkTurn | Use
 class CommandContext:
     """What a session's host and dialect add to a command.
 
-    ``stable`` is whether the session has an id; ``price`` counts the tokens of tools where the
+    ``from_next_turn`` is whether what is loaded joins the surface with the next turn only (D2). ``stable`` is whether
+    the session has an id; ``price`` counts the tokens of tools where the
     budget needs it; ``meta`` are the meta-tools that stand on the surface.
     """
 
     until: LeaseTerm = UNLOAD
     takes_effect: TakesEffect = "next_step"
+    from_next_turn: bool = False
     stable: bool = True
     meta: tuple[Tool, ...] = ()
     price: Callable[[Iterable[Tool]], int] | None = None
@@ -157,6 +169,11 @@ class Outcome:
     gave_way: tuple[Ref, ...] = ()
 
 
+def first_turn(state: State, terms: CommandContext) -> int:
+    """Return the first turn in which what is loaded now is seen and can be called; 0 is at once (D2)."""
+    return state.turn + 1 if terms.from_next_turn else 0
+
+
 def title(access: CompiledPermissions, ref: Ref) -> str:
     """Return a subject as it stands at the beginning of a sentence."""
     name = ref.name if ref.kind == "category" else display_name(access, ref)
@@ -171,9 +188,10 @@ def display_name(access: CompiledPermissions, ref: Ref) -> str:
     return str(ref) if ref.kind == "category" else ref.name
 
 
-def not_found(access: CompiledPermissions, name: str) -> Item:
-    """Return the answer for a name that means nothing permitted, with what may have been meant."""
+def not_found(access: CompiledPermissions, state: State, name: str) -> Item:
+    """Return the answer for a name that means nothing in reach, with what may have been meant."""
     shown = name if len(name) <= 100 else f"{name[:100]}…"
-    hint = suggestion(access, name)
+    within = plugins_in_reach(access, state.loadout).__contains__ if state.loadout is not None else None
+    hint = suggestion(access, name, within)
     message = f"'{shown}' was not found." + (f" {hint}" if hint else "")
     return Item(name=name, status="not_found", message=message)

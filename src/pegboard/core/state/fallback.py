@@ -10,7 +10,7 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import TURN, Lease, LeaseReason
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
-from pegboard.core.state.commands import NO_SESSION, CommandContext, Item
+from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, first_turn
 from pegboard.core.state.narrowing import narrowing
 from pegboard.core.state.requirements import tool_fault, with_required
 from pegboard.core.state.sessions import State
@@ -47,7 +47,8 @@ def fallback(access: CompiledPermissions, state: State, terms: CommandContext) -
         message=f"Fallback mode: {count} tools loaded for this turn only",
         details={"loaded": loaded, "permitted": of, "excluded": [tool.wire for tool in choice.excluded]},
     )
-    return state.with_leases((*state.leases, *(_lease(tool, state.turn) for tool in choice.fresh))), item
+    leases = (_lease(tool, state.turn, first_turn(state, terms)) for tool in choice.fresh)
+    return state.with_leases((*state.leases, *leases)), item
 
 
 def _choose(access: CompiledPermissions, state: State, candidates: Iterable[Tool], terms: CommandContext) -> _Choice:
@@ -80,7 +81,12 @@ def _missing(
     return sorted(missing, key=lambda tool: rank.get(tool.id, len(rank)))
 
 
-def _lease(tool: Tool, turn: int) -> Lease:
+def _lease(tool: Tool, turn: int, from_turn: int) -> Lease:
     return Lease(
-        subject=Ref("tool", tool.id), until=TURN, because=LeaseReason.FALLBACK, loaded_turn=turn, used_turn=turn
+        subject=Ref("tool", tool.id),
+        until=TURN,
+        because=LeaseReason.FALLBACK,
+        loaded_turn=turn,
+        used_turn=turn,
+        from_turn=from_turn,
     )

@@ -10,9 +10,19 @@ from pegboard.core.model.leases import Lease, LeaseReason
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools, from_start
-from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, Load, display_name, not_found, title
+from pegboard.core.state.commands import (
+    NO_SESSION,
+    SUCCEEDED,
+    CommandContext,
+    Item,
+    Load,
+    display_name,
+    first_turn,
+    not_found,
+    title,
+)
 from pegboard.core.state.conflicts import conflict_of
-from pegboard.core.state.narrowing import excluded_by_loadout, exclusion_text
+from pegboard.core.state.narrowing import excluded_by_loadout
 from pegboard.core.state.requirements import missing_requirements
 from pegboard.core.state.sessions import State
 from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
@@ -25,14 +35,22 @@ def load(
     """Return the state with what a name means loaded, or why not; all of it or nothing (S10)."""
     ref = lookup(access, name)
     if ref is None:
-        return state, not_found(access, name)
+        return state, not_found(access, state, name)
     until = command.until or terms.until
-    lease = Lease(subject=ref, until=until, loaded_turn=state.turn, used_turn=state.turn)
+    lease = Lease(
+        subject=ref,
+        until=until,
+        loaded_turn=state.turn,
+        used_turn=state.turn,
+        from_turn=0 if command.renews else first_turn(state, terms),
+    )
     after, item = _load(access, state, lease, terms)
     if item.status == "conflict":
         after, item = _load_instead(access, state, lease, terms) or (after, item)
     if item.status == "not_found" and item.subject is None:
-        return state, not_found(access, name)
+        return state, not_found(access, state, name)
+    if item.status in SUCCEEDED:
+        after = replace(after, unloaded=tuple(subject for subject in after.unloaded if subject != ref))
     return after, replace(item, name=name, subject=ref)
 
 
@@ -62,8 +80,7 @@ def _load(access: CompiledPermissions, state: State, lease: Lease, terms: Comman
     permitted = tuple(tool for tool, _ in leased_tools(access, lease))
     tools = tuple(tool for tool in permitted if not excluded_by_loadout(access, state, tool))
     if permitted and not tools:
-        message = f"{subject} cannot be loaded. {exclusion_text(state.loadout or '')}"
-        return state, Item(name="", status="not_found", message=message, subject=lease.subject)
+        return state, _NOTHING
     faults = _faults(access, entries, tools)
     if not tools and not faults:
         return state, _NOTHING
@@ -170,8 +187,10 @@ def _again(access: CompiledPermissions, state: State, lease: Lease, tools: tuple
     ids = {tool.id for tool in tools}
     state = state.used(one for one in state.leases if any(tool.id in ids for tool, _ in leased_tools(access, one)))
     active = active_tools(access, state)
+    at_once = not lease.pending(state.turn)
     stronger = any(
         tool.id not in active
+        or (active[tool.id].pending and at_once)
         or active[tool.id].until < lease.until
         or active[tool.id].because == (LeaseReason.ANTICIPATED,)
         for tool in tools

@@ -1,4 +1,8 @@
-"""What a session's active loadout, and the one that fits the budget, leave of an agent's tools (L7, S9)."""
+"""What a session's active loadout, and the one that fits the budget, make of an agent's tools (L7, S9).
+
+The active loadout never grants. Of what the agent may use, what it makes active is loaded, what it makes discoverable
+may be loaded, everything else is excluded.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from pegboard.core.access.decisions import Reason
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import split_kind
-from pegboard.core.model.loadout_registry import Names, active_of
+from pegboard.core.model.loadout_registry import Names, active_of, discoverable_of
 from pegboard.core.model.loadouts import merge
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.sessions import State
@@ -24,21 +28,27 @@ def active_plugins(access: CompiledPermissions, loadout: str) -> frozenset[str]:
     return active_of(merge(loadout, access.world.loadouts), Names(pairs))
 
 
+@once_per_permissions
+def plugins_in_reach(access: CompiledPermissions, loadout: str) -> frozenset[str]:
+    """Return the plugins of the catalog that a loadout makes active or discoverable."""
+    pairs = ((plugin.name, plugin.category) for plugin in access.world.catalog.plugins.values())
+    return active_plugins(access, loadout) | discoverable_of(merge(loadout, access.world.loadouts), Names(pairs))
+
+
 def narrowing(access: CompiledPermissions, state: State) -> Keep | None:
-    """Return what a session's active loadout keeps besides essentials; None narrows nothing (L7)."""
+    """Return what a session's active loadout keeps in reach besides essentials; None narrows nothing (L7)."""
     if state.loadout is None:
         return None
-    active = active_plugins(access, state.loadout)
-    return lambda tool: tool.plugin in active
+    plugins = plugins_in_reach(access, state.loadout)
+    return lambda tool: tool.plugin in plugins
 
 
 def start_narrowing(access: CompiledPermissions, state: State) -> Keep | None:
     """Return what the active loadout and the budget's keep of what is loaded from the start (L7, S9)."""
-    if state.shrunk is None:
-        return narrowing(access, state)
-    active = active_plugins(access, state.shrunk)
-    if state.loadout is not None:
-        active &= active_plugins(access, state.loadout)
+    names = [name for name in (state.loadout, state.shrunk) if name is not None]
+    if not names:
+        return None
+    active = active_plugins(access, names[0]) & active_plugins(access, names[-1])
     return lambda tool: tool.plugin in active
 
 
@@ -67,14 +77,14 @@ def excluded_by_loadout(access: CompiledPermissions, state: State, tool: Tool) -
 
 
 def _excludes(access: CompiledPermissions, loadout: str, tool: Tool) -> bool:
-    if tool.plugin in active_plugins(access, loadout):
+    if tool.plugin in plugins_in_reach(access, loadout):
         return False
     return not any(tool.id in entry.ids for entry in access.entries.essential)
 
 
 def may_bring(access: CompiledPermissions, state: State, plugin: Plugin) -> bool:
     """Return whether a plugin can have something that the active loadout does not exclude."""
-    if state.loadout is None or plugin.name in active_plugins(access, state.loadout):
+    if state.loadout is None or plugin.name in plugins_in_reach(access, state.loadout):
         return True
     return any(entry.plugin == plugin.name for entry in access.entries.essential)
 

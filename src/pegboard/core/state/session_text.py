@@ -21,6 +21,8 @@ def to_text(state: State, *, start: State = DEFAULT) -> str | None:
     for name in ("recent", "evicted"):
         if names := getattr(state, name):
             document[name] = names
+    if state.unloaded:
+        document["unloaded"] = [str(subject) for subject in state.unloaded]
     if state.failure is not None:
         document["failure"] = [state.failure.call, state.failure.count]
     if state.hints is not None:
@@ -49,6 +51,8 @@ def _lease(lease: Lease) -> dict[str, Any]:
     }
     if lease.until.kind == "idle":
         document["turns"] = lease.until.turns
+    if lease.from_turn:
+        document["from"] = lease.from_turn
     if lease.excluded:
         document["minus"] = sorted(lease.excluded)
     return document
@@ -71,6 +75,7 @@ def from_text(text: str) -> State:
             leases=tuple(_lease_of(item) for item in document["leases"]),
             recent=tuple(document.get("recent", ())),
             evicted=tuple(document.get("evicted", ())),
+            unloaded=tuple(Ref.parse(subject) for subject in document.get("unloaded", ())),
             failure=Failure(call=str(failure[0]), count=int(failure[1])) if failure else None,
             hints=_hints_of(document["hints"]) if "hints" in document else None,
         )
@@ -99,4 +104,5 @@ def _lease_of(item: dict[str, Any]) -> Lease:
         loaded_turn=int(item["loaded"]),
         used_turn=int(item["used"]),
         excluded=frozenset(item.get("minus", ())),
+        from_turn=int(item.get("from", 0)),
     )

@@ -9,7 +9,7 @@ from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.leases import LeaseReason
 from pegboard.core.model.loadouts import BUILT_IN, chain
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import LoadedTool, active_tools, starting_tools, unavailable
+from pegboard.core.state.active_tools import LoadedTool, active_tools, started, unavailable
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import State
 
@@ -61,10 +61,17 @@ def fit_to_budget(access: CompiledPermissions, state: State, terms: CommandConte
     nothing never does.
     """
     plain = _given_way(access, replace(state, shrunk=None) if state.shrunk is not None else state, terms)
-    if not access.agent.budget.shrink or not excess(access, plain, terms):
+    if not _may_shrink(access, plain, terms) or not excess(access, plain, terms):
         return plain
     smaller = _choice(access, plain, terms)
     return replace(plain, shrunk=smaller[0]) if smaller is not None else plain
+
+
+def _may_shrink(access: CompiledPermissions, state: State, terms: CommandContext) -> bool:
+    """Return whether a loadout may step in: where the agent says so, or the session's own loads too much (L7)."""
+    if access.agent.budget.shrink or state.loadout is None:
+        return access.agent.budget.shrink
+    return bool(excess(access, replace(state, leases=()), terms))
 
 
 def _given_way(access: CompiledPermissions, state: State, terms: CommandContext) -> State:
@@ -91,11 +98,11 @@ def fitting(access: CompiledPermissions, state: State, terms: CommandContext) ->
 
 def _choice(access: CompiledPermissions, state: State, terms: CommandContext) -> tuple[str, bool] | None:
     """Return the loadout that keeps most of what fits, and whether it does; else the one that takes least."""
-    before = _from_start(access, active_tools(access, state))
+    before = _from_start(access, state, active_tools(access, state))
     best: tuple[tuple[int, int, int], str, bool] | None = None
     for name in _candidates(access, state):
         active = active_tools(access, replace(state, shrunk=name))
-        kept = _from_start(access, active)
+        kept = _from_start(access, state, active)
         if not kept or kept == before:
             continue
         size = size_of(access, active, terms)
@@ -106,9 +113,9 @@ def _choice(access: CompiledPermissions, state: State, terms: CommandContext) ->
     return best[1:] if best is not None else None
 
 
-def _from_start(access: CompiledPermissions, active: Mapping[str, LoadedTool]) -> frozenset[str]:
+def _from_start(access: CompiledPermissions, state: State, active: Mapping[str, LoadedTool]) -> frozenset[str]:
     """Return what is loaded from the start and not essential: what a loadout can narrow."""
-    start = starting_tools(access)
+    start = started(access, state)
     return frozenset(key for key, one in active.items() if LeaseReason.ESSENTIAL not in one.because and key in start)
 
 

@@ -68,6 +68,11 @@ def leased_tools(access: CompiledPermissions, lease: Lease) -> tuple[tuple[Tool,
     return tuple(pair for pair in tools if pair[0].id not in lease.excluded) if lease.excluded else tools
 
 
+def unloaded_in_turn(access: CompiledPermissions, state: State, tool: Tool) -> bool:
+    """Return whether a tool is of what was unloaded by name in this turn: no call loads it again (D2)."""
+    return any(tool.id == one.id for ref in state.unloaded for one, _ in tools_of_subject(access, ref).tools)
+
+
 def stands_for_nothing(access: CompiledPermissions, lease: Lease) -> bool:
     """Return whether no permitted tool is left of what a lease loads."""
     return not leased_tools(access, lease)

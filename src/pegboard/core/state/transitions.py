@@ -76,7 +76,7 @@ def _carried_out(
         case SetLoadout():
             return _one(_set_loadout(access, state, command.loadout, terms))
         case EndTurn():
-            return _end_turn(access, state)
+            return _end_turn(access, state, command.turn)
         case MarkTurn():
             return _mark_turn(access, state, command.label)
         case Use():
@@ -148,8 +148,12 @@ def _no_loadout(access: CompiledPermissions, loadout: str) -> Item:
     return Item(name=loadout, status="not_found", message=message)
 
 
-def _end_turn(access: CompiledPermissions, state: State) -> tuple[State, tuple[Item, ...]]:
-    gone = tuple(lease for lease in state.leases if lease.lapses(state.turn))
+def _end_turn(access: CompiledPermissions, state: State, begins: int | None = None) -> tuple[State, tuple[Item, ...]]:
+    """Return the state in the turn that begins, without what lapses; turns passed over were without use (S6, S7)."""
+    begins = state.turn + 1 if begins is None else begins
+    if begins <= state.turn:
+        return state, ()
+    gone = tuple(lease for lease in state.leases if lease.lapses(begins - 1))
     items = tuple(
         Item(
             name=display_name(access, lease.subject),
@@ -161,9 +165,10 @@ def _end_turn(access: CompiledPermissions, state: State) -> tuple[State, tuple[I
     )
     after = replace(
         state,
-        turn=state.turn + 1,
-        leases=tuple(lease for lease in state.leases if not lease.lapses(state.turn)),
+        turn=begins,
+        leases=tuple(lease for lease in state.leases if not lease.lapses(begins - 1)),
         failure=None,
+        unloaded=(),
         evicted=tuple(item.name for item in items),
     )
     return after, items

@@ -10,6 +10,7 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import STICKY, UNLOAD, Lease
 from pegboard.core.state.active_tools import active_tools, from_start
 from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, display_name, not_found, title
+from pegboard.core.state.narrowing import excluded_by_loadout
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import leased_tools, stands_for_nothing
 
@@ -18,8 +19,11 @@ def unload(access: CompiledPermissions, state: State, name: str, terms: CommandC
     """Return the state with what a name means unloaded, or why not (S10)."""
     ref = lookup(access, name)
     if ref is None:
-        return state, not_found(access, name)
-    targets = frozenset(tool.id for tool, _ in leased_tools(access, Lease(subject=ref, until=UNLOAD)))
+        return state, not_found(access, state, name)
+    tools = tuple(tool for tool, _ in leased_tools(access, Lease(subject=ref, until=UNLOAD)))
+    if tools and all(excluded_by_loadout(access, state, tool) for tool in tools):
+        return state, not_found(access, state, name)
+    targets = frozenset(tool.id for tool in tools)
     after = _without(access, state, ref, targets)
     subject, changes = title(access, ref), after != state
     needing = _needing(access, after, targets)
@@ -32,9 +36,9 @@ def unload(access: CompiledPermissions, state: State, name: str, terms: CommandC
     elif not terms.stable:
         status, message = "error", NO_SESSION
     else:
-        return after, Item(
-            name=name, status="unloaded", message=_unloaded_message(subject, needing, terms), subject=ref
-        )
+        message = _unloaded_message(subject, needing, terms)
+        after = replace(after, unloaded=(*(one for one in after.unloaded if one != ref), ref))
+        return after, Item(name=name, status="unloaded", message=message, subject=ref)
     return state, Item(name=name, status=status, message=message, subject=ref)
 
 

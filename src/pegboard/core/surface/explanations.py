@@ -13,7 +13,7 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.narrowing import exclusion_reason
 from pegboard.core.state.sessions import State
-from pegboard.core.state.subjects import leased_tools
+from pegboard.core.state.subjects import leased_tools, unloaded_in_turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,7 @@ def explain(access: CompiledPermissions, state: State, tool: Tool, *, known_conf
     plugin = access.world.catalog.plugins[tool.plugin]
     key = loaded.key if loaded is not None else access.entries.of_tool(tool).key
     fault = tool.unavailable or plugin.variant(key).unavailable
+    now = loaded is not None and not loaded.pending and not fault
     reasons = [*access.decide(tool).reasons, *_state_reasons(access, state, tool, loaded)]
     if known_conflict:
         reasons.append(Reason(code="conflict", text=known_conflict))
@@ -54,8 +55,8 @@ def explain(access: CompiledPermissions, state: State, tool: Tool, *, known_conf
         tool=tool.wire,
         permitted=permitted,
         loaded=loaded is not None,
-        visible=loaded is not None and not fault,
-        callable=permitted and loaded is not None and not fault,
+        visible=now,
+        callable=permitted and now,
         reasons=tuple(reasons),
     )
 
@@ -66,10 +67,17 @@ def _state_reasons(
     """Yield why a tool is loaded, or why it is not although it is permitted."""
     if loaded is not None:
         yield from (_lease_reason(access, state, loaded, because) for because in loaded.because)
+        if loaded.pending:
+            yield Reason(code="next_request", text=_NEXT_REQUEST)
     elif access.permits(tool):
         why = exclusion_reason(access, state, tool)
+        if why is None and unloaded_in_turn(access, state, tool):
+            why = Reason(code="unloaded_in_turn", text=_UNLOADED)
         yield why or Reason(code="not_loaded", text=_NOT_LOADED[access.agent.unloaded_call])
 
+
+_NEXT_REQUEST = "It joins the surface with the next turn, and cannot be called before (activation: next_request)."
+_UNLOADED = "It was unloaded by name in this turn: it may be loaded by name, but not by a call before the turn ends."
 
 _NOT_LOADED: Mapping[UnloadedCall, str] = {
     "schema": "It is not loaded; it may be.",
@@ -83,7 +91,7 @@ _LEASE_TEXT: Mapping[LeaseReason, str] = {
     LeaseReason.META: "It is loaded because tools can be loaded.",
     LeaseReason.INITIAL: "It is loaded because its toolkit is initial; it is sticky.",
     LeaseReason.SWITCH: "It is loaded because only a switch grants it; it is sticky.",
-    LeaseReason.LOADOUT: "It is loaded because the agent's loadout makes it active; it is sticky.",
+    LeaseReason.LOADOUT: "It is loaded because a loadout makes it active; it is sticky.",
     LeaseReason.LOADED: "It is loaded because somebody loaded it.",
     LeaseReason.FALLBACK: "It is loaded for this turn, by fallback.",
     LeaseReason.ANTICIPATED: "It was loaded ahead of being asked for.",

@@ -11,7 +11,7 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.selectors import find
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Plugin, Tool
-from pegboard.core.state.active_tools import starting_tools, toolkit_to_load
+from pegboard.core.state.active_tools import started, toolkit_to_load
 from pegboard.core.state.narrowing import excluded_by_loadout, may_bring, reachable
 from pegboard.core.state.sessions import HintForm, ShownHints, State
 
@@ -41,8 +41,9 @@ def hinted_tools(access: CompiledPermissions, loadout: str | None, form: HintFor
     """Yield the tools that are hinted one by one: what is within reach, can run and is not loaded from the start."""
     if form == "toolkits":
         return
-    start, inside = starting_tools(access), _inside(access, loadout, form)[0]
-    for tool in reachable(access, State(loadout=loadout)):
+    state = State(loadout=loadout)
+    start, inside = started(access, state), _inside(access, loadout, form)[0]
+    for tool in reachable(access, state):
         if tool.id not in start and tool.id not in inside and not tool.unavailable:
             yield tool
 
@@ -53,7 +54,7 @@ def hinted_plugins(access: CompiledPermissions, loadout: str | None, form: HintF
     if form == "toolkits":
         return ()
     state, (inside, whole) = State(loadout=loadout), _inside(access, loadout, form)
-    start = starting_tools(access)
+    start = started(access, state)
 
     def has_more(plugin: Plugin) -> bool:
         if not plugin.tools:

@@ -12,7 +12,7 @@ from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import visible_tools
+from pegboard.core.state.active_tools import available_tools
 from pegboard.core.state.sessions import State
 
 LIMIT: Final = 20_000
@@ -44,13 +44,13 @@ def later(access: CompiledPermissions, state: State, tools: Iterable[Tool]) -> s
     wanted = {tool.id for tool in tools}
     if not wanted:
         return ""
-    now = _texts(access, visible_tools(access, state), about=wanted)
+    now = _texts(access, available_tools(access, state), about=wanted)
     before = _texts(access, _start(access, state), about=wanted) if now else {}
     return _joined(text for key, text in now.items() if text != before.get(key))
 
 
 def _start(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
-    return visible_tools(access, replace(state, leases=()))
+    return available_tools(access, replace(state, leases=()))
 
 
 def _texts(

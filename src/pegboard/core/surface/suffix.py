@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.leases import Lease
 from pegboard.core.state.commands import display_name
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import heal
 
 
 def suffix(access: CompiledPermissions, state: State) -> str:
-    """Return what is loaded now, what went at the end of the last turn, and what narrows the rest."""
-    names = dict.fromkeys(display_name(access, lease.subject) for lease in heal(access, state).leases)
-    parts = [f"Loaded now: {', '.join(names)}."] if names else []
+    """Return what is loaded now and from the next request on, what went with the last turn, what narrows the rest."""
+    leases = heal(access, state).leases
+    now = _names(access, (lease for lease in leases if lease.from_turn <= state.turn))
+    later = [name for name in _names(access, leases) if name not in now]
+    names = (*now, *later)
+    parts = [f"Loaded now: {', '.join(now)}."] if now else []
+    if later:
+        parts.append(f"Loaded from the next request on: {', '.join(later)}.")
     gone = [name for name in state.evicted if name not in names]
     if gone:
         parts.append(f"Unloaded at the end of the last turn: {', '.join(gone)}.")
@@ -22,3 +30,7 @@ def suffix(access: CompiledPermissions, state: State) -> str:
             f"To fit the budget only loadout '{state.shrunk}' is loaded from the start; the rest may be loaded."
         )
     return " ".join(parts)
+
+
+def _names(access: CompiledPermissions, leases: Iterable[Lease]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(display_name(access, lease.subject) for lease in leases))

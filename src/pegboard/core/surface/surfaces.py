@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.anticipation.anticipated_leases import newly_anticipated
-from pegboard.core.model.leases import ALWAYS, LeaseReason
+from pegboard.core.model.leases import ALWAYS, LEASED, LeaseReason
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_tools
 from pegboard.core.state.sessions import State
@@ -124,8 +124,10 @@ def loaded_duties(tools: Iterable[Tool]) -> tuple[LoadedTool, ...]:
 def order(
     access: CompiledPermissions, active: Mapping[str, LoadedTool], meta: Iterable[LoadedTool]
 ) -> tuple[LoadedTool, ...]:
-    """Return what the model gets, in the order of F1, without what is unavailable."""
+    """Return what the model gets, in the order of F1, without what is unavailable or to come (P6, D2)."""
     head = starting_tools(access).head
-    front = [loaded for key, loaded in active.items() if key in head]
-    back = [loaded for key, loaded in active.items() if key not in head]
+    now = {key: loaded for key, loaded in active.items() if not loaded.pending}
+    first = {key for key, loaded in now.items() if key in head and loaded.because[0] not in LEASED}
+    front = [loaded for key, loaded in now.items() if key in first]
+    back = [loaded for key, loaded in now.items() if key not in first]
     return (*available(access, front), *meta, *available(access, back))

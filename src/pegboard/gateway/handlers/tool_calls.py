@@ -82,14 +82,14 @@ class ToolCalls:
         if call.connection is None:
             return await self._run_modern(session, activity, call)
         with activity:
-            return await self._run_handshake(session, call, call.connection)
+            return await self._run_handshake(session, activity, call, call.connection)
 
     async def _run_modern(self, session: Session, activity: Activity, call: IncomingCall) -> dict[str, Any]:
         client = ModernClient(call.params.get("_meta") or {}, call.notify)
         if client.askable or call.params.get("requestState") is not None:
             return await self._run_pending(session, activity, call, client)
         with activity:
-            return await self._run(session, call, call.progress, client)
+            return await self._run(session, activity, call, call.progress, client)
 
     async def _run_pending(
         self, session: Session, activity: Activity, call: IncomingCall, client: ModernClient
@@ -103,24 +103,26 @@ class ToolCalls:
 
         async def work(client: Client, progress: Progress | None) -> dict[str, Any]:
             with activity:
-                return await self._run(session, call, progress, client)
+                return await self._run(session, activity, call, progress, client)
 
         return await self._pending.begin(owner, client, call.progress, work)
 
-    async def _run_handshake(self, session: Session, call: IncomingCall, connection: Connection) -> dict[str, Any]:
+    async def _run_handshake(
+        self, session: Session, activity: Activity, call: IncomingCall, connection: Connection
+    ) -> dict[str, Any]:
         caller = call.request.caller
         forwarder = forwarder_of(connection)
         client = HandshakeClient(connection, caller, self._questions, forwarder, call.notify, call.ask)
         listener = self._tool_list.join(connection, caller, session.key)
         token = CALLING.set(listener)
         try:
-            return await self._run(session, call, call.progress, client)
+            return await self._run(session, activity, call, call.progress, client)
         finally:
             CALLING.reset(token)
             await self._tool_list.notify_caller(listener, call.notify_list_changed)
 
     async def _run(
-        self, session: Session, call: IncomingCall, progress: Progress | None, client: Client
+        self, session: Session, activity: Activity, call: IncomingCall, progress: Progress | None, client: Client
     ) -> dict[str, Any]:
         answer = await session.call(
             call.name,
@@ -129,6 +131,7 @@ class ToolCalls:
             request_meta=call.request.meta,
             client=client,
             arrived=call.arrived,
+            waiting=activity.waiting,
         )
         if answer.status == "not_found" and session.known_tool(call.name) is None:
             raise MCPError(INVALID_PARAMS, self._board.services.masker.text(answer.message))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,15 @@ class Activity:
         """Count it no more."""
         self.in_flight -= 1
         self.last = self._turns.left()
+
+    @contextmanager
+    def waiting(self) -> Generator[None]:
+        """Count the entered call as not in flight while the context lasts: it waits for a person (A3)."""
+        self.__exit__()
+        try:
+            yield
+        finally:
+            self.__enter__()
 
 
 class Turns:

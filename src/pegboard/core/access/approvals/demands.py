@@ -10,13 +10,11 @@ from typing import Any, Final, cast
 from pegboard.core.access.approvals.approval import ApprovalKind
 from pegboard.core.access.guards import known_arguments, matched
 from pegboard.core.access.read_only import reads_only
-from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.specs import ApproveRule, PluginSpec
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
 
 ALWAYS: Final = "always"
 DESTRUCTIVE: Final = "destructive"
-Rule = str | Mapping[str, tuple[str, ...]]
-"""``always``, ``destructive``, or by argument the patterns of which one matches."""
 
 _BY_KIND: Final[Mapping[ApprovalKind, str]] = {
     "confirm": "its source says that a person confirms it",
@@ -57,7 +55,7 @@ def rules_of(plugin: Plugin, spec: PluginSpec, tool: Tool, counted: frozenset[st
         tool: the tool.
         counted: the own names of the plugin's tools that count as read-only, where it is a server (G6).
     """
-    named = [(name, rule) for name, rule in cast("Mapping[str, Rule]", spec.approve).items() if names_tool(name, tool)]
+    named = [(name, rule) for name, rule in spec.approve.items() if names_tool(name, tool)]
     marked = _marked(tool)
     reason = next(_reasons(named, plugin, tool, counted), "")
     demand = marked if marked is not None else Demand(reason=reason) if reason else None
@@ -84,7 +82,9 @@ def _marked(tool: Tool) -> Demand | None:
     return Demand(kind=found.kind, reason=reason, fields=found.schema)
 
 
-def _reasons(named: list[tuple[str, Rule]], plugin: Plugin, tool: Tool, counted: frozenset[str]) -> Iterator[str]:
+def _reasons(
+    named: list[tuple[str, ApproveRule]], plugin: Plugin, tool: Tool, counted: frozenset[str]
+) -> Iterator[str]:
     for name, rule in named:
         if rule == ALWAYS:
             yield f"approve.{name} is {ALWAYS}"

@@ -1,0 +1,138 @@
+"""What Pegboard adds to a step of an agent framework: from the model's answer, a call, to its next request.
+
+Each framework runs its own agent with its own scripted model, bare with Python functions as tools and with a session
+that has the same ones, in alternating runs. The catalog has 1,000 tools; 20 of them are loaded, or all. What else the
+machine does lengthens the time that a step takes, and hardly what it computes: both are measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from pegboard import Pegboard, Session
+
+CATALOG = 1_000
+SOME = 20
+STEPS = 20
+RUNS = 8
+FUNCTION = '''
+async def tool_{n}(text: str, count: int = {n}) -> str:
+    """Do the thing of which number {n} is the number, to a text, as often as it is asked for.
+
+    Args:
+        text: What it is done to.
+        count: How often.
+    """
+    return text
+'''
+
+Tool = Callable[..., Awaitable[str]]
+Taken = list[tuple[float, float]]
+"""For each step the milliseconds that it took, and those that the process computed meanwhile."""
+Run = Callable[[Sequence[Tool], Session | None], Awaitable[Taken]]
+"""Runs an agent for ``STEPS`` steps, each a call of ``tool_0``: with the functions, or with the tools of the session.
+
+A step is from the end of the model's answer to the beginning of its next call.
+"""
+
+
+class Clock:
+    """The times between a model's calls."""
+
+    def __init__(self) -> None:
+        self.taken: Taken = []
+        self._answered: tuple[float, float] | None = None
+
+    def called(self) -> bool:
+        """Note that the model is called; return whether it is to go on."""
+        if self._answered is not None:
+            passed, computed = self._answered
+            self.taken.append(((time.perf_counter() - passed) * 1000, (time.process_time() - computed) * 1000))
+        return len(self.taken) < STEPS
+
+    def answers(self) -> None:
+        self._answered = (time.perf_counter(), time.process_time())
+
+
+async def pydantic_ai(functions: Sequence[Tool], session: Session | None) -> Taken:
+    from pydantic_ai import Agent
+    from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import AgentInfo, FunctionModel
+    from pydantic_ai.usage import UsageLimits
+
+    from pegboard.frameworks.pydantic_ai import SessionTools
+
+    clock = Clock()
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        part = ToolCallPart("tool_0", {"text": "x"}) if clock.called() else TextPart("done")
+        clock.answers()
+        return ModelResponse(parts=[part])
+
+    model = FunctionModel(answer)
+    agent = Agent(model, tools=functions) if session is None else Agent(model, capabilities=[SessionTools(session)])
+    await agent.run("Go on.", usage_limits=UsageLimits(request_limit=None))
+    return clock.taken
+
+
+FRAMEWORKS: dict[str, Run] = {"pydantic-ai": pydantic_ai}
+
+
+def measure() -> list[dict[str, object]]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        (path / "thousand_tools.py").write_text("".join(FUNCTION.format(n=n) for n in range(CATALOG)))
+        (path / "pegboard.yaml").write_text(
+            "plugins: {thousand: {python: thousand_tools}}\n"
+            "defaults: {anticipate: false}\n"
+            "agents:\n"
+            f"  some: {{tools: [{', '.join(f'tool_{n}' for n in range(SOME))}], discoverable: [thousand]}}\n"
+            "  all: {tools: [thousand]}\n"
+        )
+        sys.path.insert(0, folder)
+        try:
+            module = importlib.import_module("thousand_tools")
+        finally:
+            sys.path.remove(folder)
+        return asyncio.run(rows(path / "pegboard.yaml", module))
+
+
+async def rows(config: Path, module: ModuleType) -> list[dict[str, object]]:
+    async with Pegboard.open(config) as board:
+        return [
+            await row(name, agent, [getattr(module, f"tool_{n}") for n in range(loaded)], board)
+            for name in FRAMEWORKS
+            for agent, loaded in (("some", SOME), ("all", CATALOG))
+        ]
+
+
+async def row(name: str, agent: str, functions: Sequence[Tool], board: Pegboard) -> dict[str, object]:
+    run, session = FRAMEWORKS[name], await board.session(agent=agent, session_id=name)
+    bare: Taken = []
+    ours: Taken = []
+    for _ in range(RUNS):
+        bare += await run(functions, None)
+        ours += await run((), session)
+    (took, computed), (took_ours, computed_ours) = p50(bare), p50(ours)
+    return {
+        "framework": name,
+        "tools in the catalog": CATALOG,
+        "loaded": len(functions),
+        "bare step p50 ms": round(took, 2),
+        "with Pegboard ms": round(took_ours, 2),
+        "more ms": round(took_ours - took, 2),
+        "computed, bare / with, p50 ms": f"{computed:.2f} / {computed_ours:.2f}",
+        "more computed ms": round(computed_ours - computed, 2),
+    }
+
+
+def p50(taken: Taken) -> tuple[float, float]:
+    return statistics.median(step[0] for step in taken), statistics.median(step[1] for step in taken)

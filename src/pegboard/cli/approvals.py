@@ -1,0 +1,178 @@
+"""`pegboard approvals …`: calls that wait for a person."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from pegboard.cli.common import DONE, Options, run
+from pegboard.cli.options import ConfigOption, JsonOption
+from pegboard.cli.rendering import Column, Printer
+from pegboard.errors import UsageError
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+    from pegboard.core.access.approvals.approval import Approval
+    from pegboard.core.model.tools import JsonObject
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The approval, as `approvals list` has it.")]
+ByOption = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="Who decides. [default: the user of this machine]")
+]
+COLUMNS = (*map(Column, ("id", "status", "tool", "who", "session")), Column("arguments", flexible=True))
+
+
+def list_(
+    approval: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only this one, with all of it.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also what was used, was refused or has expired.")] = False,
+    config: ConfigOption = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent's.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show the calls that wait for a person, and what was allowed and may still run."""
+
+    async def printed(board: Pegboard, printer: Printer) -> int:
+        found = await board.approvals.list(agent=agent, ended=everything or approval is not None)
+        if approval is not None:
+            found = tuple(one for one in found if one.id == approval)
+            if not found:
+                raise UsageError(f"There is no approval '{approval[:100]}'.", code="unknown_approval")
+        if printer.as_json:
+            printer.document([_json(one) for one in found])
+        elif approval is not None:
+            _show(found[0], printer)
+        elif found:
+            printer.table(COLUMNS, [_row(one) for one in found])
+        else:
+            printer.say("No call waits for a person.")
+        return DONE
+
+    return run(Options(config=config, agent=agent, as_json=as_json), printed)
+
+
+def allow(
+    approval: IdArgument,
+    lasts: Annotated[
+        Literal["once", "session", "always"],
+        typer.Option("--for", help="This call once, or every call of the tool in the session or by the agent."),
+    ] = "once",
+    by: ByOption = None,
+    fields: Annotated[
+        str | None, typer.Option("--fields", metavar="JSON", help="What the tool asks a person for, as one object.")
+    ] = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Allow a call that waits; it runs when it is resumed, or made again."""
+
+    async def done(board: Pegboard, printer: Printer) -> int:
+        given = None if fields is None else _fields(fields)
+        allowed = await board.approvals.allow(approval, by=_decider(by), lasts=lasts, fields=given)
+        what = {
+            "once": "this call may run once",
+            "session": f"every call of it may run in session '{allowed.binding.session}'",
+            "always": f"every call of it by agent '{allowed.binding.agent}' for '{allowed.binding.principal}' may run",
+        }
+        return _answered(allowed, f"'{allowed.tool}': {what[lasts]}{_until(allowed)}.", printer)
+
+    return run(Options(config=config, as_json=as_json), done)
+
+
+def refuse(
+    approval: IdArgument,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="What the model reads of it.")] = "",
+    by: ByOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Refuse a call that waits, or take back what was allowed."""
+
+    async def done(board: Pegboard, printer: Printer) -> int:
+        refused = await board.approvals.refuse(approval, by=_decider(by), reason=reason)
+        return _answered(refused, f"'{refused.tool}' is refused{_until(refused)}.", printer)
+
+    return run(Options(config=config, as_json=as_json), done)
+
+
+def _answered(approval: Approval, said: str, printer: Printer) -> int:
+    if printer.as_json:
+        printer.document(_json(approval))
+    else:
+        printer.say(said)
+    return DONE
+
+
+def _decider(by: str | None) -> str:
+    if by is not None:
+        return by
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "command"
+
+
+def _fields(text: str) -> JsonObject:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--fields is not valid JSON: {error}.", hint='Write \'{"name": "value"}\'.') from None
+    if not isinstance(value, dict):
+        raise UsageError("--fields is not a JSON object.", hint='Write \'{"name": "value"}\'.')
+    return cast("JsonObject", value)
+
+
+def _json(approval: Approval) -> dict[str, Any]:
+    """Return an approval as scripts read it, without its digests."""
+    found = asdict(approval)
+    own = found.pop("binding")
+    del found["asked"]
+    return {**found, **{name: own[name] for name in ("principal", "agent", "session")}}
+
+
+def _row(approval: Approval) -> tuple[str, ...]:
+    own = approval.binding
+    status = approval.status if approval.lasts == "once" else f"{approval.status} ({approval.lasts})"
+    who = f"{own.principal}/{own.agent}"
+    return approval.id, status, approval.tool, who, own.session, json.dumps(approval.arguments, ensure_ascii=False)
+
+
+def _show(approval: Approval, printer: Printer) -> None:
+    own = approval.binding
+    printer.heading(f"{approval.id}: '{approval.tool}' is {approval.status}")
+    rows = [
+        ("kind", approval.kind),
+        ("because", approval.reason),
+        ("of", f"agent '{own.agent}' for '{own.principal}', session '{own.session}', turn {approval.turn}"),
+        ("asked", _time(approval.asked_at)),
+        ("until", _time(approval.expires_at)),
+        ("lasts", approval.lasts),
+        ("by", approval.by),
+        ("said", approval.message),
+    ]
+    for name, value in rows:
+        if value:
+            printer.say(f"  {name:<10} {value}")
+    printer.say(f"  arguments  {json.dumps(approval.arguments, ensure_ascii=False, indent=2)}")
+    if approval.fields:
+        printer.say(f"  fields     {json.dumps(approval.fields, ensure_ascii=False)}")
+
+
+def _until(approval: Approval) -> str:
+    return "" if approval.expires_at is None else f", until {_time(approval.expires_at)}"
+
+
+def _time(seconds: float | None) -> str:
+    return "" if seconds is None else f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+COMMANDS: dict[str, tuple[Callable[..., int], str]] = {
+    "list": (list_, "pegboard approvals list"),
+    "allow": (allow, "pegboard approvals allow 3f9c27a0b1d4"),
+    "refuse": (refuse, 'pegboard approvals refuse 3f9c27a0b1d4 --reason "Not in production."'),
+}

@@ -1,0 +1,75 @@
+"""How a run of a model goes on while its tools change: what it is to know, and when it has to answer (D2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+LIMIT: Final = 4
+"""How often in a row the tools of a run change without one being used."""
+_OVER: Final = "The tools have changed too often without being used. Answer now, with what you know."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuation:
+    """Where a run stands at one request to its model.
+
+    Attributes:
+        limit: how many changes in a row there are before the model has to answer.
+        tools: the tools of the newest request; None before the first.
+        changes: how often in a row they have changed without one being used.
+        changed_by: the meta-tool that was called last.
+        over: whether the model has to answer without calling anything.
+        note: what the model is to know of the newest change.
+    """
+
+    limit: int = LIMIT
+    tools: tuple[str, ...] | None = None
+    changes: int = 0
+    changed_by: str = ""
+    over: bool = False
+    note: str = ""
+
+    def next(self, tools: tuple[str, ...]) -> Continuation:
+        """Return where the run stands at a request with these tools.
+
+        Args:
+            tools: their wire names, in order.
+        """
+        before = tools if self.tools is None else self.tools
+        new, gone = [name for name in tools if name not in before], [name for name in before if name not in tools]
+        if not new and not gone:
+            return replace(self, tools=tools, note=_OVER if self.over else "")
+        changes = self.changes + 1
+        over = self.over or changes > self.limit
+        return replace(self, tools=tools, changes=changes, over=over, note=_OVER if over else _note(new, gone))
+
+    def called(self, name: str, *, meta: bool) -> Continuation:
+        """Return where the run stands after a call.
+
+        Args:
+            name: what was called.
+            meta: whether it was a meta-tool; after any other tool changes are counted anew.
+        """
+        return replace(self, changed_by=name) if meta else replace(self, changes=0)
+
+    def retried(self) -> Continuation | None:
+        """Return where the run stands when an empty answer right after a change is asked for once more, or None.
+
+        It counts as a change.
+        """
+        if not 0 < self.changes < self.limit:
+            return None
+        return replace(self, changes=self.changes + 1)
+
+    def closing(self) -> str:
+        """Return what the user reads of a run that had to answer, or nothing."""
+        if not self.over:
+            return ""
+        times = f"more than {self.limit} times in a row, the last time by '{self.changed_by}'"
+        return f"(Stopped: the tools changed {times}, and none of them was used.)"
+
+
+def _note(new: list[str], gone: list[str]) -> str:
+    parts = (("Can be called now", new), ("Cannot be called any more", gone))
+    return " ".join(f"{what}: {', '.join(names)}." for what, names in parts if names) + " Go on with the request."

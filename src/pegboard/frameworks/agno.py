@@ -1,0 +1,294 @@
+"""Agno: an agent or a team that has the tools of a session, anew before every model call.
+
+Agno fixes the tools of a run before its loop, so these go around it. The agent gets one function that stands for its
+session; a twin of its model puts into each request what the session has then, and lets the session answer every call.
+The loop, the history and the answer stay Agno's: one run, one model, and what is loaded is there at the next request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from pegboard.board.session import Session
+from pegboard.core.access.approvals.approval import Approval
+from pegboard.core.model.tools import JsonObject
+from pegboard.core.state.call_plans import CallAnswer
+from pegboard.core.surface.continuations import LIMIT
+from pegboard.errors import UsageError
+from pegboard.frameworks import runs
+from pegboard.frameworks.runs import AnySession, Run
+
+try:
+    from agno.agent import Agent
+    from agno.media import File
+    from agno.models.base import Model
+    from agno.models.message import Message
+    from agno.models.response import ModelResponse, ModelResponseEvent, ToolExecution
+    from agno.run import RunContext
+    from agno.team import Team
+    from agno.tools.function import Function, FunctionCall, ToolResult, UserInputField
+    from pydantic import Field, PrivateAttr
+except ImportError as error:
+    raise ImportError("Agno is missing. Install it: pip install 'pegboard[agno]'") from error
+
+Owner = TypeVar("Owner", Agent, Team)
+OpenSession = Callable[[RunContext], AnySession | Awaitable[Session]]
+Request = dict[str, Any]
+_FLAGS: Final = {"confirm": "requires_confirmation", "user_input": "requires_user_input"}
+
+
+def equip(agent: Owner, session: AnySession | OpenSession, *, limit: int = LIMIT) -> Owner:
+    """Return the agent or team with the tools of a session behind its own, which win where a name is the same.
+
+    Args:
+        agent: it has a model; instructions, hooks, memory and other tools stay as they are.
+        session: the session, or what opens one for a run from its ``session_id`` and ``user_id``.
+        limit: how often in a row the tools of a run change without one being used; then the model has to answer.
+
+    Raises:
+        UsageError: the agent has no model.
+    """
+    if not isinstance(agent.model, Model):
+        raise UsageError("The agent has no model of its own.", hint="Give it one first: Agent(model=...).")
+    owner: Any = agent
+    owner.model = runs.twin(agent.model, _Steps)
+    owner.add_tool(_SessionFunction(name="pegboard_session", session=session, limit=limit))
+    return agent
+
+
+def delegate_to(agent: Agent) -> Callable[[Session, str], Awaitable[str]]:
+    """Return what runs delegated tasks, for ``board.on_delegate``: a copy of the agent with the tools of the child."""
+
+    async def run(child: Session, task: str) -> str:
+        one: Any = equip(agent.deep_copy(), child)
+        done = await one.arun(task, session_id=child.key.session)
+        return "The task is not done: a call of it waits for a person." if done.is_paused else str(done.content)
+
+    return run
+
+
+class _Definition(dict[str, Any]):
+    """What Agno hands on of the function that stands for a session."""
+
+    function: _SessionFunction
+
+
+class _SessionFunction(Function):
+    """The function that stands for a session; Agno copies it for each run, and each call has a copy of that."""
+
+    session: Any = Field(exclude=True, repr=False)
+    limit: int = Field(exclude=True)
+    unfinished: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    answer: Any = Field(default=None, exclude=True, repr=False)
+    skip_entrypoint_processing: bool = True
+    _run: Run | None = PrivateAttr(default=None)
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> _SessionFunction:
+        return copy(self)
+
+    @property
+    def run(self) -> Run:
+        """Return the run of this copy."""
+        if self._run is None:
+            self._run = Run(self._opened, self._named, self.unfinished, limit=self.limit)
+        return self._run
+
+    def answered(self, answer: CallAnswer) -> ToolResult:
+        """Return what the one call of this copy came to."""
+        media: dict[str, Any]
+        text, media = runs.text_and_media(answer.result, File.valid_mime_types())
+        self.answer = answer
+        return ToolResult(content=text, **media)
+
+    @property
+    def waits_for(self) -> Approval | None:
+        """Return the approval that this call waits for, or None."""
+        return self.answer.approval if self.answer and self.answer.status == "needs_approval" else None
+
+    def _opened(self) -> AnySession | Awaitable[Session]:
+        return self.session if isinstance(self.session, AnySession) else self.session(self._run_context)
+
+    def _named(self) -> tuple[str, str]:
+        assert self._run_context is not None
+        return self._run_context.session_id, self._run_context.run_id
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the definition, in the place of which the model's twin puts others."""
+        definition = _Definition(super().to_dict())
+        definition.function = self
+        return definition
+
+    async def prepared(self, request: Request, session: Session) -> Request:
+        """Return a request with what the session has now, and with what has changed since the one before."""
+        messages: list[Message] = request["messages"]
+        others = [tool for tool in request["tools"] if not isinstance(tool.get("function"), _Definition)]
+        taken = {tool.get("function", {}).get("name") for tool in others}
+        message = next((one.get_content_string() for one in reversed(messages) if one.role == "user"), None)
+        for call in (self.run.begins and request["run_response"].tools) or ():
+            if call.approval_id and not call.is_paused:
+                refused = str(call.confirmation_note or "") if call.confirmed is False else None
+                handed_in = call.result if call.external_execution_required is False else None
+                await runs.settle(session, call.approval_id, refused=refused, result=handed_in)
+        step = await self.run.step(message if self.run.begins else None, taken, session)
+        return {
+            **request,
+            "messages": runs.with_texts(messages, step, Message),
+            "tools": [*others, *step.functions],
+            "tool_choice": step.choice or request.get("tool_choice"),
+        }
+
+    def seen(self, part: ModelResponse) -> ModelResponse:
+        """Return an answer of the model, or a part of one; one that has to be the last calls nothing."""
+        if not self.run.answered(content=part.content or part.images or part.audio, calls=part.tool_calls):
+            part.tool_calls = []
+        return part
+
+    def call_of(self, name: str, fields: JsonObject | None = None) -> _SessionFunction:
+        """Return a function for one call of any name; ``fields`` is what a person who approved it filled in."""
+        one, use = copy(self), partial(self.run.call, name, time.monotonic(), fields)
+
+        def run(**arguments: Any) -> ToolResult:
+            return one.answered(self.run.wait(partial(use, arguments)))
+
+        async def arun(**arguments: Any) -> ToolResult:
+            return one.answered(await self.run.come(partial(use, arguments)))
+
+        one.name, one.entrypoint = name, arun if runs.in_event_loop() else run
+        return one
+
+
+class _Steps:
+    """What the twin of a model does around each request and each batch of calls."""
+
+    def invoke(self, *args: Any, **request: Any) -> ModelResponse:
+        own, function = _any(super()), _function_of(request)
+        if function is None:
+            return own.invoke(*args, **request)
+        given = function.run.wait(partial(function.prepared, request))
+        answer = function.seen(own.invoke(*args, **given))
+        while function.run.asks_again():
+            answer = function.seen(own.invoke(*args, **given))
+        answer.content = f"{answer.content or ''}{function.run.wait(function.run.close)}" or None
+        return answer
+
+    async def ainvoke(self, *args: Any, **request: Any) -> ModelResponse:
+        own, function = _any(super()), _function_of(request)
+        if function is None:
+            return await own.ainvoke(*args, **request)
+        given = await function.run.come(partial(function.prepared, request))
+        answer = function.seen(await own.ainvoke(*args, **given))
+        while function.run.asks_again():
+            answer = function.seen(await own.ainvoke(*args, **given))
+        answer.content = f"{answer.content or ''}{await function.run.come(function.run.close)}" or None
+        return answer
+
+    def invoke_stream(self, *args: Any, **request: Any) -> Iterator[ModelResponse]:
+        own, function = _any(super()), _function_of(request)
+        if function is None:
+            yield from own.invoke_stream(*args, **request)
+            return
+        given = function.run.wait(partial(function.prepared, request))
+        yield from map(function.seen, own.invoke_stream(*args, **given))
+        while function.run.asks_again():
+            yield from map(function.seen, own.invoke_stream(*args, **given))
+        yield ModelResponse(content=function.run.wait(function.run.close) or None)
+
+    async def ainvoke_stream(self, *args: Any, **request: Any) -> AsyncIterator[ModelResponse]:
+        own, function, again = _any(super()), _function_of(request), True
+        given = request if function is None else await function.run.come(partial(function.prepared, request))
+        while again:
+            async for part in own.ainvoke_stream(*args, **given):
+                yield part if function is None else function.seen(part)
+            again = function is not None and function.run.asks_again()
+        if function is not None:
+            yield ModelResponse(content=await function.run.come(function.run.close) or None)
+
+    def get_function_calls_to_run(
+        self, assistant_message: Message, messages: list[Message], functions: dict[str, Function] | None = None
+    ) -> list[FunctionCall]:
+        own, function, known = _any(super()), _function_in(functions), dict(functions or {})
+        written = {call.get("id"): call.get("function", {}) for call in assistant_message.tool_calls or ()}
+        if function is not None:
+            known.pop(function.name, None)
+            known |= {n: function.call_of(n) for one in written.values() if (n := str(one.get("name"))) not in known}
+        calls: list[FunctionCall] = own.get_function_calls_to_run(assistant_message, messages, known)
+        for call in calls:
+            if function is not None and isinstance(call.function, _SessionFunction):
+                call.function = function.call_of(call.function.name)
+                call.arguments = runs.arguments_of(written.get(call.call_id, {}).get("arguments")) or call.arguments
+        return calls
+
+    def get_function_call_to_run_from_tool_execution(
+        self, tool_execution: ToolExecution, functions: dict[str, Function] | None = None
+    ) -> FunctionCall:
+        own, function, name = _any(super()), _function_in(functions), str(tool_execution.tool_name)
+        if function is None or name in (functions or {}):
+            return own.get_function_call_to_run_from_tool_execution(tool_execution, functions)
+        fields = {field.name: field.value for field in tool_execution.user_input_schema or ()}
+        arguments, call_id = tool_execution.tool_args, tool_execution.tool_call_id
+        return FunctionCall(function=function.call_of(name, fields), arguments=arguments, call_id=call_id)
+
+    def run_function_calls(
+        self, function_calls: list[FunctionCall], function_call_results: list[Message], **options: Any
+    ) -> Iterator[Any]:
+        events = _any(super()).run_function_calls(function_calls, function_call_results, **options)
+        yield from map(partial(_judged, function_calls), events)
+        function_call_results[:] = _returned(function_calls, function_call_results)
+
+    async def arun_function_calls(
+        self, function_calls: list[FunctionCall], function_call_results: list[Message], **options: Any
+    ) -> AsyncIterator[Any]:
+        judged = () if options.get("skip_pause_check") else function_calls
+        async for event in _any(super()).arun_function_calls(function_calls, function_call_results, **options):
+            yield _judged(judged, event)
+        function_call_results[:] = _returned(judged, function_call_results)
+
+
+def _any(own: Any) -> Any:
+    """Return what stands behind the twin, which no type names."""
+    return own
+
+
+def _function_of(request: Request) -> _SessionFunction | None:
+    found = (tool.get("function") for tool in request.get("tools") or ())
+    return next((definition.function for definition in found if isinstance(definition, _Definition)), None)
+
+
+def _function_in(functions: Mapping[str, Function] | None) -> _SessionFunction | None:
+    return next((one for one in (functions or {}).values() if isinstance(one, _SessionFunction)), None)
+
+
+def _function_for(call_id: str | None, calls: Sequence[FunctionCall]) -> _SessionFunction | None:
+    return next((one for call in calls if call.call_id == call_id and (one := _function_in({"": call.function}))), None)
+
+
+def _judged(calls: Sequence[FunctionCall], event: Any) -> Any:
+    """Return an event of a batch: a call that waits for a person pauses its run, one that failed says so."""
+    completed = calls and getattr(event, "event", "") == ModelResponseEvent.tool_call_completed.value
+    for execution in event.tool_executions if completed else ():
+        function = _function_for(execution.tool_call_id, calls)
+        if function is None or function.answer is None:
+            continue
+        execution.tool_call_error = function.answer.is_error
+        if (approval := function.waits_for) is not None:
+            fields: JsonObject = approval.fields.get("properties", {})
+            form = [UserInputField(n, runs.type_of_field(one), one.get("description")) for n, one in fields.items()]
+            event.event, execution.result = ModelResponseEvent.tool_call_paused.value, None
+            execution.approval_id, execution.user_input_schema = approval.id, form or None
+            setattr(execution, _FLAGS.get(approval.kind, "external_execution_required"), True)
+            function.requires_confirmation = True
+    return event
+
+
+def _returned(calls: Sequence[FunctionCall], results: Sequence[Message]) -> Iterator[Message]:
+    """Yield the results of a batch for the model, without those that are waited for."""
+    for result in results:
+        function = _function_for(result.tool_call_id, calls)
+        if function is not None and function.answer is not None:
+            result.tool_call_error = function.answer.is_error
+        if function is None or function.waits_for is None:
+            yield result

@@ -1,0 +1,299 @@
+"""pydantic-ai: a capability that gives an agent the tools of a session, anew before every model call.
+
+``Agent(model, capabilities=[SessionTools(session)])`` is all that an agent needs. What a load adds reaches the
+provider by the framework's own record of tools that joined; approvals are its deferred tool requests.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final
+
+import anyio
+from pydantic_core import SchemaValidator, core_schema
+
+from pegboard.board.session import Session
+from pegboard.core.access.approvals.approval import Approval
+from pegboard.core.model.tools import CallResult, JsonObject, Tool
+from pegboard.core.state.call_plans import CallAnswer
+from pegboard.core.surface.surfaces import Surface
+from pegboard.errors import UsageError
+
+try:
+    from pydantic_ai import RunContext
+    from pydantic_ai.agent import AbstractAgent
+    from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
+    from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
+    from pydantic_ai.messages import (
+        BinaryContent,
+        InstructionPart,
+        ModelMessage,
+        ModelResponse,
+        TextContent,
+        ToolReturnPart,
+        UserContent,
+    )
+    from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.run import AgentRunResult
+    from pydantic_ai.settings import ModelSettings, ToolOrOutput
+    from pydantic_ai.tools import DeferredToolRequests, ToolDefinition
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+except ImportError as error:
+    raise ImportError("pydantic-ai is missing. Install it: pip install 'pegboard[pydantic-ai]'") from error
+
+Context = RunContext[Any]
+OpenSession = Callable[[Context], Awaitable[Session]]
+
+_ANY_OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
+"""Whether arguments fit their schema is asked by the session (X2)."""
+
+
+@dataclass
+class SessionTools(AbstractCapability[Any]):
+    """The tools of a session and all that belongs to them, for an agent or for one run of it.
+
+    Attributes:
+        session: the session, or what opens one for a run, from its dependencies or its conversation id.
+        id: the name under which a run's capability takes the place of its agent's.
+    """
+
+    session: Session | OpenSession
+    id: str | None = field(default="pegboard", kw_only=True)
+    _toolset: SessionToolset | None = field(init=False, default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.session, Session):
+            self._toolset = SessionToolset(self.session, self.id)
+        elif not callable(self.session):
+            raise TypeError(f"a Session of Pegboard.open, or what opens one, not a {type(self.session).__name__}")
+
+    async def for_run(self, ctx: Context) -> SessionTools:
+        """Return the capability with the session of this run, and with nothing of another run."""
+        session = self.session if isinstance(self.session, Session) else await self.session(ctx)
+        return replace(self, session=session)
+
+    def get_toolset(self) -> SessionToolset | None:
+        """Return the tools; None until a run has its session."""
+        return self._toolset
+
+    def get_model_settings(self) -> Callable[[Context], ModelSettings]:
+        """Return what narrows a step to its focus (F3)."""
+        return lambda _: ModelSettings() if self._toolset is None else self._toolset.focus()
+
+    async def before_model_request(self, ctx: Context, request_context: ModelRequestContext) -> ModelRequestContext:
+        """Return the request as it is; what a person decided meanwhile is known to the session too (A3)."""
+        if self._toolset is not None:
+            await self._toolset.take_decisions(ctx.messages)
+        return request_context
+
+    async def after_model_request(
+        self,
+        ctx: Context,
+        *,
+        request_context: ModelRequestContext,  # noqa: ARG002
+        response: ModelResponse,
+    ) -> ModelResponse:
+        """Return the response as it is, its calls of tools that were not shown bound to the session too."""
+        if self._toolset is not None:
+            self._toolset.bind_calls(ctx, response)
+        return response
+
+    async def wrap_run(self, ctx: Context, *, handler: WrapRunHandler) -> AgentRunResult[Any]:  # noqa: ARG002
+        """Return what the run returns; the turn ends with it, unless it waits for an approval (S6)."""
+        over = True
+        try:
+            result = await handler()
+            over = not isinstance(result.output, DeferredToolRequests)
+            return result
+        finally:
+            if over and self._toolset is not None:
+                with anyio.CancelScope(shield=True):
+                    await self._toolset.session.end_turn()
+
+
+class SessionToolset(AbstractToolset[Any]):
+    """What a session gives to the model calls of one run."""
+
+    def __init__(self, session: Session, name: str | None) -> None:
+        self.session = session
+        self._name = name
+        self._surface: Surface | None = None
+        self._unsettled = True
+        self._definitions: dict[str, tuple[Tool, ToolDefinition]] = {}
+
+    @property
+    def id(self) -> str | None:
+        """Return the capability's name, which makes its instructions addressable."""
+        return self._name
+
+    async def get_tools(self, ctx: Context) -> dict[str, ToolsetTool[Any]]:
+        """Return the tools of this step; the first step of a run brings the user's message (S5)."""
+        message = _text_of(ctx.prompt) if self._surface is None else None
+        self._surface = surface = await self.session.surface(message=message)
+        tools: Iterable[Tool] = (entry.tool for entry in surface.tools)
+        if self.session.host.cache is not None:
+            tools = await self.session.wire()
+            if surface.focus is not None:
+                await self.session.surface(message=message)  # a wire list takes the focus away
+        given = partial(ToolsetTool[Any], toolset=self, max_retries=ctx.max_retries, args_validator=_ANY_OBJECT)
+        return {tool.wire: given(tool_def=self._definition(tool)) for tool in tools}
+
+    def _definition(self, tool: Tool) -> ToolDefinition:
+        known = self._definitions.get(tool.wire)
+        if known is None or known[0] is not tool:
+            known = self._definitions[tool.wire] = (tool, _defined(tool, self._name))
+        return known[1]
+
+    async def get_instructions(self, ctx: Context) -> list[InstructionPart]:  # noqa: ARG002
+        """Return policy and hints for the prefix, and what is loaded behind the history as it changes (F2, T6)."""
+        surface = self._surface or await self.session.surface()
+        hints = "\n".join(("Not loaded yet; load what is needed:", *surface.hints)) if surface.hints else ""
+        prefix = "\n\n".join(text for text in (surface.policy, hints) if text)
+        return [
+            InstructionPart(prefix, name="policy"),
+            InstructionPart(surface.suffix, name="loaded", on_change="append"),
+        ]
+
+    def focus(self) -> ModelSettings:
+        """Return the choice of tools that the focus of this step asks for, or nothing."""
+        focus = self._surface.focus if self._surface is not None else None
+        if focus is None:
+            return ModelSettings()
+        names = list(focus["allowed_tools"])
+        return ModelSettings(tool_choice=names if focus["tool_choice"] == "required" else ToolOrOutput(names))
+
+    def bind_calls(self, ctx: Context, response: ModelResponse) -> None:
+        """Let the session answer calls of tools that the model was not shown: it loads or refuses them (X1, P9)."""
+        known = ctx.tool_manager.tools if ctx.tool_manager is not None else None
+        ours = next((tool for tool in (known or {}).values() if tool.tool_def.toolset_id == self._name), None)
+        if known is None or ours is None:
+            return
+        for call in response.tool_calls:
+            if call.tool_name not in known:
+                hidden = ToolDefinition(name=call.tool_name, toolset_id=self._name)
+                known[call.tool_name] = replace(ours, tool_def=hidden)
+
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Context, tool: ToolsetTool[Any]) -> Any:  # noqa: ARG002
+        """Return what the tool returns; every call passes through the session (P3).
+
+        Raises:
+            ApprovalRequired: a person approves it first; the run waits (A3).
+            CallDeferred: it is run elsewhere, and its result handed in (T13).
+            ModelRetry: the arguments do not fit.
+            ToolFailed: it did not run, or failed.
+        """
+        answer = await self.session.call(name, tool_args)
+        if answer.status == "needs_approval" and answer.approval is not None:
+            answer = await self._approved(answer.approval, ctx)
+        return _returned(answer)
+
+    async def _approved(self, approval: Approval, ctx: Context) -> CallAnswer:
+        """Return the answer of a call that the framework's user has approved; the run waits until then."""
+        self._unsettled = True
+        about = {"approval": approval.id, "reason": approval.reason, "fields": dict(approval.fields)}
+        if approval.kind == "external":
+            raise CallDeferred(metadata=about)
+        if not ctx.tool_call_approved:
+            raise ApprovalRequired(metadata=about)
+        given: JsonObject = ctx.tool_call_metadata or {}
+        by = given.get("by", self.session.key.principal)
+        try:
+            await self.session.approvals.allow(approval.id, by=by, fields=given.get("fields"))
+        except UsageError as error:
+            raise ToolFailed(error.message) from error
+        return await self.session.resume(approval.id)
+
+    async def take_decisions(self, messages: Sequence[ModelMessage]) -> None:
+        """Take into the session what came of its waiting calls in the framework: a refusal, or a result (A3, T13)."""
+        returned = [part for part in messages[-1].parts if isinstance(part, ToolReturnPart)] if self._unsettled else []
+        self._unsettled = False
+        waiting = await self._waiting() if returned else []
+        responses = [message for message in messages if isinstance(message, ModelResponse)] if waiting else []
+        calls = {
+            call.tool_call_id: (call.tool_name, call.args_as_dict()) for one in responses for call in one.tool_calls
+        }
+        for part in returned:
+            own = (one for one in waiting if (one.tool, one.arguments) == calls.get(part.tool_call_id))
+            if (approval := next(own, None)) is None:
+                continue
+            if part.outcome == "denied":
+                by, said = self.session.key.principal, part.model_response_str()
+                await self.session.approvals.refuse(approval.id, by=by, reason=said)
+            elif approval.kind == "external":
+                await self.session.resume(approval.id, result=part.model_response_str())
+
+    async def _waiting(self) -> list[Approval]:
+        """Return the approvals that calls of the session wait for."""
+        key = self.session.key
+        return [
+            one
+            for one in await self.session.approvals.list(agent=key.agent)
+            if one.lasts == "once" and (one.binding.principal, one.binding.session) == (key.principal, key.session)
+        ]
+
+
+def delegate_to(agent: AbstractAgent[Any, Any]) -> Callable[[Session, str], Awaitable[str]]:
+    """Return what runs delegated tasks with an agent, for ``board.on_delegate``; it works with the child's tools."""
+
+    async def run(child: Session, task: str) -> str:
+        output = (await agent.run(task, capabilities=[SessionTools(child)])).output
+        waits = isinstance(output, DeferredToolRequests)
+        return "The task is not done: a call of it waits for a person." if waits else str(output)
+
+    return run
+
+
+def _text_of(prompt: str | Sequence[UserContent] | None) -> str | None:
+    if prompt is None or isinstance(prompt, str):
+        return prompt
+    texts = [part if isinstance(part, str) else part.content for part in prompt if isinstance(part, str | TextContent)]
+    return "\n".join(texts) or None
+
+
+def _defined(tool: Tool, toolset: str | None) -> ToolDefinition:
+    return ToolDefinition(
+        name=tool.wire,
+        description=tool.description,
+        parameters_json_schema=dict(tool.input_schema),
+        return_schema=dict(tool.output_schema) if tool.output_schema else None,
+        metadata={"plugin": tool.plugin, "annotations": dict(tool.annotations), "meta": tool.extra.get("_meta")},
+        toolset_id=toolset,
+    )
+
+
+def _returned(answer: CallAnswer) -> Any:
+    """Return the result for the model, as the framework returns that of an MCP server."""
+    if answer.status == "invalid_arguments":
+        raise ModelRetry(_error_text(answer))
+    if answer.is_error:
+        raise ToolFailed(_error_text(answer))
+    return _value(answer.result)
+
+
+def _error_text(answer: CallAnswer) -> str:
+    texts = [str(block["text"]) for block in answer.result.content if block.get("type") == "text"]
+    return "\n\n".join(texts) or answer.message or answer.status
+
+
+def _value(result: CallResult) -> Any:
+    values = [_content(block) for block in result.content]
+    if all(isinstance(value, str) for value in values):
+        return result.structured if result.structured is not None else "\n\n".join(values)
+    return values[0] if len(values) == 1 else values
+
+
+def _content(block: JsonObject) -> Any:
+    match block:
+        case {"type": "text", "text": text}:
+            return text
+        case {"type": "image" | "audio", "data": data, "mimeType": media_type}:
+            return BinaryContent(data=b64decode(data), media_type=media_type)
+        case {"type": "resource", "resource": {"blob": data, **about}}:
+            return BinaryContent(data=b64decode(data), media_type=about.get("mimeType", "application/octet-stream"))
+        case {"type": "resource", "resource": {"text": text}}:
+            return text
+        case _:
+            return dict(block)

@@ -1,0 +1,268 @@
+"""One run of an agent over a session, for frameworks that know nothing of tools that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final, TypeVar, cast
+
+from pegboard.board.blocking import SyncSession
+from pegboard.board.session import Session
+from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
+from pegboard.core.state.call_plans import CallAnswer
+from pegboard.core.surface.continuations import LIMIT, Continuation
+from pegboard.core.surface.surfaces import Surface
+from pegboard.dialects.names import META_PLUGIN
+from pegboard.errors import UsageError
+
+T = TypeVar("T")
+_TYPES: Final = {"integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
+AnySession = Session | SyncSession
+Use = Callable[[Session], Awaitable[T]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a request to the model carries.
+
+    Attributes:
+        functions: the session's tools in order, as providers of models take functions; the run's own, to be edited.
+        prefix: policy and hints, for the system's text.
+        note: what is loaded and what has changed, for the end of the history.
+        choice: ``auto`` or ``required`` where a focus says so, ``none`` where the model has to answer, else None.
+    """
+
+    functions: list[dict[str, Any]]
+    prefix: str
+    note: str
+    choice: str | None
+
+
+class Run:
+    """A run over a session that is opened with its first use: its steps, its calls, its end.
+
+    ``names`` returns the conversation that it belongs to, and its own name; ``unfinished`` has by conversation the
+    run that has begun and not ended, so that the next one ends the turn of one that failed or was given up.
+    """
+
+    def __init__(
+        self,
+        opens: Callable[[], AnySession | Awaitable[Session]],
+        names: Callable[[], tuple[str, str]],
+        unfinished: dict[str, str],
+        *,
+        limit: int = LIMIT,
+    ) -> None:
+        self._opens = opens
+        self._names = names
+        self._unfinished = unfinished
+        self._session: AnySession | None = None
+        self._going = Continuation(limit=limit)
+        self._functions: dict[str, tuple[Tool, dict[str, Any]]] = {}
+        self._content = self._calls = False
+
+    async def come(self, use: Use[T]) -> T:
+        """Return what comes of using the session."""
+        if self._session is None:
+            opened = self._opens()
+            self._session = opened if isinstance(opened, AnySession) else await opened
+        if isinstance(self._session, SyncSession):
+            return await asyncio.to_thread(self._session.wait, use)
+        return await use(self._session)
+
+    def wait(self, use: Use[T]) -> T:
+        """Return what comes of using the session, in a run that blocks.
+
+        Raises:
+            UsageError: the session does not block.
+        """
+        opened = self._opens() if self._session is None else self._session
+        if isinstance(opened, SyncSession):
+            self._session = opened
+            return opened.wait(use)
+        if asyncio.iscoroutine(opened):
+            opened.close()
+        raise UsageError("A run that blocks needs a session that does.", hint="Open it with Pegboard.open_sync.")
+
+    @property
+    def begins(self) -> bool:
+        """Return whether there has been no step yet."""
+        return self._going.tools is None
+
+    async def step(self, message: str | None, taken: Collection[str], session: Session) -> Step:
+        """Return what the next request carries.
+
+        Args:
+            message: the user's, with the first step of a run (S5).
+            taken: names of the host's own tools, which win.
+            session: the session.
+        """
+        conversation, own = self._names()
+        if self._unfinished.get(conversation, own) != own:
+            await session.end_turn()
+        self._unfinished[conversation] = own
+        surface = await session.surface(message=message)
+        listed = tuple(loaded.tool for loaded in surface.tools)
+        if session.host.cache is not None:
+            listed = await session.wire()
+            surface = surface if surface.focus is None else await session.surface(message=message)
+        tools = tuple(tool for tool in listed if tool.wire not in taken)
+        self._going = self._going.next(tuple(tool.wire for tool in tools))
+        self._content = self._calls = False
+        choice = "none" if self._going.over else None if surface.focus is None else surface.focus["tool_choice"]
+        note = " ".join(text for text in (surface.suffix, self._going.note) if text)
+        self._functions = {tool.wire: self._function(tool) for tool in tools}
+        functions = [function for _, function in self._functions.values()]
+        return Step(functions=functions, prefix=_prefix(surface), note=note, choice=choice)
+
+    def _function(self, tool: Tool) -> tuple[Tool, dict[str, Any]]:
+        known = self._functions.get(tool.wire)
+        if known is not None and known[0] is tool:
+            return known
+        schema = json.loads(json.dumps(tool.input_schema))
+        function = {"name": tool.wire, "description": tool.description, "parameters": schema}
+        return tool, {"type": "function", "function": function}
+
+    def answered(self, *, content: object, calls: object) -> bool:
+        """Note what an answer of the model has, or a part of one; return whether calls are let through."""
+        self._content = self._content or bool(content)
+        self._calls = not self._going.over and (self._calls or bool(calls))
+        return not self._going.over
+
+    def asks_again(self) -> bool:
+        """Return whether the model is to be asked once more, since it answered nothing right after a change."""
+        again = None if self._content or self._calls else self._going.retried()
+        self._going = again or self._going
+        return again is not None
+
+    async def close(self, session: Session) -> str:
+        """Return what the user reads behind an answer; one that calls nothing ends the turn (S6)."""
+        if self._calls:
+            return ""
+        self._unfinished.pop(self._names()[0], None)
+        await session.end_turn()
+        closing = self._going.closing()
+        return f"\n\n{closing}" if closing and self._content else closing
+
+    async def call(
+        self, name: str, arrived: float, fields: JsonObject | None, arguments: JsonObject, session: Session
+    ) -> CallAnswer:
+        """Return the session's answer to a call of any name.
+
+        Args:
+            name: as the model wrote it.
+            arrived: when the model made the call (D2).
+            fields: what a person who has approved the call filled in; None where nobody has been asked (A3).
+            arguments: what the model and that person gave.
+            session: the session.
+        """
+        asked = {key: value for key, value in arguments.items() if fields is None or key not in fields}
+        answer = await session.call(name, asked, arrived=arrived)
+        if answer.status == "needs_approval" and answer.approval is not None and fields is not None:
+            by = session.key.principal
+            try:
+                await session.approvals.allow(answer.approval.id, by=by, fields=fields or None)
+            except UsageError as problem:
+                return replace(answer, status="refused", result=text_result(problem.message, is_error=True))
+            answer = await session.resume(answer.approval.id)
+        meta = answer.tool is not None and answer.tool.plugin == META_PLUGIN
+        if meta or answer.status in ("ok", "error"):
+            self._going = self._going.called(name, meta=meta)
+        return answer
+
+
+async def settle(session: Session, approval_id: str, *, refused: str | None, result: object) -> None:
+    """Take into a session what a person decided in the framework: words of refusal, or a result from elsewhere."""
+    with suppress(UsageError):  # it was settled before
+        if refused is not None:
+            await session.approvals.refuse(approval_id, by=session.key.principal, reason=refused)
+        elif result is not None:
+            await session.resume(approval_id, result=result)
+
+
+def twin(whole: object, mixin: type) -> Any:
+    """Return an object with the state of another one, and with the methods of a mixin before those of its class."""
+    if isinstance(whole, mixin):
+        return whole
+    kind: Any = _twin_of(type(whole), mixin)
+    made: Any = kind.__new__(kind)
+    for name, value in vars(whole).items():
+        setattr(made, name, value)
+    return made
+
+
+@cache
+def _twin_of(kind: type, mixin: type) -> type:
+    return type(kind.__name__, (mixin, kind), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})
+
+
+def type_of_field(schema: JsonObject) -> type:
+    """Return the type of a field of a form, by its JSON schema."""
+    return _TYPES.get(str(schema.get("type")), str)
+
+
+def in_event_loop() -> bool:
+    """Return whether an event loop runs in this thread."""
+    try:
+        return bool(asyncio.get_running_loop())
+    except RuntimeError:
+        return False
+
+
+def arguments_of(text: object) -> dict[str, Any] | None:
+    """Return the arguments that a model wrote, or None where they are no object."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def with_texts(messages: Sequence[Any], step: Step, make: Callable[..., Any]) -> list[Any]:
+    """Return the messages of a request with what a step says: behind the system's text, and behind the newest.
+
+    Args:
+        messages: pydantic models with a ``role`` and a ``content``; these are not changed, so that no history keeps it.
+        step: what the request carries.
+        make: makes a message of a role and a content, where there is none for a text to stand behind.
+    """
+    sent, note = list(messages), f"<system>{step.note}</system>" if step.note else ""
+    if note and isinstance(sent[-1].content, str):
+        sent[-1] = sent[-1].model_copy(update={"content": f"{sent[-1].content}\n\n{note}"})
+    elif note:
+        sent.append(make(role="user", content=note))
+    if step.prefix and sent[0].role in ("system", "developer"):
+        sent[0] = sent[0].model_copy(update={"content": f"{sent[0].content}\n\n{step.prefix}"})
+    elif step.prefix:
+        sent.insert(0, make(role="system", content=step.prefix))
+    return sent
+
+
+def text_and_media(result: CallResult, files: Collection[str]) -> tuple[str, dict[str, list[dict[str, Any]]]]:
+    """Return a result's text, and its images, audios and files with their ``content`` and ``mime_type``.
+
+    Files of other types than ``files`` are named in the text.
+    """
+    texts: list[str] = []
+    media: dict[str, list[dict[str, Any]]] = {}
+    for block in result.content:
+        match block:
+            case {"type": "text", "text": text} | {"type": "resource", "resource": {"text": text}}:
+                texts.append(str(text))
+            case {"type": "image" | "audio" as kind, "data": data, "mimeType": mime_type}:
+                media.setdefault(f"{kind}s", []).append({"content": b64decode(data), "mime_type": mime_type})
+            case {"type": "resource", "resource": {"blob": data, "mimeType": mime_type}} if mime_type in files:
+                media.setdefault("files", []).append({"content": b64decode(data), "mime_type": mime_type})
+            case {"resource": about} | about:
+                texts.append(json.dumps({key: value for key, value in about.items() if key != "blob"}))
+    return "\n".join(texts), media
+
+
+def _prefix(surface: Surface) -> str:
+    hints = "\n".join(("Not loaded, but can be:", *surface.hints)) if surface.hints else ""
+    return "\n\n".join(text for text in (surface.policy, hints) if text)

@@ -1,0 +1,113 @@
+"""What the shared tests need of a framework: a driver that builds its agent and reports what the model got."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from pegboard import Pegboard, Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call that the model makes."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+def call(name: str, /, **arguments: Any) -> Call:
+    return Call(name=name, arguments=arguments)
+
+
+Answer = str | Call | Sequence[Call]
+"""What the model answers: a final text, a call, or several calls at once."""
+Step = Answer | Callable[[], Awaitable[Answer]]
+"""An answer; or what makes one once the model has been given its tools, so that something can change meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """What one call of the model carried.
+
+    Attributes:
+        tools: the names of the tools, in order.
+        schemas: their parameters, by name.
+        system: all text of the system: instructions, policy, hints, and what stands behind the history.
+        results: what the tools returned since the model's last call, as the model reads it, in order.
+    """
+
+    tools: tuple[str, ...]
+    schemas: Mapping[str, Mapping[str, Any]]
+    system: str
+    results: tuple[str, ...] = ()
+
+
+class Script:
+    """A model's answers in order, and what each of its calls carried; behind the last it answers "done"."""
+
+    def __init__(self, *steps: Step) -> None:
+        self._steps = list(steps)
+        self.calls: list[ModelCall] = []
+
+    async def answer(self, carried: ModelCall) -> str | Sequence[Call]:
+        self.calls.append(carried)
+        step: Step = self._steps.pop(0) if self._steps else "done"
+        answer = await step() if callable(step) else step
+        return [answer] if isinstance(answer, Call) else answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What a run of an agent came to.
+
+    Attributes:
+        calls: the model's calls, in order.
+        answer: the final text, or empty where the run waits for an approval.
+        pieces: the final text as it was streamed.
+        waiting: the names of the tools whose calls wait for an approval.
+    """
+
+    calls: tuple[ModelCall, ...]
+    answer: str = ""
+    pieces: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+
+
+class Talk(Protocol):
+    """A conversation of a user with one agent over one session; it has its history."""
+
+    async def run(self, message: str, *steps: Step, stream: bool = False) -> Ran:
+        """Return what came of a message that the model answers by these steps."""
+        ...
+
+    async def decide(self, *steps: Step, allow: bool, reason: str = "") -> Ran:
+        """Return what came of the run that waits, once a person has decided in the terms of the framework."""
+        ...
+
+
+class Driver(Protocol):
+    """A framework.
+
+    Attributes:
+        name: what the test calls it.
+        tools_change: at the next call of the model, or at the next run only.
+    """
+
+    name: str
+    tools_change: Literal["call", "run"]
+
+    def talk(self, session: Session) -> Talk:
+        """Return a conversation with a new agent over this session."""
+        ...
+
+    def delegate(self, board: Pegboard, *steps: Step) -> Script:
+        """Let the framework's own agents run what is delegated on this board; their model follows the script."""
+        ...
+
+
+async def in_turn(driver: Driver, talk: Talk, *steps: Answer) -> list[ModelCall]:
+    """Return what the model's calls carried, one for each step and one more; in one run, or where needed a run each."""
+    if driver.tools_change == "call":
+        return list((await talk.run("Go on.", *steps)).calls)
+    runs = [await talk.run("Go on.", step) for step in (*steps, "done")]
+    return [ran.calls[0] for ran in runs]

@@ -1,0 +1,83 @@
+"""Tools for the tests of frameworks; what has run stands in `RAN`."""
+
+from typing import Literal
+
+from pegboard import tool
+
+RAN: list[str] = []
+PICTURE = b"\x89PNG\r\n\x1a\n..."
+
+
+class Notes:
+    """Notes of a user."""
+
+    def __init__(self, owner: str = "ada") -> None:
+        self.owner = owner
+        self.notes = ["milk"]
+
+    def note_list(self) -> list[str]:
+        """List the notes."""
+        RAN.append("note_list")
+        return [f"{self.owner}: {note}" for note in self.notes]
+
+    def note_add(self, text: str, mark: Literal["new", "urgent"] = "new") -> str:
+        """Add a note.
+
+        Args:
+            text: What to write down.
+            mark: How it is marked.
+        """
+        RAN.append("note_add")
+        self.notes.append(text)
+        return f"{text} ({mark})"
+
+
+class Sums:
+    """Arithmetic."""
+
+    def add_numbers(self, first: int, second: int) -> int:
+        """Add two numbers."""
+        RAN.append("add_numbers")
+        return first + second
+
+
+class Printer:
+    """A printer."""
+
+    def print_page(self, text: str) -> str:
+        """Print a page."""
+        RAN.append("print_page")
+        raise RuntimeError("the printer is on fire")
+
+
+class Pictures:
+    """A painter."""
+
+    def draw(self) -> bytes:
+        """Draw a picture."""
+        return PICTURE
+
+    def measure_picture(self) -> dict[str, int]:
+        """Return how large the picture is."""
+        return {"width": 3, "height": 2}
+
+
+class Shredder:
+    """What is done with papers."""
+
+    def shred(self, paper: str) -> str:
+        """Shred a paper."""
+        RAN.append("shred")
+        return f"{paper} is shredded"
+
+    @tool(user_input_fields=["signature"])
+    def sign(self, paper: str, signature: str) -> str:
+        """Sign a paper."""
+        RAN.append("sign")
+        return f"{paper} is signed by {signature}"
+
+    @tool(external_execution=True)
+    def post(self, paper: str) -> str:
+        """Post a paper."""
+        RAN.append("post")
+        return f"{paper} is posted"
