@@ -121,7 +121,6 @@ def reasons() -> set[str]:
     found = assigned("code", "board/views/explain.py") | {f"loaded_{because}" for because in LeaseReason}
     for name, call in calls():
         found |= keyword(call, "code") if name == "Reason" else set()
-        found |= first(call) if name == "_switch_reason" else set()
         found |= {f"granted_{code}" for code in first(call)} if name == "_grant" else set()
     return found
 

@@ -78,6 +78,8 @@ TEXTS = [
          "gateway/http/run.py: signals are left to whoever runs the gateway"),
     Part("uvicorn", "uvicorn.server:Server.on_tick", "self.should_exit", "gateway/http/run.py: it stops on request"),
     Part("uvicorn", "uvicorn.server:Server.startup", "self.started = True", "gateway/http/run.py: it is up"),
+    Part("agno", "agno.agent._tools", "func._run_context = run_context",
+         "sources/agno/run_contexts.py: a function finds whose call it is where an agent of Agno puts it"),
 ]  # fmt: skip
 NAMES = [
     ("mcp.shared.dispatcher", "coerce_request_id", "an id that is a number as text counts as the number"),

@@ -8,7 +8,6 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from pegboard.board import Board
 from pegboard.board.board import Parts
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.specs import RegisteredSpec, ServerSpec
 from pegboard.dialects.by_name import Dialects
 from pegboard.errors import ConfigError
 from pegboard.ports import Adapters, FocusRules, Source, Store, TokenCounter
@@ -130,13 +129,13 @@ class Pegboard(Board):
         """
         variables = os.environ if env is None else env
         chosen, quickstart = choose(path)
-        kept = _kept(chosen, variables) if cached else None
-        configuration = kept or _compiled(chosen, variables)
+        configuration = (kept := _kept(chosen, variables) if cached else None) or _compiled(chosen, variables)
         masker = Masker(configuration.secrets)
         own = adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
         fast = variables.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
-        sources, upstreams = _sources(masker, fast_path=fast)
+        beside = None if own.store else _file_of(configuration, quickstart=quickstart)
+        sources, upstreams = _sources(masker, fast_path=fast, beside=beside)
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
         focus = _FocusRules(chosen.absolute().parent)
@@ -279,11 +278,13 @@ def _parts(
     )
 
 
-def trial(source: Source, masker: Masker) -> Board:
-    """Return a board over one source alone that stores everything in memory and writes nothing."""
+def trial(sources: Sequence[Source], masker: Masker) -> Board:
+    """Return a board over these sources alone that stores everything in memory and writes nothing."""
     from pegboard.stores.memory import MemoryStore
 
-    return Board(_parts(MemoryStore(), (source,), OfflineTokenCounter(), Adapters()), masker=masker, env={})
+    return Board(
+        _parts(MemoryStore(), tuple(sources), OfflineTokenCounter(), Adapters()), masker=masker, env=os.environ
+    )
 
 
 class _FocusRules:
@@ -325,12 +326,8 @@ def _stamps(configuration: Configuration) -> tuple[tuple[str, int, int], ...]:
 
 
 def _store(configuration: Configuration, *, quickstart: bool) -> Store:
-    from pegboard.stores.urls import parse_store_url
-
-    kind, path = parse_store_url(configuration.store, configuration.path.absolute().parent)
-    if quickstart:
-        kind, path = "sqlite", quickstart_store()
-    if kind == "memory" or path is None:
+    path = _file_of(configuration, quickstart=quickstart)
+    if path is None:
         from pegboard.stores.memory import MemoryStore
 
         return MemoryStore()
@@ -350,9 +347,11 @@ def keeps_something(configuration: Configuration) -> bool:
     return path is not None and path.is_file()
 
 
-def _file_of(configuration: Configuration) -> Path | None:
+def _file_of(configuration: Configuration, *, quickstart: bool = False) -> Path | None:
     from pegboard.stores.urls import parse_store_url
 
+    if quickstart:
+        return quickstart_store()
     return parse_store_url(configuration.store, configuration.path.absolute().parent)[1]
 
 
@@ -362,15 +361,11 @@ def quickstart_store() -> Path:
     return user_folders.state() / f"quickstart-{digest}.db"
 
 
-def _sources(masker: Masker, *, fast_path: bool) -> tuple[tuple[Source, ...], McpSource]:
-    """Return the sources of all plugins; those that a configuration has none of are never imported."""
-    from pegboard.sources.late import LateSource
+def _sources(masker: Masker, *, fast_path: bool, beside: Path | None) -> tuple[tuple[Source, ...], McpSource]:
+    """Return the sources of all plugins; toolkits that need a database have it beside the store."""
+    from pegboard.sources.late import local_sources
     from pegboard.sources.mcp import McpSource
 
     upstreams = McpSource(mask=masker.text, fast_path=fast_path)
-    late = (
-        LateSource(PythonSpec, lambda: import_module("pegboard.sources.python").PythonSource()),
-        LateSource(RegisteredSpec, lambda: import_module("pegboard.sources.packages").PackageSource()),
-        LateSource(RegisteredSpec, lambda: import_module("pegboard.sources.agno").AgnoSource()),
-    )
-    return (upstreams, *late), upstreams
+    database = beside and beside.with_name(f"{beside.stem}-agno.db")
+    return (upstreams, *local_sources(database)), upstreams

@@ -74,10 +74,17 @@ class PegboardError(Exception):
         if code is not None:
             self.code = code
 
+    @property
+    def text(self) -> str:
+        """Return message and hint as sentences of their own."""
+        if not self.hint:
+            return self.message
+        end = "" if self.message.endswith((".", "!", "?", ":")) else "."
+        return f"{self.message}{end} {self.hint}"
+
     def __str__(self) -> str:
         where = f"{self.location}: " if self.location is not None else ""
-        hint = f" {self.hint}" if self.hint else ""
-        return f"{where}{self.message}{hint}"
+        return f"{where}{self.text}"
 
 
 class ConfigError(PegboardError):

@@ -17,7 +17,6 @@ from pegboard.testing import Canned, FakeRanker, FakeSource
 
 WARM = Host(delivery=("array",), cache=Cache(tokens=60_000))
 COLD = Host(delivery=("array",), cache=Cache())
-NATIVE = Host(delivery=("native",), cache=Cache(tokens=60_000))
 SCHEMA = {"type": "object", "properties": {"branch": {"type": "string"}}, "required": ["branch"]}
 LONG = "It has a long description that makes its schema dear, and says so at some length, once more. " * 40
 SOURCE = {
@@ -66,13 +65,13 @@ async def leases(session: Session) -> list[str]:
     return [f"{lease.subject} {lease.until}" for lease in (await session.snapshot()).state.leases]
 
 
-@pytest.mark.parametrize("host", [Host(), COLD, NATIVE, GATEWAY])
+@pytest.mark.parametrize("host", [Host(), COLD, GATEWAY])
 async def test_a_search_loads_what_is_clear_and_one_more_step_calls_it(opened: Opened, host: Host) -> None:
     """D1, D2, X4: by an ordinary load, which lapses when nobody uses what nobody asked for."""
     async with opened("log", "diff") as board:
         session = await board.session(session_id="s", host=host)
         document = await asked(session)
-        assert document["takes_effect"] == ("native" if host is NATIVE else "next_step")
+        assert document["takes_effect"] == "next_step"
         assert document["results"][0] == {
             "name": "log",
             "loaded": True,

@@ -108,3 +108,23 @@ def test_what_can_be_switched_is_a_table_for_people_and_a_panel_for_scripts(run:
     panels = run("permissions", "show", "--json", "--panel").json
     assert [row["name"] for row in panels["assistant"]] == ["writing", "notes"]
     assert panels["assistant"][1]["members"][0]["reason"]["code"] == "granted_static"
+
+
+def test_the_command_opens_the_sub_apps_that_the_agent_lists(run: Run, project: Path) -> None:
+    """T9: `--sub-app`; another name is not found, whether or not there is one."""
+    text = (project / "pegboard.yaml").read_text()
+    text = text.replace("    permissions: {broken: false}", "    sub_apps: [reading]\n    permissions: {broken: false}")
+    (project / "pegboard.yaml").write_text(
+        text + "sub_apps: {reading: {tool_names: [pad]}, more: {tool_names: [pad]}}\n"
+    )
+    agent = ("--agent", "assistant")
+    names = [tool["name"] for tool in run("surface", *agent, "--sub-app", "reading", "--json").json["tools"]]
+    assert "pad" in names
+    assert run("call", "pad", '{"text": "x", "width": 3}', *agent, "--sub-app", "reading").out == "  x\n"
+    assert run("explain", "pad", *agent, "--sub-app", "reading", "--json").json["callable"]
+    assert not run("explain", "pad", *agent, "--json").json["callable"]
+    for name in ("more", "no\nsuch", "", "x" * 300):
+        refused = run("surface", *agent, "--sub-app", name)
+        assert (refused.code, refused.out) == (1, "")
+        assert refused.err.startswith("pegboard: Agent 'assistant' has no sub-app '")
+        assert len(refused.err.splitlines()) == 1

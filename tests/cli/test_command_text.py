@@ -96,7 +96,7 @@ def test_the_surface_is_a_table_with_hints_and_totals_below(run: Run, project: P
     assert head[1].split() == ["name", "plugin", "lease", "reason", "tokens"]
     assert head[3].split()[:4] == ["add_note", "notes", "always", "static"]
     assert "\nHints\n" in out
-    assert "The whole catalog would cost" in out.splitlines()[-1]
+    assert "Everything that the agent may use would cost" in out.splitlines()[-1]
 
 
 def test_text_of_tools_cannot_steer_the_terminal_or_the_table(run: Run, project: Path) -> None:

@@ -116,6 +116,7 @@ def test_p6_one_that_fails_or_hangs_is_told_and_the_others_are_measured(run: Run
     assert "hunter22" not in ran.out + ran.err
     assert rows["later"]["message"] == "it is switched off."
     assert ran.json["direct"]["tokens"] == rows["time"]["tokens"]
+    assert ran.json["saved"] is None, "what three of the servers would cost is not known (F4)"
 
 
 def test_where_nothing_can_be_measured_it_is_refused(run: Run) -> None:

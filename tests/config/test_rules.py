@@ -37,6 +37,34 @@ RULES = {
             "Add it to allowed_toolkits."
         ),
     ),
+    "S1: an agent that shares a toolkit is defined": (
+        """
+        toolkits:
+          devops: {tools: [docker], share_with: [assistant, asistant]}
+        agents: {assistant: {allowed_toolkits: [devops]}}
+        """,
+        "unknown_agent",
+        ("pegboard.yaml:3:53: toolkits.devops.share_with: agent 'asistant' is not defined. Did you mean 'assistant'?"),
+    ),
+    "S1: two agents at least share a toolkit": (
+        """
+        toolkits: {devops: {tools: [docker], share_with: [assistant]}}
+        agents: {assistant: {allowed_toolkits: [devops]}}
+        """,
+        "shared_with_nobody",
+        (
+            "pegboard.yaml:2:50: toolkits.devops.share_with: only agent 'assistant' shares toolkit 'devops': "
+            "it shares it with nobody. Name every agent that shares it, two at least."
+        ),
+    ),
+    "S1: an agent shares a toolkit once": (
+        """
+        toolkits: {devops: {tools: [docker], share_with: [a, b, a]}}
+        agents: {a: {allowed_toolkits: [devops]}, b: {allowed_toolkits: [devops]}}
+        """,
+        "duplicate_name",
+        "pegboard.yaml:2:57: toolkits.devops.share_with: agent 'a' stands twice. Remove one of them.",
+    ),
     "T3, MR5: a member stands once in a toolkit": (
         """
         toolkits:

@@ -87,8 +87,8 @@ def test_different_settings_conflict_and_both_are_shown() -> None:
         tool="sql",
         existing={"port": 5},
         candidate={"port": 6},
-        message="conflicts: 'sql' is loaded already with other settings. Unload it first, or write the same settings "
-        "in both places.",
+        message="conflicts: 'sql' is loaded from the start with other settings, and cannot be unloaded. "
+        "Write the same settings in both places.",
     )
 
 

@@ -135,7 +135,8 @@ def test_different_overrides_refuse_the_load_and_leave_the_state_untouched(loade
         "existing_overrides": {"db_url": "postgres://***@a/x"},
         "candidate_overrides": {"db_url": "b", "password": "***"},
     }
-    assert item.message.startswith("Toolkit 'data' conflicts: 'sql' is loaded already with other settings.")
+    how = "already with other settings. Unload it first, or" if loaded else "from the start with other settings, and"
+    assert item.message.startswith(f"Toolkit 'data' conflicts: 'sql' is loaded {how}")
 
 
 # -- availability and scope --------------------------------------------------------------------------

@@ -206,8 +206,8 @@ def test_different_overrides_conflict_and_both_are_shown() -> None:
         "toolkit": "other",
         "loaded_toolkits": [],
         "message": (
-            "Toolkit 'other' conflicts: 'shell' is loaded already with other settings. Unload it first, or "
-            "write the same settings in both places."
+            "Toolkit 'other' conflicts: 'shell' is loaded from the start with other settings, and cannot be unloaded. "
+            "Write the same settings in both places."
         ),
         "conflicting_tool": "shell",
         "existing_overrides": {"root": "a"},

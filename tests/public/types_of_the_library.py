@@ -35,6 +35,7 @@ from pegboard import (
     UpstreamError,
     UsageError,
     tool,
+    turn_of_messages,
 )
 from pegboard.board.calls.approvals import Approvals
 from pegboard.board.resources.aggregator import ResourceAggregator
@@ -118,6 +119,8 @@ async def session_of_a_program(session: Session) -> None:
     assert_type(await session.use_loadout(None), Outcome)
     assert_type(await session.child("explore", agent="scout"), Session)
     assert_type(await session.end_turn(), Outcome)
+    assert_type(await session.end_turn(turn=turn_of_messages(5)), Outcome)
+    assert_type(turn_of_messages(5), int)
     assert_type(await session.mark_turn("7"), Outcome)
     assert_type(await session.search("a mean", limit=3), Found)
     assert_type(await session.search("a mean", context=["Here are numbers."]), Found)
@@ -164,6 +167,7 @@ def blocking(board: SyncPegboard, session: SyncSession) -> None:
     assert_type(session.child("explore"), SyncSession)
     assert_type(session.wait(lambda plain: plain.end_turn()), Outcome)
     assert_type(session.end_turn(), Outcome)
+    assert_type(session.end_turn(turn=3), Outcome)
     assert_type(session.mark_turn("7"), Outcome)
     assert_type(session.search("a mean", context=()), Found)
     assert_type(session.explain("git"), Explanation)
@@ -182,7 +186,8 @@ def values(surface: Surface, outcome: Outcome, answer: CallAnswer, found: Found,
     assert_type((surface.suffix, surface.policy), tuple[str, str])
     assert_type(surface.focus, Record | None)
     assert_type(surface.tokens, Costs)
-    assert_type(surface.tokens.saved, int)
+    assert_type(surface.tokens.saved, int | None)
+    assert_type(surface.tokens.unknown, tuple[str, ...])
     assert_type(outcome.status, Literal["ok", "partial", "refused"])
     assert_type(outcome.items, tuple[Item, ...])
     assert_type(outcome.items[0].subject, Ref | None)

@@ -119,7 +119,7 @@ async def test_the_parameters_of_a_toolkit_reach_its_parent_class(agno):
 
 
 async def test_p6_a_missing_credential_is_named(agno, monkeypatch):
-    for name in ("BRIGHT_DATA_API_KEY", "TAVILY_API_KEY", "PERPLEXITY_API_KEY"):
+    for name in ("BRIGHT_DATA_API_KEY", "GITHUB_ACCESS_TOKEN", "PERPLEXITY_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     assert "needs the parameter 'access_token'" in (await refusal(agno, "spotify")).message
     logged = await refusal(agno, "perplexity")
@@ -130,7 +130,8 @@ async def test_p6_a_missing_credential_is_named(agno, monkeypatch):
     )
     raised = await refusal(agno, "brightdata")
     assert "BRIGHT_DATA_API_KEY" in raised.hint
-    assert "only Python code can give" in (await refusal(agno, "scheduler")).message
+    named = await refusal(agno, "github")
+    assert named.hint.startswith("Set GITHUB_ACCESS_TOKEN in the environment or give 'access_token' inline")
 
 
 WITHOUT = textwrap.dedent(

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pegboard.core.model.tools import Confirmation, Manifest, Tool
-from pegboard.ports import USE_LIFETIME, USES_KEPT, AuditRecord, SessionKey, Store, UseRecord
+from pegboard.ports import USE_LIFETIME, USES_KEPT, AuditRecord, SessionKey, StateChange, Store, StoredState, UseRecord
 from pegboard.stores.memory import MemoryStore
 from pegboard.stores.sqlite import SqliteStore
 
@@ -87,6 +87,10 @@ async def saved(store: Store, key: SessionKey, text: str, *, expected: int = 0) 
     return version
 
 
+def text_of(state: StoredState | None) -> str | None:
+    return None if state is None else state.text
+
+
 async def test_a_session_never_saved_has_no_state(store: Store) -> None:
     """S4: the default state is not stored."""
     assert await store.load(KEY) is None
@@ -101,6 +105,28 @@ async def test_what_was_saved_is_loaded_with_its_version_and_time(store: Store) 
     assert state is not None
     assert (state.text, state.version) == ('{"turn": 1}', version)
     assert before <= state.updated_at <= time.time()
+
+
+async def test_states_that_are_saved_together_are_all_stored_or_none(store: Store) -> None:
+    """S1, S2: a change that counts for two agents is one; who was overtaken in either stores nothing of both."""
+    other = replace(KEY, agent="reviewer")
+    mine, theirs = StateChange(key=KEY, text="a", expected=0), StateChange(key=other, text="b", expected=0)
+    versions = await store.save_together([mine, theirs], audit=[ENTRY])
+    assert versions is not None
+    states = [await store.load(KEY), await store.load(other)]
+    assert [(state.text, state.version) for state in states if state] == [("a", versions[0]), ("b", versions[1])]
+    before = (await store.change_token()).states
+    later = [replace(mine, text="c", expected=versions[0]), replace(theirs, text="d", expected=0)]
+    for changes in (later, [*reversed(later)]):
+        assert await store.save_together(changes, audit=[ENTRY]) is None
+    assert [await store.load(KEY), await store.load(other)] == states
+    assert len(await store.entries()) == 1
+    gone = [replace(mine, text=None, expected=versions[0]), replace(theirs, text="d", expected=versions[1])]
+    after = await store.save_together(gone)
+    assert after is not None
+    assert (after[0], after[1] > versions[1]) == (0, True)
+    assert [await store.load(KEY), text_of(await store.load(other))] == [None, "d"]
+    assert (await store.change_token()).states != before
 
 
 @pytest.mark.parametrize("part", ["principal", "agent", "session"])

@@ -24,10 +24,12 @@ from pegboard.board.session import Session
 from pegboard.board.session_info import Delegation, SessionInfo, agent_of
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
-from pegboard.core.model.delivery import LIBRARY, Host
+from pegboard.core.model.delivery import LIBRARY, Host, deliverable
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.dialects.names import Dialect
 from pegboard.errors import UsageError, agent_required
 from pegboard.ports import ArgumentValidator, FocusRules, Ranker, SessionKey, Source, Store, TokenCounter
@@ -153,7 +155,14 @@ class Board(NamesReplacements):
             A record for each session, plain JSON.
         """
         services = self.services
-        return services.metrics.report(services.prices, services.counter.count, self.world.catalog)
+        return services.metrics.report(services.prices, services.counter.count, self._everything)
+
+    def _everything(self, agent: str) -> Sequence[Tool] | None:
+        """Return everything that an agent may use; None where some of it is unknown, or the agent is gone (F4)."""
+        if agent not in self.world.agents:
+            return None
+        access = self.services.compiler.of_agent(agent)
+        return None if unknown_plugins(access) else usable(access)
 
     def agent(self, name: str | None) -> Agent:
         """Return an agent's profile.
@@ -188,7 +197,7 @@ class Board(NamesReplacements):
                 only (S4).
             principal: whose session it is.
             host: what the caller can do with a change of tools (D1).
-            sub_app: the tools of this sub-app are static ones besides (T9).
+            sub_app: the tools of this sub-app are static ones besides; a host may open any of them (T9).
             worker_scope: narrows the agent's scope for this session (P5).
 
         Returns:
@@ -201,12 +210,14 @@ class Board(NamesReplacements):
         profile = self.agent(agent)
         if sub_app is not None and sub_app not in self.world.sub_apps:
             hint = did_you_mean(sub_app, self.world.sub_apps)
-            raise UsageError(f"There is no sub-app '{sub_app}'.", code="unknown_sub_app", hint=hint)
+            raise UsageError(
+                f"There is no sub-app '{one_line(sub_app, limit=100)}'.", code="unknown_sub_app", hint=hint
+            )
         key = SessionKey(principal=principal, agent=profile.name, session=session_id or "")
         info = SessionInfo(
             key=key,
             stable=session_id is not None,
-            host=host,
+            host=deliverable(host),
             constraints=SessionConstraints(sub_app=sub_app, worker_scope=worker_scope),
             conversation=self.services.conversations.of(key) if session_id is not None else Conversation(),
         )

@@ -127,13 +127,14 @@ def _loaded(access: CompiledPermissions, state: State, unseen: _Unseen) -> list[
 @once_per_permissions
 def _unseen(access: CompiledPermissions) -> _Unseen:
     return _Unseen(
-        at_start=tuple(_at_start(access)),
+        at_start=tuple(at_start(access)),
         in_process=tuple(_worth_asking(access, IN_PROCESS)),
         servers=tuple(_worth_asking(access, frozenset({"server"}))),
     )
 
 
-def _at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
+def at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
+    """Yield what is loaded from the start and not known yet, under the overrides with which it is loaded."""
     initial = (access.entries.toolkits.get(name, ()) for name in access.agent.initial_toolkits)
     entries = (entry for group in (access.entries.essential, access.entries.static, *initial) for entry in group)
     yield from _of_entries(access, entries)

@@ -10,7 +10,7 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.delivery import Cache, Host, choose, list_is_cached, takes_effect
+from pegboard.core.model.delivery import Cache, Delivery, Host, choose, list_is_cached, takes_effect
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import loadable, names_loadable
 from pegboard.core.state.commands import CommandContext
@@ -129,7 +129,7 @@ def _hints_now(services: Services, access: CompiledPermissions, host: Host, load
 
 def meta_tools(services: Services, info: SessionInfo, shown: View) -> tuple[Tool, ...]:
     """Return the meta-tools of a session: none where there is nothing to load, or no id (T4, S4)."""
-    return _tools_of(dialect_of(services, shown.access), info.host.calls_through, shown) if info.stable else ()
+    return _tools_of(dialect_of(services, shown.access), _lists_call_tool(info.host), shown) if info.stable else ()
 
 
 def duties(services: Services, access: CompiledPermissions) -> tuple[Tool, ...]:
@@ -149,25 +149,30 @@ def meta_tools_by_name(
 ) -> Mapping[str, Tool]:
     """Return the meta-tools and the host's own tools by their names; without a session id a call still answers (S4)."""
     cut = _may_lack_search(services, access) and view(services, info, access, state).cut
-    return _by_name(access, services, info.stable, info.host.calls_through, state.loadout, cut)
+    return _by_name(access, services, info.stable, _lists_call_tool(info.host), state.loadout, cut)
 
 
 @once_per_permissions
 def _by_name(
-    access: CompiledPermissions, services: Services, stable: bool, calls_through: bool, loadout: str | None, cut: bool
+    access: CompiledPermissions, services: Services, stable: bool, through: bool, loadout: str | None, cut: bool
 ) -> Mapping[str, Tool]:
     shown = View(access=access, state=State(loadout=loadout), stable=stable, cut=cut)
-    managed = _tools_of(dialect_of(services, access), calls_through, shown)
+    managed = _tools_of(dialect_of(services, access), through, shown)
     return {tool.wire: tool for tool in (*duty_tools(access), *managed)}
 
 
-def _tools_of(dialect: Dialect, calls_through: bool, shown: View) -> tuple[Tool, ...]:
+def _lists_call_tool(host: Host) -> bool:
+    """Return whether ``call_tool`` is on the list: loads may reach the model in their answer alone (D1)."""
+    fixed_or_cached = "array" not in host.delivery or host.cache is not None
+    return host.calls_through or ("result" in host.delivery and fixed_or_cached)
+
+
+def _tools_of(dialect: Dialect, through: bool, shown: View) -> tuple[Tool, ...]:
     """Return all meta-tools where something can be loaded, else those that list what there is (T4)."""
     if not loadable(shown.access, shown.state.loadout):
         lists = dialect.lists if names_loadable(shown.access) else frozenset[str]()
         return tuple(tool for tool in dialect.tools(shown) if tool.wire in lists) if lists else ()
-    through = call_through_tools() if calls_through else ()
-    return (*dialect.tools(shown), *through)
+    return (*dialect.tools(shown), *(call_through_tools() if through else ()))
 
 
 def command_context(services: Services, info: SessionInfo, access: CompiledPermissions) -> CommandContext:
@@ -179,7 +184,13 @@ def _in_kind(host: Host) -> Host:
     """Return the one host that stands for all that are alike in what they add to commands; a cache grows and grows."""
     if host.cache is None:
         return host
-    return Host(delivery=(choose(host),), cache=_SOME_CACHE, calls_through=host.calls_through, request=host.request)
+    ways: tuple[Delivery, ...] = (choose(host), *(("result",) if "result" in host.delivery else ()))
+    return Host(
+        delivery=tuple(dict.fromkeys(ways)),
+        cache=_SOME_CACHE,
+        calls_through=host.calls_through,
+        request=host.request,
+    )
 
 
 @once_per_permissions
@@ -187,7 +198,7 @@ def _command_context(access: CompiledPermissions, services: Services, host: Host
     agent, dialect = access.agent, dialect_of(services, access)
     budgeted, meta = agent.budget.tokens is not None, ()
     if agent.budget and stable:
-        meta = _tools_of(dialect, host.calls_through, _view(services, access, host, stable, DEFAULT))
+        meta = _tools_of(dialect, _lists_call_tool(host), _view(services, access, host, stable, DEFAULT))
     if agent.budget:
         meta = (*duty_tools(access), *meta)
     when = takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation)

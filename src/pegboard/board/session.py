@@ -13,6 +13,7 @@ from pegboard.board.calls.commands import apply_command, carry_out, end_turn
 from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.calls.resuming import resume
 from pegboard.board.meta_tools import meta_tools_by_name
+from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo, agent_of, child_of
 from pegboard.board.snapshot import Snapshot
@@ -25,7 +26,7 @@ from pegboard.board.views.surface import instructions, surface
 from pegboard.board.views.wire_list import next_wire_list
 from pegboard.core.access.host_duties import delegates
 from pegboard.core.model.agents import Agent
-from pegboard.core.model.delivery import Host
+from pegboard.core.model.delivery import Host, deliverable
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, find_called
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
@@ -82,7 +83,7 @@ class Session(SessionReads, NamesReplacements):
 
     @host.setter
     def host(self, host: Host) -> None:
-        self._info = replace(self._info, host=host)
+        self._info = replace(self._info, host=deliverable(host))
 
     async def snapshot(self) -> Snapshot:
         """Return the session as it is stored now: what it may, its leases and turn; for adapters and diagnostics.
@@ -199,8 +200,7 @@ class Session(SessionReads, NamesReplacements):
             snapshot = await self._planned_for(await self._read())
             snapshot, outcome = await carry_out(self._services, snapshot, command, request)
             await request.settle()
-        if snapshot.unloaded:
-            self._shown = self._shown.without(snapshot.unloaded)
+        self._note_shown(snapshot, request)
         return outcome
 
     async def use_loadout(self, name: str | None) -> Outcome:
@@ -337,7 +337,8 @@ class Session(SessionReads, NamesReplacements):
             )
             try:
                 answered = await self._answered(name, given, channel, arrived)
-                await request.settle()
+                if request.brought:
+                    await request.settle()
             except StoreError:
                 if self._services.loader.closed:
                     raise board_closed(OPEN) from None
@@ -350,11 +351,11 @@ class Session(SessionReads, NamesReplacements):
         services, snapshot = self._services, await self._read(arrived)
         tool = snapshot.meta_tools.get(name)
         if tool is None:
-            return (await pipeline.run(services, snapshot, self._shown, name, arguments, channel))[1]
-        snapshot = await self._planned_for(snapshot)
-        snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, arguments, channel)
-        if snapshot.unloaded:
-            self._shown = self._shown.without(snapshot.unloaded)
+            snapshot, answered = await pipeline.run(services, snapshot, self._shown, name, arguments, channel)
+        else:
+            snapshot = await self._planned_for(snapshot)
+            snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, arguments, channel)
+        self._note_shown(snapshot, channel.request)
         return answered
 
     async def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
@@ -373,6 +374,10 @@ class Session(SessionReads, NamesReplacements):
             UsageError: a result is given for a call that runs here.
         """
         return await resume(self._services, await self._read(), self._shown, approval_id, result)
+
+    def _note_shown(self, snapshot: Snapshot, request: Request) -> None:
+        if snapshot.unloaded or (request.brought and "result" in self._info.host.delivery):
+            self._shown = self._shown.after(snapshot, request)
 
     def known_tool(self, name: str) -> Tool | None:
         """Return the permitted tool or meta-tool that a call of this name means as of the last request, or None.

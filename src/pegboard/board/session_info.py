@@ -15,7 +15,7 @@ from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.loadout_registry import loadout_of_kind
-from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.errors import UnknownAgentError, UsageError
@@ -84,6 +84,22 @@ def agent_of(world: World, name: str) -> Agent:
     if agent is None:
         raise UnknownAgentError(f"There is no agent '{name[:100]}'.", hint=did_you_mean(name, world.agents))
     return agent
+
+
+def open_sub_app(world: World, agent: str, name: str | None) -> str | None:
+    """Return the sub-app that a client may open of an agent (T9).
+
+    Raises:
+        UsageError: the agent does not list it, whether or not there is one of this name.
+    """
+    if name is None:
+        return None
+    listed = [known for known in agent_of(world, agent).sub_apps if known in world.sub_apps]
+    if name not in listed:
+        shown = one_line(name, limit=100)
+        hint = did_you_mean(name, listed)
+        raise UsageError(f"Agent '{agent}' has no sub-app '{shown}'.", code="unknown_sub_app", hint=hint)
+    return name
 
 
 def sessions_above(info: SessionInfo) -> Iterator[SessionInfo]:

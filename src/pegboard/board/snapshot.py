@@ -24,7 +24,7 @@ from pegboard.core.state.shrinking import fit_to_budget
 from pegboard.core.state.subjects import heal
 from pegboard.dialects.names import View
 from pegboard.errors import StoreError
-from pegboard.ports import AuditRecord, Source
+from pegboard.ports import AuditRecord, Source, StateChange
 
 T = TypeVar("T")
 Note = tuple[AuditRecord, str | None]
@@ -59,7 +59,7 @@ class Snapshot:
     ``meta_tools`` are those of the session by name, ``narrowed_above`` the active loadouts of the sessions above it,
     the nearest first (L7, P8), ``unloaded`` the wire names of what this request unloaded by name. ``decided`` keeps
     the newest calls that were decided for this session object with this ``access``, so that an equal one is not
-    decided anew.
+    decided anew. ``sharing`` are the sessions of other agents that the change in hand counts for too (S1).
     """
 
     info: SessionInfo
@@ -72,15 +72,20 @@ class Snapshot:
     narrowed_above: tuple[str | None, ...] = ()
     unloaded: frozenset[str] = frozenset()
     decided: dict[str, DecidedCall] = field(default_factory=dict[str, DecidedCall])
+    sharing: tuple[Snapshot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Generic[T]):
-    """What was decided on a snapshot: the state after it, the answer, and what is noted of it."""
+    """What was decided on a snapshot: the state after it, the answer, and what is noted of it.
+
+    ``beside`` are the states after it of the sessions that share it, in their order.
+    """
 
     state: State
     result: T
     notes: Sequence[Note] = ()
+    beside: Sequence[State] = ()
 
 
 async def read(
@@ -176,7 +181,8 @@ async def change(services: Services, snapshot: Snapshot, decide: Callable[[Snaps
             for record, event in decided.notes:
                 services.recorder.emit(event, record)
             return after, decided.result
-        snapshot = await read(services, snapshot.info)
+        sharing = tuple([await read(services, other.info) for other in snapshot.sharing])
+        snapshot = replace(await read(services, snapshot.info), sharing=sharing)
 
 
 async def _stored_change(services: Services, snapshot: Snapshot, decided: Change[T]) -> Snapshot | None:
@@ -184,6 +190,8 @@ async def _stored_change(services: Services, snapshot: Snapshot, decided: Change
     info, state = snapshot.info, decided.state
     records = [record for record, _ in decided.notes]
     version: int | None = snapshot.version
+    if any(other.stored != after for other, after in zip(snapshot.sharing, decided.beside, strict=False)):
+        return await _stored_together(services, snapshot, decided, records)
     if state != snapshot.stored and info.stable:
         state = _with_hints(services, snapshot, state)
         text = to_text(state, start=info.start)
@@ -191,6 +199,20 @@ async def _stored_change(services: Services, snapshot: Snapshot, decided: Change
     elif records:
         await services.store.record(*records)
     return _after(services, snapshot, state, version) if version is not None else None
+
+
+async def _stored_together(
+    services: Services, snapshot: Snapshot, decided: Change[T], records: Sequence[AuditRecord]
+) -> Snapshot | None:
+    """Return the session once its state and those that share the change are stored, all or none; None as above."""
+    state = _with_hints(services, snapshot, decided.state)
+    states = ((snapshot, state), *zip(snapshot.sharing, decided.beside, strict=True))
+    changes = [
+        StateChange(key=one.info.key, text=to_text(state, start=one.info.start), expected=one.version)
+        for one, state in states
+    ]
+    versions = await services.store.save_together(changes, audit=records)
+    return _after(services, snapshot, state, versions[0]) if versions is not None else None
 
 
 def _with_hints(services: Services, snapshot: Snapshot, state: State) -> State:
@@ -207,9 +229,9 @@ def _with_hints(services: Services, snapshot: Snapshot, state: State) -> State:
 
 def _after(services: Services, snapshot: Snapshot, stored: State, version: int) -> Snapshot:
     if stored == snapshot.stored and version == snapshot.version:
-        return snapshot
+        return replace(snapshot, sharing=()) if snapshot.sharing else snapshot
     state = _settled(services, snapshot.info, snapshot.access, stored)
-    return replace(snapshot, stored=stored, state=state, version=version, as_of=object())
+    return replace(snapshot, stored=stored, state=state, version=version, as_of=object(), sharing=())
 
 
 def view_of(services: Services, snapshot: Snapshot) -> View:

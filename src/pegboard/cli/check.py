@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pegboard.cli import plugin_problems
 from pegboard.cli.common import DONE, LONGEST_WAIT, REFUSED, Options, guarded, problem_json, system_user, warnings_to
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Printer, plural
 from pegboard.core.model.tools import Tool
-from pegboard.errors import OverrideError, PegboardError, UsageError
+from pegboard.errors import PegboardError, UsageError
 from pegboard.problems import Problem
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from pegboard.board import Board
     from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
-    from pegboard.config.check.override_checks import Misfit
     from pegboard.config.schema.configuration import Configuration
 
 EXAMPLE = "pegboard check --probe --strict"
@@ -168,13 +168,17 @@ async def _asked(
         return found
     async with _board(config, configuration, stored=stored) as board:
         printer.masker = board.services.masker
-        wants = _wants(board, probe=probe)
+        wants = await _wants(board, probe=probe)
         await _bring_in(board.services.loader, wants, printer, probe=probe)
         problems = await _problems(board, configuration, wants, probe=probe)
         if not stored:
             return replace(found, problems=problems)
         accepted = await board.permissions.accept_claims(by=system_user()) if accept else ()
-        return replace(found, problems=[*problems, *_claims(board), *(await _over_budget(board))], accepted=accepted)
+        return replace(
+            found,
+            problems=[*problems, *plugin_problems.claims(board), *(await plugin_problems.over_budget(board))],
+            accepted=accepted,
+        )
 
 
 def _needs_store(configuration: Configuration) -> bool:
@@ -193,37 +197,40 @@ def _needs_store(configuration: Configuration) -> bool:
 
 
 def _has_local(configuration: Configuration) -> bool:
-    from pegboard.core.model.specs import PythonSpec
+    from pegboard.core.model.specs import ServerSpec
 
-    return any(isinstance(spec, PythonSpec) for spec in configuration.specs.values())
+    return not all(isinstance(spec, ServerSpec) for spec in configuration.specs.values())
 
 
 @asynccontextmanager
 async def _board(config: Path | None, configuration: Configuration, *, stored: bool) -> AsyncGenerator[Board]:
-    """Open the board of the configuration, or one in memory over its Python plugins alone."""
+    """Open the board of the configuration, or one in memory over the plugins of this process alone."""
     from pegboard.assembly import Pegboard, trial
     from pegboard.core.model.catalog import Catalog
     from pegboard.core.model.masking import Masker
-    from pegboard.core.model.specs import PythonSpec
-    from pegboard.sources.python import PythonSource
+    from pegboard.core.model.specs import ServerSpec
+    from pegboard.sources.late import local_sources
 
     if stored:
         async with Pegboard.open(config) as opened:
             yield opened
         return
     masker = Masker(configuration.secrets)
-    board = trial(PythonSource(), masker)
+    board = trial(local_sources(None), masker)
     try:
-        specs = {name: spec for name, spec in configuration.specs.items() if isinstance(spec, PythonSpec)}
+        specs = {name: spec for name, spec in configuration.specs.items() if not isinstance(spec, ServerSpec)}
         await board.adopt(configuration.world(Catalog()), specs, masker=masker)
         yield board
     finally:
         await board.aclose()
 
 
-def _wants(board: Board, *, probe: bool) -> list[PluginRequest]:
-    """Return plugins under all the overrides with which something names them: with ``probe`` all, else local ones."""
-    from pegboard.board.catalog.loader import PluginRequest
+async def _wants(board: Board, *, probe: bool) -> list[PluginRequest]:
+    """Return plugins under all the overrides with which something names them.
+
+    Without ``probe`` those that are cheap to ask, and the registered ones that an agent has from the start.
+    """
+    from pegboard.board.catalog.loader import IN_PROCESS, PluginRequest
     from pegboard.core.model.selectors import entries
 
     world = board.world
@@ -238,7 +245,22 @@ def _wants(board: Board, *, probe: bool) -> list[PluginRequest]:
     }
     named = {plugin for plugin, _ in wants}
     every = [*wants.values(), *(PluginRequest(plugin=name) for name in world.catalog.plugins if name not in named)]
-    return [want for want in every if probe or world.catalog.plugins[want.plugin].kind == "python"]
+    if probe:
+        return every
+    cheap, starting = (*IN_PROCESS, "missing"), await _from_start(board)
+    kinds = {name: plugin.kind for name, plugin in world.catalog.plugins.items()}
+    return [want for want in every if kinds[want.plugin] in cheap or want.key in starting]
+
+
+async def _from_start(board: Board) -> set[tuple[str, str]]:
+    """Return what agents have from the start, but for servers."""
+    from pegboard.board.bring_in import at_start
+
+    found: set[tuple[str, str]] = set()
+    for agent in board.world.agents:
+        session = await board.session(agent=agent, session_id="check")
+        found |= {want.key for want in at_start((await session.snapshot()).access)}
+    return {key for key in found if board.world.catalog.plugins[key[0]].kind != "server"}
 
 
 async def _bring_in(loader: CatalogLoader, wants: Sequence[PluginRequest], printer: Printer, *, probe: bool) -> None:
@@ -262,123 +284,9 @@ async def _problems(
 
     plugins = board.world.catalog.plugins.values()
     known = {plugin.name: [tool.name for tool in plugin.tools] for plugin in plugins if plugin.tools}
-    misfits = [misfit for want in wants for misfit in await _misfits(board, want)]
+    misfits = [misfit for want in wants for misfit in await plugin_problems.misfits_of(board, want)]
     _, problems = inspect(configuration.path, registered=registered(), tools=known, misfits=misfits)
-    found = [*problems, *_clashes(board, {want.plugin for want in wants})]
+    found = [*problems, *plugin_problems.clashes(board, {want.plugin for want in wants})]
     unfit = {(misfit.plugin, misfit.key) for misfit in misfits}
-    faults = _faults(board, configuration, {want.plugin for want in wants}, unfit)
-    return [*found, *faults, *(_requirements(board, configuration) if probe else ())]
-
-
-async def _misfits(board: Board, want: PluginRequest) -> list[Misfit]:
-    """Return the overrides of a request that its plugin does not take; a server takes none."""
-    from pegboard.config.check.override_checks import Misfit
-
-    loader, (name, key) = board.services.loader, want.key
-    plugin = board.world.catalog.plugins[name]
-    if plugin.kind == "server":
-        message, hint = f"'{name}' is a server and takes no overrides.", "Write its settings under `servers`."
-        return [Misfit(plugin=name, key=key, override=one, message=message, hint=hint) for one in want.overrides]
-    if not want.overrides or not plugin.variant(key).unavailable:
-        return []
-    spec = loader.specs[name]
-    try:
-        await loader.source_of(spec).describe(spec, want.overrides)
-    except OverrideError as error:
-        return [Misfit(plugin=name, key=key, override=error.override, message=error.message, hint=error.hint)]
-    except Exception:  # a plugin's own code may raise anything; it is reported with its faults
-        return []
-    return []
-
-
-def _faults(
-    board: Board, configuration: Configuration, asked: set[str], misfits: set[tuple[str, str]]
-) -> Iterator[Problem]:
-    """Yield what cannot run now (P6), of plugins that were asked: a warning, since everything else works."""
-    for plugin in board.world.catalog.plugins.values():
-        if plugin.name not in asked or getattr(configuration.specs[plugin.name], "unavailable", ""):
-            continue  # the file says so itself
-        variants = plugin.variants.items()
-        reasons = [variant.unavailable for key, variant in variants if (plugin.name, key) not in misfits]
-        reasons += [f"tool '{tool.name}': {tool.unavailable}" for tool in plugin.tools if tool.unavailable]
-        for reason in dict.fromkeys(filter(None, reasons)):
-            message = reason if plugin.place is not None else f"plugin '{plugin.name}': {reason}"
-            yield Problem(severity="warning", code="unavailable", message=message, place=plugin.place)
-
-
-def _clashes(board: Board, asked: set[str]) -> Iterator[Problem]:
-    """Yield tools that have one name on the wire (G10), of plugins that were asked."""
-    catalog = board.world.catalog
-
-    def owner(tool: str) -> str:
-        return max((name for name in catalog.plugins if tool.startswith(f"{name}/")), key=len, default="")
-
-    for clash in catalog.clashes:
-        if not {owner(clash.first), owner(clash.second)} <= asked:
-            continue
-        plugin = catalog.plugins.get(owner(clash.second))
-        yield Problem(
-            severity="error",
-            code="name_clash",
-            message=f"'{clash.first}' and '{clash.second}' are both called '{clash.wire}'; the later one is excluded.",
-            hint="Give one of the two plugins another prefix.",
-            place=plugin.place if plugin else None,
-        )
-
-
-def _claims(board: Board) -> Iterator[Problem]:
-    """Yield what a trusted server claims of its tools only since it was first seen (G6)."""
-    for plugin in board.world.catalog.plugins.values():
-        for tool in board.services.trust.pending(plugin):
-            yield Problem(
-                severity="warning",
-                code="read_only_later",
-                message=f"'{tool.wire}' says now that it only reads, which server '{plugin.name}' did not say of it"
-                " when it was first seen; it does not count as read-only.",
-                hint="Look at what it does, then run `pegboard check --accept`.",
-                place=plugin.place,
-            )
-
-
-def _requirements(board: Board, configuration: Configuration) -> Iterator[Problem]:
-    """Yield what tools require and nothing can meet (T8), but for what the file itself names wrongly."""
-    from pegboard.core.model.specs import PythonSpec
-    from pegboard.core.state.requirements import unresolved_requirements
-
-    for tool, name, why in unresolved_requirements(board.world):
-        spec = configuration.specs.get(tool.plugin)
-        written = spec.requires.get(tool.name, ()) if isinstance(spec, PythonSpec) else ()
-        several = why.startswith("it may be")
-        if name not in written or several:
-            yield Problem(
-                severity="error",
-                code="unknown_tool",
-                message=f"'{tool.wire}' requires '{name}', and {why}.",
-                hint="Write plugin/tool." if several else "Correct the name; until then the tool cannot be loaded.",
-                place=board.world.catalog.plugins[tool.plugin].place,
-            )
-
-
-async def _over_budget(board: Board) -> Sequence[Problem]:
-    """Return a warning for every agent whose start takes more than its budget (S9)."""
-    from pegboard.board.meta_tools import command_context
-    from pegboard.core.state.sessions import DEFAULT
-    from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
-
-    found: list[Problem] = []
-    for agent in board.world.agents.values():
-        if not agent.budget:
-            continue
-        session = await board.session(agent=agent.name, session_id="check")
-        await session.surface(loaded=False)
-        access = (await session.snapshot()).access
-        terms = command_context(board.services, session.info, access)
-        over = excess(access, fit_to_budget(access, DEFAULT, terms), terms)
-        if over:
-            message = f"what is loaded from the start exceeds the budget: {over}."
-            hint = "Raise it, or have less loaded from the start."
-            smaller = fitting(access, DEFAULT, terms)
-            if smaller is not None:
-                hint += f" It would fit with loadout '{smaller}': write `shrink: true` in the budget to let it step in."
-            found.append(Problem(severity="warning", code="over_budget", message=message, hint=hint, place=agent.place))
-    return found
+    faults = plugin_problems.faults(board, configuration, {want.plugin for want in wants}, unfit)
+    return [*found, *faults, *(plugin_problems.requirements(board, configuration) if probe else ())]

@@ -45,6 +45,7 @@ class Options:
     agent: str | None = None
     session: str = "default"
     principal: str = "local"
+    sub_app: str | None = None
     as_json: bool = False
 
 
@@ -199,10 +200,14 @@ def chosen_agent(board: Pegboard, name: str | None) -> str:
 
 async def open_session(board: Pegboard, options: Options) -> Session:
     """Return the session that the options name."""
+    from pegboard.board.session_info import open_sub_app
+
+    agent = chosen_agent(board, options.agent)
     return await board.session(
-        agent=chosen_agent(board, options.agent),
+        agent=agent,
         session_id=options.session,
         principal=options.principal,
+        sub_app=open_sub_app(board.world, agent, options.sub_app),
         host=COMMAND,
     )
 

@@ -163,7 +163,7 @@ async def _opened(servers: Servers, timeout: float) -> AsyncGenerator[Bench]:
 
     masker = Masker(servers.secrets)
     upstreams = McpSource(mask=masker.text, spawns=SPAWNS, start_timeout=timeout, asks=False)
-    board = trial(upstreams, masker)
+    board = trial((upstreams,), masker)
     bench = Bench(board=board, upstreams=upstreams)
     specs = {name: replace(spec, timeout=min(spec.timeout, timeout)) for name, spec in servers.specs.items()}
     try:
@@ -234,6 +234,7 @@ async def _instead(board: Board) -> Amount:
 def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amount, *, window: int) -> None:
     direct = Amount(tools=sum(row.tools for row in rows), tokens=sum(row.tokens for row in rows))
     saved = direct.tokens - instead.tokens
+    failed = [row for row in rows if row.status == "failed"]
     if printer.as_json:
         printer.document(
             {
@@ -243,7 +244,7 @@ def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amou
                 "servers": [_row_json(row, window) for row in rows],
                 "direct": _amount_json(direct, window),
                 "pegboard": _amount_json(instead, window),
-                "saved": saved,
+                "saved": None if failed else saved,
             }
         )
         return
@@ -257,8 +258,8 @@ def _show(printer: Printer, file: ServerFile, rows: Sequence[Row], instead: Amou
     printer.table(COLUMNS, [*cells, ("", "", "", "", ""), total, front])
     printer.say()
     printer.say(_verdict(direct, saved, window))
-    if failed := [row for row in rows if row.status == "failed"]:
-        printer.say(f"{plural(len(failed), 'server')} could not be measured:")
+    if failed:
+        printer.say(f"{plural(len(failed), 'server')} could not be measured, and count in no figure:")
         for row in failed:
             printer.say(f"  {row.name}: {row.message}")
 

@@ -29,6 +29,9 @@ ByOption = Annotated[
     str | None,
     typer.Option("--by", metavar="NAME", help="Who decides, for the audit trail. [default: the user of the system]"),
 ]
+SubAppOption = Annotated[
+    str | None, typer.Option("--sub-app", metavar="NAME", help="The sub-app that is opened, one that the agent lists.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 Command = Callable[..., int]
@@ -37,6 +40,7 @@ _SHARED: tuple[tuple[str, object, object], ...] = (
     ("agent", AgentOption, None),
     ("session", SessionOption, "default"),
     ("principal", PrincipalOption, "local"),
+    ("sub_app", SubAppOption, None),
     ("as_json", JsonOption, False),
 )
 

@@ -23,6 +23,9 @@ def serve(
     session: Annotated[
         str | None, typer.Option("--session", metavar="ID", help="The session of clients that name none.")
     ] = DEFAULT.session,
+    sub_app: Annotated[
+        str | None, typer.Option("--sub-app", metavar="NAME", help="The sub-app of the agent at /mcp.")
+    ] = DEFAULT.sub_app,
     no_fast_path: Annotated[
         bool,
         typer.Option("--no-fast-path", help="Handle every request through the MCP SDK, towards clients and servers."),
@@ -34,6 +37,13 @@ def serve(
     """
     return serve_with(
         ServeOptions(
-            stdio=stdio, host=host, port=port, config=config, agent=agent, session=session, no_fast_path=no_fast_path
+            stdio=stdio,
+            host=host,
+            port=port,
+            config=config,
+            agent=agent,
+            session=session,
+            sub_app=sub_app,
+            no_fast_path=no_fast_path,
         )
     )

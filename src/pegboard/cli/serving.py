@@ -26,12 +26,20 @@ class ServeOptions:
     config: Path | None = None
     agent: str | None = None
     session: str | None = None
+    sub_app: str | None = None
     no_fast_path: bool = False
 
 
 DEFAULT: Final = ServeOptions()
 FLAGS: Final = {"--stdio": "stdio", "--no-fast-path": "no_fast_path"}
-VALUES: Final = {"--host": "host", "--port": "port", "--config": "config", "--agent": "agent", "--session": "session"}
+VALUES: Final = {
+    "--host": "host",
+    "--port": "port",
+    "--config": "config",
+    "--agent": "agent",
+    "--session": "session",
+    "--sub-app": "sub_app",
+}
 
 
 def plain_options(arguments: Sequence[str]) -> ServeOptions | None:
@@ -71,6 +79,7 @@ def serve_with(options: ServeOptions) -> int:
     async def served(board: Pegboard, printer: Printer) -> int:
         from pegboard import gateway  # HTTP imports the SDK at once, stdio later
 
+        named: dict[str, Any] = {"agent": options.agent, "session": options.session, "sub_app": options.sub_app}
         cache = _Cache(board)
 
         def reloaded(_: object) -> None:
@@ -84,9 +93,9 @@ def serve_with(options: ServeOptions) -> int:
             cache.fill()
 
         def ready(url: str) -> None:
-            printer.note(gateway.announce(board, url, agent=options.agent, session=options.session))
+            printer.note(gateway.announce(board, url, **named))
 
-        given: dict[str, Any] = {"agent": options.agent, "session": options.session, "settled": settled}
+        given: dict[str, Any] = {**named, "settled": settled}
         unsubscribe = board.on("configuration_changed", reloaded)
         try:
             if options.stdio:

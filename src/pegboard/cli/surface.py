@@ -10,6 +10,7 @@ import typer
 from pegboard.cli.common import DONE, Options, bring_in, open_session, run
 from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.core.model.naming import some_of
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -93,9 +94,12 @@ def totals(found: Surface) -> str:
     """Return one sentence on what the surface costs, and what it saves."""
     costs = found.tokens
     message = f"{plural(len(found.tools), 'tool')}, {costs.total} tokens (tools {costs.tools}, text {costs.text})."
+    if costs.saved is None:
+        return f"{message} What that saves is not known, for the tools of {some_of(costs.unknown)} are not known yet."
+    everything = f"Everything that the agent may use would cost {costs.catalog}"
     if costs.saved > 0:
         share = round(100 * costs.saved / costs.catalog) if costs.catalog else 0
-        return f"{message} The whole catalog would cost {costs.catalog}: saved {costs.saved} ({share}%)."
+        return f"{message} {everything}: saved {costs.saved} ({share}%)."
     if costs.saved < 0:
-        return f"{message} The whole catalog would cost {costs.catalog}: loading all of it is cheaper."
+        return f"{message} {everything}, without meta-tools and hints: loading all of it is cheaper."
     return message

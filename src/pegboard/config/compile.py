@@ -219,6 +219,7 @@ def _toolkit(name: str, validated: ValidatedDocument[File]) -> Toolkit:
         focus=tuple(Frozen(rule.model_dump(exclude_none=True)) for rule in part.focus),
         label=part.label,
         icon=part.icon,
+        share_with=tuple(dict.fromkeys(part.share_with)),
         place=validated.place("toolkits", name, key=True),
     )
 
@@ -260,6 +261,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         initial_toolkits=tuple(dict.fromkeys(part.initial_toolkits)),
         loadout=part.loadout,
         discoverable=tuple(part.discoverable),
+        sub_apps=tuple(dict.fromkeys(part.sub_apps)),
         switches=Frozen(switches),
         switch_places=Frozen(places),
         worker_scope=part.worker_scope,

@@ -22,6 +22,7 @@ from pegboard.ports.stores import (
     ReadOnlyTrustStore,
     SessionKey,
     SessionStore,
+    StateChange,
     Store,
     StoredState,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "SessionKey",
     "SessionStore",
     "Source",
+    "StateChange",
     "Store",
     "StoredState",
     "TokenCounter",

@@ -30,6 +30,15 @@ class StoredState:
     updated_at: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChange:
+    """A change of one session's state: the new text, None to remove it, and the version that was read, 0 for none."""
+
+    key: SessionKey
+    text: str | None
+    expected: int
+
+
 class SessionStore(Protocol):
     """The states of sessions; writers compare and swap (S2)."""
 
@@ -61,6 +70,24 @@ class SessionStore(Protocol):
         Returns:
             The new version (0 after a removal), or None if another writer was first: then nothing is stored.
             The change survives kill -9 once this returns (S2).
+
+        Raises:
+            StoreError: It cannot be written; ``StoreBusyError`` where others kept the store locked.
+        """
+        ...
+
+    async def save_together(
+        self, changes: Sequence[StateChange], *, audit: Sequence[AuditRecord] = ()
+    ) -> Sequence[int] | None:
+        """Store several states and their audit records in one transaction, if all are of the expected versions.
+
+        Args:
+            changes: Those of different sessions.
+            audit: Records of these changes, stored in the same transaction or not at all.
+
+        Returns:
+            The new versions, in order, as of ``save``; None if another writer was first anywhere: then nothing is
+            stored.
 
         Raises:
             StoreError: It cannot be written; ``StoreBusyError`` where others kept the store locked.

@@ -1,10 +1,15 @@
-"""A source that is imported when the first plugin of its kind is described."""
+"""Sources that are imported when the first plugin of their kind is described."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
 from pegboard.ports import CallContext, HasHooks, HookAnswer, Source
 
@@ -67,3 +72,21 @@ class LateSource:
         """Stop whatever was started."""
         if self._made is not None:
             await self._made.aclose()
+
+
+def local_sources(database: Path | None) -> tuple[Source, ...]:
+    """Return the sources of the plugins of this process: those written in Python, of packages, and Agno's toolkits.
+
+    ``database`` is where toolkits keep what they need one for; None is in memory.
+    """
+    theirs = cache(lambda: import_module("pegboard.sources.agno").AgnoToolkits(database))
+
+    def adopt(target: object, overrides: JsonObject, *, plugin: str, parameters: Any = None) -> Any:
+        known = "agno.tools.toolkit" in sys.modules  # else nothing can be one of Agno's toolkits
+        return theirs().adopt(target, overrides, plugin=plugin, parameters=parameters) if known else None
+
+    return (
+        LateSource(PythonSpec, lambda: import_module("pegboard.sources.python").PythonSource(adopt=adopt)),
+        LateSource(RegisteredSpec, lambda: import_module("pegboard.sources.packages").PackageSource(adopt=adopt)),
+        LateSource(RegisteredSpec, lambda: import_module("pegboard.sources.agno").AgnoSource(theirs())),
+    )

@@ -1,8 +1,9 @@
-"""Plugins that installed packages register in the entry-point group ``pegboard.plugins``."""
+"""Plugins of packages: those that installed ones register in an entry-point group, and our own packaged ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
@@ -12,11 +13,19 @@ from pegboard.core.model.toolkits import SHARED_ONLY
 from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
-from pegboard.sources.signatures import Built, ConstructedPlugins, built
+from pegboard.sources.signatures import (
+    Adopt,
+    ConstructedPlugins,
+    LocalPlugin,
+    adopted,
+    distribution_of,
+    nothing_adopted,
+)
 
 GROUP: Final = "pegboard.plugins"
 _ENTRY_POINT: Final = "entry_point:"
 _MISSING: Final = "missing:"
+_PACKAGED: Final = "packaged:"
 
 
 def installed() -> Mapping[str, RegisteredSpec]:
@@ -38,14 +47,15 @@ def installed() -> Mapping[str, RegisteredSpec]:
 
 
 class PackageSource:
-    """The source of plugins of installed packages; for known names without one, of what would bring them."""
+    """The source of plugins of packages; for known names without one, of what would bring them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, adopt: Adopt = nothing_adopted) -> None:
         self._plugins = ConstructedPlugins()
+        self._adopt = adopt
 
     def handles(self, spec: PluginSpec) -> bool:
-        """Return whether an installed package has, or should have, the plugin."""
-        return isinstance(spec, RegisteredSpec) and spec.loader.startswith((_ENTRY_POINT, _MISSING))
+        """Return whether a package has, or should have, the plugin."""
+        return isinstance(spec, RegisteredSpec) and spec.loader.startswith((_ENTRY_POINT, _PACKAGED, _MISSING))
 
     def fingerprint(self, spec: PluginSpec) -> str:  # noqa: ARG002
         """Return nothing: asking the code itself is cheaper and always right."""
@@ -61,16 +71,14 @@ class PackageSource:
     ) -> CallResult:
         """Run the function; what it raises is an error result."""
         assert isinstance(spec, RegisteredSpec)
-        plugin = await self._built(spec, overrides)
-        return await self._plugins.call(plugin, spec.name, tool.name, arguments, context)
+        return await (await self._built(spec, overrides)).call(spec.name, tool.name, arguments, context)
 
     async def ask_hooks(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> HookAnswer:
         """Return what guard and approval hook of the function say to a call."""
         assert isinstance(spec, RegisteredSpec)
-        plugin = await self._built(spec, overrides)
-        return await self._plugins.ask_hooks(plugin, spec.name, tool.name, arguments, context)
+        return await (await self._built(spec, overrides)).ask_hooks(spec.name, tool.name, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: installed packages do not change by themselves."""
@@ -79,11 +87,12 @@ class PackageSource:
         """Close what was constructed."""
         await self._plugins.aclose()
 
-    async def _built(self, spec: RegisteredSpec, overrides: JsonObject) -> Built:
+    async def _built(self, spec: RegisteredSpec, overrides: JsonObject) -> LocalPlugin:
         if spec.loader.startswith(_MISSING):
             raise _not_provided(spec)
         key = (spec.name, spec.loader, variant_key(overrides))
-        return await self._plugins.get(key, lambda: _load(spec, overrides))
+        load = _packaged if spec.loader.startswith(_PACKAGED) else _load
+        return await self._plugins.get(key, lambda: load(spec, overrides, self._adopt))
 
 
 def _entries() -> dict[str, EntryPoint]:
@@ -97,20 +106,26 @@ def _package(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else ""
 
 
-def _load(spec: RegisteredSpec, overrides: JsonObject) -> Built:
+def _packaged(spec: RegisteredSpec, overrides: JsonObject, adopt: Adopt) -> LocalPlugin:
+    module, _, name = spec.loader.removeprefix(_PACKAGED).partition(":")
+    found = import_module(module)
+    return adopted(getattr(found, name) if name else found, overrides, plugin=spec.name, adopt=adopt)
+
+
+def _load(spec: RegisteredSpec, overrides: JsonObject, adopt: Adopt) -> LocalPlugin:
     entry = _entries().get(spec.loader.removeprefix(_ENTRY_POINT))
     if entry is None:
         raise _not_provided(spec)
     package = _package(entry) or entry.value
     try:
-        return built(entry.load(), overrides, plugin=spec.name)
+        return adopted(entry.load(), overrides, plugin=spec.name, adopt=adopt)
     except ToolUnavailableError:
         raise
     except BaseException as error:  # whatever a broken package raises when it is imported
-        absent = error.name if isinstance(error, ModuleNotFoundError) else None
+        absent = (error.name if isinstance(error, ModuleNotFoundError) else None) or ""
         raise ToolUnavailableError(
             f"plugin '{spec.name}' of package '{package}' cannot be loaded: {type(error).__name__}: {error}",
-            hint=f"pip install {absent.split('.')[0]}" if absent else f"Reinstall or update '{package}'.",
+            hint=f"pip install {distribution_of(absent)}" if absent else f"Reinstall or update '{package}'.",
         ) from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -16,19 +16,17 @@ from pegboard.core.model.specs import PluginSpec, PythonSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
-from pegboard.sources.signatures import Built, ConstructedPlugins, ModulesBeside, built, in_thread
+from pegboard.sources.signatures import (
+    Adopt,
+    ConstructedPlugins,
+    LocalPlugin,
+    ModulesBeside,
+    adopted,
+    distribution_of,
+    in_thread,
+    nothing_adopted,
+)
 from pegboard.sources.stdout import plugin_output
-
-_DISTRIBUTIONS: Final[Mapping[str, str]] = {
-    "PIL": "pillow",
-    "bs4": "beautifulsoup4",
-    "cv2": "opencv-python",
-    "dateutil": "python-dateutil",
-    "dotenv": "python-dotenv",
-    "git": "GitPython",
-    "sklearn": "scikit-learn",
-    "yaml": "PyYAML",
-}
 
 HOOK_SECONDS: Final = 2.0
 """How long a hook may take."""
@@ -37,9 +35,10 @@ HOOK_SECONDS: Final = 2.0
 class PythonSource:
     """The source of plugins that the configuration names with ``python:``."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, adopt: Adopt = nothing_adopted) -> None:
         self._plugins = ConstructedPlugins()
         self._modules = ModulesBeside()
+        self._adopt = adopt
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the plugin is written in Python."""
@@ -60,16 +59,14 @@ class PythonSource:
     ) -> CallResult:
         """Run the function; what it raises is an error result."""
         assert isinstance(spec, PythonSpec)
-        plugin = await self._built(spec, overrides)
-        return await self._plugins.call(plugin, spec.name, tool.name, arguments, context)
+        return await (await self._built(spec, overrides)).call(spec.name, tool.name, arguments, context)
 
     async def ask_hooks(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> HookAnswer:
         """Return what guard and approval hook of the function say to a call."""
         assert isinstance(spec, PythonSpec)
-        plugin = await self._built(spec, overrides)
-        return await self._plugins.ask_hooks(plugin, spec.name, tool.name, arguments, context)
+        return await (await self._built(spec, overrides)).ask_hooks(spec.name, tool.name, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: what was imported does not change by itself."""
@@ -79,9 +76,9 @@ class PythonSource:
         await self._plugins.aclose()
         self._modules.close()
 
-    async def _built(self, spec: PythonSpec, overrides: JsonObject) -> Built:
+    async def _built(self, spec: PythonSpec, overrides: JsonObject) -> LocalPlugin:
         key = (spec.name, spec.target, spec.folder, variant_key(overrides))
-        return await self._plugins.get(key, lambda: _load(spec, overrides, self._modules))
+        return await self._plugins.get(key, lambda: _load(spec, overrides, self._modules, self._adopt))
 
 
 class Hooks:
@@ -115,13 +112,13 @@ class Hooks:
             return found
 
 
-def _load(spec: PythonSpec, overrides: JsonObject, modules: ModulesBeside) -> Built:
+def _load(spec: PythonSpec, overrides: JsonObject, modules: ModulesBeside, adopt: Adopt) -> LocalPlugin:
     """Return the plugin; annotations are read while the modules beside the configuration are in sight."""
     module_name, _, path = spec.target.partition(":")
     with modules.visible(spec.folder, module_name):
         try:
             target = _attribute(importlib.import_module(module_name), path, spec)
-            return built(target, overrides, plugin=spec.name)
+            return adopted(target, overrides, plugin=spec.name, adopt=adopt)
         except ToolUnavailableError:
             raise
         except ModuleNotFoundError as error:
@@ -147,7 +144,6 @@ def _attribute(module: ModuleType, path: str, spec: PythonSpec) -> object:
 
 
 def _missing(spec: PythonSpec, module_name: str, error: ModuleNotFoundError) -> ToolUnavailableError:
-    absent = (error.name or module_name).split(".")[0]
     if error.name is None or module_name == error.name or module_name.startswith(f"{error.name}."):
         return ToolUnavailableError(
             f"plugin '{spec.name}': there is no module '{error.name or module_name}', neither beside the "
@@ -156,5 +152,5 @@ def _missing(spec: PythonSpec, module_name: str, error: ModuleNotFoundError) -> 
         )
     return ToolUnavailableError(
         f"plugin '{spec.name}': module '{module_name}' needs '{error.name}', which is not installed.",
-        hint=f"pip install {_DISTRIBUTIONS.get(absent, absent)}",
+        hint=f"pip install {distribution_of(error.name)}",
     )

@@ -1,6 +1,6 @@
-"""The plugin names that are known without any configuration: Agno's toolkits, and names without a toolkit.
+"""The plugin names that are known without any configuration: Agno's toolkits, packaged plugins, and names alone.
 
-Nothing is imported here: the table is checked against the installed Agno by a test.
+Nothing is imported here: the tables are checked against the installed Agno and our own package by tests.
 """
 
 from __future__ import annotations
@@ -19,6 +19,16 @@ _NAMES: Final = ("batchEdit", "mcpEcosystem", "parityDocs", "skillParity")
 """The names of seed 003 that are not all lower case."""
 
 _ONLY_NAMED: Final = ("homeassistant",)
+
+_PACKAGED: Final = {
+    "diff": "pegboard.quickstart.text:compare_files",
+    "git": "pegboard.quickstart.git",
+    "search": "pegboard.quickstart.text:search_text",
+}
+"""Names of seed 003 for which no toolkit of Agno stands, and which packaged plugin, or which of its functions, does."""
+
+_COUNTERPARTS: Final = {"file": "pegboard.quickstart.files"}
+"""Toolkits of Agno for which a packaged plugin stands in where Agno is not installed."""
 
 _GOOGLE: Final = "google-api-python-client google-auth-httplib2 google-auth-oauthlib"
 
@@ -51,7 +61,7 @@ clickup :ClickUpTools requests
 coding :CodingTools
 confluence :ConfluenceTools atlassian-python-api
 crawl4ai :Crawl4aiTools crawl4ai
-csv csv_toolkit:CsvTools
+csv csv_toolkit:CsvTools duckdb
 dalle :DalleTools openai
 daytona :DaytonaTools daytona
 desi_vocal :DesiVocalTools
@@ -94,7 +104,7 @@ llms_txt :LLMsTxtTools
 local_file_system :LocalFileSystemTools
 lumalab :LumaLabTools lumaai
 mem0 :Mem0Tools mem0ai
-memory :MemoryTools
+memory :MemoryTools sqlalchemy greenlet
 minimax :MiniMaxTools
 mlx_transcribe :MLXTranscribeTools mlx-whisper
 models_labs :ModelsLabTools requests
@@ -127,7 +137,7 @@ replicate :ReplicateTools replicate
 resend :ResendTools resend
 salesforce :SalesforceTools simple-salesforce
 scavio :ScavioTools scavio
-scheduler :SchedulerTools
+scheduler :SchedulerTools sqlalchemy greenlet croniter pytz
 scrapegraph :ScrapeGraphTools scrapegraph-py
 searchapi :SearchApiTools
 searxng :Searxng
@@ -179,17 +189,19 @@ zoom :ZoomTools
 def registered() -> Mapping[str, RegisteredSpec]:
     """Return every plugin that is known by name; packages may take these names over.
 
-    Toolkits of Agno have the loader ``agno:module:Class``, names that only a package can bring
-    ``missing:``; ``install`` is one line that brings everything that the plugin imports.
+    Toolkits of Agno have the loader ``agno:module:Class``, packaged plugins ``packaged:module`` or
+    ``packaged:module:function``, names that only a package can bring ``missing:``; ``install`` is one line that brings
+    everything that the plugin imports.
     """
     found = {spec.name: spec for spec in map(_agno, _AGNO.strip().splitlines())}
     spelled = {name.casefold(): name for name in _NAMES}
     for fold in (*PLUGIN_CATEGORIES, *_ONLY_NAMED):
         name = spelled.get(fold, fold)
-        found.setdefault(
-            name,
-            RegisteredSpec(name=name, loader="missing:", category=category_of(name), shared_only=name in SHARED_ONLY),
-        )
+        if name not in found:
+            loader = f"packaged:{_PACKAGED[name]}" if name in _PACKAGED else "missing:"
+            found[name] = RegisteredSpec(
+                name=name, loader=loader, category=category_of(name), shared_only=name in SHARED_ONLY
+            )
     return Frozen(found)
 
 
@@ -202,4 +214,5 @@ def _agno(line: str) -> RegisteredSpec:
         category=category_of(name),
         install=" ".join(["pip install", *map(shlex.quote, ("pegboard[agno]", *packages))]),
         shared_only=name in SHARED_ONLY,
+        counterpart=_COUNTERPARTS.get(name, ""),
     )

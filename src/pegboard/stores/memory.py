@@ -16,6 +16,7 @@ from pegboard.ports import (
     AuditRecord,
     ChangeToken,
     SessionKey,
+    StateChange,
     StoredState,
     TrailPage,
     UseRecord,
@@ -144,6 +145,17 @@ class MemoryStore(MemoryApprovals):
         self._version += 1
         self._states[key] = StoredState(text=text, version=self._version, updated_at=time.time())
         return self._version
+
+    async def save_together(
+        self, changes: Sequence[StateChange], *, audit: Sequence[AuditRecord] = ()
+    ) -> Sequence[int] | None:
+        """Store several states if all are of the expected versions; return the new ones or None (S2)."""
+        stored = (self._states.get(one.key) for one in changes)
+        if any((state.version if state else 0) != one.expected for one, state in zip(changes, stored, strict=True)):
+            return None
+        versions = [await self.save(one.key, one.text, expected=one.expected) for one in changes]
+        self._append(audit)
+        return [version or 0 for version in versions]
 
     async def sessions(
         self, *, principal: str | None = None, agent: str | None = None

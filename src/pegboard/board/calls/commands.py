@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
 from pegboard.board.bring_in import bring_in_loaded, bring_in_named
 from pegboard.board.calls.anticipating import anticipation_of, notes_of_anticipation
+from pegboard.board.calls.sharing import shared, with_sharing
 from pegboard.board.meta_tools import command_context, session_hints
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
@@ -46,6 +48,7 @@ async def apply_command(
     services: Services, snapshot: Snapshot, command: Command, request: Request | None = None
 ) -> tuple[Snapshot, Outcome]:
     """Return the session after a command, and its outcome, over what has been seen so far."""
+    snapshot = await with_sharing(services, snapshot, command)
 
     def decide(newest: Snapshot) -> Change[Outcome]:
         context = command_context(services, newest.info, newest.access)
@@ -54,7 +57,12 @@ async def apply_command(
         state, outcome = apply(newest.access, newest.stored, command, context, anticipation)
         if request is not None and outcome.added:
             request.bring(tool.id for tool in outcome.added)
-        return Change(state=state, result=outcome, notes=_notes(services, newest.info.key, command, outcome))
+        notes = _notes(services, newest.info.key, command, outcome)
+        if not newest.sharing:
+            return Change(state=state, result=outcome, notes=notes)
+        beside = [(other.info.key, *shared(services, newest, other, command, outcome)) for other in newest.sharing]
+        notes = (*notes, *(note for key, _, done in beside for note in _allowed(_notes(services, key, command, done))))
+        return Change(state=state, result=outcome, notes=notes, beside=[after for _, after, _ in beside])
 
     snapshot, outcome = await change(services, snapshot, decide)
     if isinstance(command, Unload):
@@ -90,6 +98,11 @@ def _notes(services: Services, key: SessionKey, command: Command, outcome: Outco
     if not outcome.anticipated and not outcome.gave_way:
         return items
     return (*items, *notes_of_anticipation(services, key, outcome))
+
+
+def _allowed(notes: Iterable[Note]) -> Iterator[Note]:
+    """Yield what is noted of changes; what an agent is refused that did not ask for it is nobody's matter (S1)."""
+    return (note for note in notes if note[0].decision == "allowed")
 
 
 def _note(services: Services, key: SessionKey, turn: int, kind: AuditKind, event: str, item: Item) -> Note:

@@ -18,6 +18,7 @@ from pegboard.board.session_info import CallerChannel
 from pegboard.board.snapshot import Change, Snapshot, change, view_of
 from pegboard.board.views.search import search
 from pegboard.board.views.shown import Shown
+from pegboard.core.model.delivery import choose
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.state.sessions import Failure, State
@@ -95,7 +96,8 @@ def _tidied(tool: Tool, arguments: JsonObject) -> JsonObject:
 def _beside(services: Services, snapshot: Snapshot, payload: Payload) -> list[str]:
     """Return the block that follows a load's payload: schemas where nothing else brings them, and policy (T6)."""
     block: dict[str, object] = {}
-    if snapshot.info.host.calls_through and not payload.inline:
+    host = snapshot.info.host
+    if (host.calls_through or choose(host) == "result") and not payload.inline:
         block["tools"] = [schema_of(tool) for tool in payload.schemas]
     if text := policy.later(snapshot.access, snapshot.state, payload.schemas):
         block["policy"] = services.masker.text(text)

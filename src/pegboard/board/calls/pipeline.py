@@ -11,7 +11,7 @@ from pegboard.board.bring_in import bring_in_called
 from pegboard.board.calls.approval_gate import guarded, pass_gate, waiting
 from pegboard.board.calls.commands import apply_command, carry_out
 from pegboard.board.calls.eliciting import asked_client
-from pegboard.board.meta_tools import command_context
+from pegboard.board.meta_tools import command_context, dialect_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo
@@ -20,13 +20,14 @@ from pegboard.board.views.shown import Shown
 from pegboard.core.access.approvals.demands import rules_of
 from pegboard.core.access.guards import broken
 from pegboard.core.access.pool_scope import pool_scope
-from pegboard.core.model.naming import did_you_mean
+from pegboard.core.model.naming import did_you_mean, some_of
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import JsonObject, Tool, text_result
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.call_plans import CallAnswer, LoadFirst, Refuse, Run, answer, find_called, plan_call
 from pegboard.core.state.commands import Load, Use
 from pegboard.core.state.narrowing import reachable
+from pegboard.core.state.requirements import unknown_plugins, unknown_toolkits
 from pegboard.core.state.transitions import used
 from pegboard.dialects.names import schema_of
 from pegboard.errors import PegboardError, ToolUnavailableError, UpstreamError, UpstreamTimeoutError
@@ -179,8 +180,20 @@ async def _refuse(services: Services, snapshot: Snapshot, plan: Refuse, name: st
     message = plan.message
     if plan.status == "not_found":
         hint = did_you_mean(name, (tool.wire for tool in reachable(snapshot.access, snapshot.state)))
-        message = f"{message} {hint}".strip()
+        message = f"{message} {hint or _not_known_yet(services, snapshot)}".strip()
     return answer(plan.status, message, tool=plan.tool)
+
+
+def _not_known_yet(services: Services, snapshot: Snapshot) -> str:
+    """Return what may have a tool that is not known, under the names by which the dialect loads it (X1)."""
+    access = snapshot.access
+    if not snapshot.info.stable:
+        return ""
+    if dialect_of(services, access).name == "toolkits":
+        names = unknown_toolkits(access)
+        return f"The tools of these toolkits are not all known yet: {some_of(names)}." if names else ""
+    names = unknown_plugins(access)
+    return f"The tools of these plugins are not known yet, load one to see them: {some_of(names)}." if names else ""
 
 
 async def _load_first(
@@ -247,7 +260,7 @@ async def _execute(
 
 def _failed(services: Services, tool: Tool, error: PegboardError) -> CallAnswer:
     """Return the answer to a call that its source could not bring to an end."""
-    message = services.masker.text(f"{error.message} {error.hint}".strip())
+    message = services.masker.text(error.text)
     failed = answer(failure_of(error), message, tool=tool)
     return replace(failed, server_error=error.answer) if isinstance(error, UpstreamError) else failed
 

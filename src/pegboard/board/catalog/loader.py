@@ -35,7 +35,7 @@ SERVER_WAIT = 5.0
 CONSTRUCT_WAIT = 20.0
 """Seconds that it waits for a plugin of this process: a busy machine may take long to import one."""
 
-IN_PROCESS = frozenset({"python", "entry_point"})
+IN_PROCESS = frozenset({"python", "entry_point", "packaged"})
 """Kinds whose plugins are brought in as soon as somebody looks; others when they are loaded."""
 
 
@@ -229,9 +229,8 @@ class CatalogLoader:
     def _fault(self, want: PluginRequest, spec: PluginSpec, error: PegboardError) -> None:
         if self.specs.get(want.plugin) != spec:
             return
-        text = f"{error.message} {error.hint}".strip()
         plugin = self._newest(want.plugin)
-        shown = self.masker.text(text)
+        shown = self.masker.text(error.text)
         if isinstance(spec, ServerSpec) and plugin.variant(want.key[1]).known:
             log.warning("the tools of %s could not be read again: %s", want.plugin, shown)
             return  # what it had stays listed: the next call starts it again (G8)

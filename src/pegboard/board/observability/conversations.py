@@ -73,13 +73,14 @@ _NO_MATTER: Final = (0.0, 0.0)
 class Request:
     """One request, from its start to its answer: it is in flight while it is entered, as a context manager."""
 
-    __slots__ = ("_arrived", "_brought", "_started", "_with")
+    __slots__ = ("_arrived", "_started", "_with", "brought")
 
     def __init__(self, others: Requests, started: int, arrived: float | None) -> None:
         self._with = others
         self._started = started
         self._arrived = arrived
-        self._brought: frozenset[str] = frozenset()
+        self.brought: frozenset[str] = frozenset()
+        """The ids of what it loaded."""
 
     def __enter__(self) -> Self:
         """Count it as in flight."""
@@ -88,23 +89,22 @@ class Request:
 
     def __exit__(self, *_: object) -> None:
         """Note that it is answered."""
-        self._with.answered(self._brought)
+        self._with.answered(self.brought)
 
     def bring(self, tools: Iterable[str]) -> None:
         """Note the ids of what it loads, before that is stored."""
         brought = frozenset(tools)
-        self._brought |= brought
+        self.brought |= brought
         self._with.bring(brought)
 
     async def settle(self) -> None:
-        """Let the calls of the same batch start before this one is answered, where it loaded something."""
-        if self._brought:
-            await asyncio.sleep(0)
+        """Let the calls of the same batch start before a load is answered."""
+        await asyncio.sleep(0)
 
     def started_before_load_of(self, tool: str) -> bool:
         """Return whether another request loaded a tool whose answer was not returned when this one started (D2)."""
         number, answered = self._with.answer_with(tool)
-        if tool in self._brought:
+        if tool in self.brought:
             return False
         return number > self._started if self._arrived is None else answered > self._arrived
 
@@ -112,7 +112,8 @@ class Request:
 class Conversation:
     """The newest messages and searches of one session, and what was needed in its turn; its texts are masked (X5).
 
-    ``requests`` are those in flight, ``hints`` those that its model was shown first, until they are stored (F2).
+    ``requests`` are those in flight. ``hints`` are those that its model was shown first, until they are stored with it
+    (F2).
     """
 
     __slots__ = ("_message", "_messages", "_needs", "_searched", "_searches", "_turn", "hints", "requests")

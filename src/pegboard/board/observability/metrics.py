@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,8 @@ from pegboard.core.surface.surfaces import Surface
 from pegboard.ports import SessionKey
 
 Price = Callable[[Iterable[Tool]], int]
+Everything = Sequence[Tool] | None
+"""Everything that an agent may use, or None where some of it is unknown, or the agent is gone."""
 KEPT: Final = 10_000
 """Of how many sessions the numbers are kept; the one without news for longest goes first."""
 
@@ -60,19 +62,22 @@ class SessionMetrics:
         counted.tools = tuple(out.tool for out in surface.tools)
         counted.texts = tuple(text for text in (*surface.hints, surface.suffix, surface.policy) if text)
 
-    def report(self, price: Price, count: Callable[[str], int], catalog: Iterable[Tool]) -> list[dict[str, Any]]:
+    def report(
+        self, price: Price, count: Callable[[str], int], everything: Callable[[str], Everything]
+    ) -> list[dict[str, Any]]:
         """Return one record per session, the one with the newest news last.
 
-        ``tokens`` are those of its newest surface, ``saved`` what listing the whole catalog would
-        cost more; both are None before it had one.
+        ``tokens`` are those of its newest surface, ``saved`` what listing everything that its agent may use would
+        cost more; both are None before it had one, and ``saved`` while some of that is unknown.
         """
-        everything = price(catalog)
         found: list[dict[str, Any]] = []
         for key, counted in self._sessions.items():
-            tokens = None
+            tokens, saved = None, None
             if counted.tools is not None:
                 tokens = price(counted.tools) + sum(map(count, counted.texts))
-            found.append(_record(key, counted, tokens, None if tokens is None else everything - tokens))
+                of_agent = everything(key[1])
+                saved = None if of_agent is None else price(of_agent) - tokens
+            found.append(_record(key, counted, tokens, saved))
         return found
 
     def _note(self, record: Mapping[str, Any]) -> None:

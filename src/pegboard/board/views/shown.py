@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pegboard.board.observability.conversations import Request
+from pegboard.board.snapshot import Snapshot
+from pegboard.core.model.delivery import choose
 from pegboard.core.model.tools import Tool
 
 
@@ -12,16 +15,19 @@ class Shown:
     """What the model was shown last.
 
     ``focus`` are the wire names that the focus of the newest surface allows, None without one. ``wire_list`` is the
-    tool list that was sent last, ``unloaded`` the wire names of what was unloaded by name since.
+    tool list that was sent last, ``unloaded`` the wire names of what was unloaded by name since, ``answered`` the ids
+    of what reached the model in the answer of its load, and waits for a boundary of the cache to be listed (D1).
     """
 
     focus: frozenset[str] | None = None
     wire_list: tuple[Tool, ...] = ()
     unloaded: frozenset[str] = frozenset()
+    answered: frozenset[str] = frozenset()
 
-    def without(self, unloaded: frozenset[str]) -> Shown:
-        """Return the same once tools were unloaded by name: no wire list keeps them (D3)."""
-        return replace(self, unloaded=self.unloaded | unloaded)
+    def after(self, snapshot: Snapshot, request: Request) -> Shown:
+        """Return the same after a request: no list keeps what it unloaded, its answer has what it loaded (D1, D3)."""
+        answered = request.brought if choose(snapshot.info.host) == "result" else frozenset[str]()
+        return replace(self, unloaded=self.unloaded | snapshot.unloaded, answered=self.answered | answered)
 
     def still_lists(self, tool: Tool) -> bool:
         """Return whether the model still has the schema of a tool whose lease lapsed: a call renews it and runs."""

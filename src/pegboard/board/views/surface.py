@@ -9,6 +9,7 @@ from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, view_of
 from pegboard.board.views.focus import focus_of
 from pegboard.core.state.active_tools import loadable
+from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.core.surface import policy
 from pegboard.core.surface.hints import hints_since
 from pegboard.core.surface.suffix import suffix
@@ -25,6 +26,7 @@ async def surface(services: Services, snapshot: Snapshot, message: str | None, *
         session=info.key.session if info.stable else None,
         meta=meta_tools(services, info, view_of(services, snapshot)),
         duties=duties(services, access),
+        fixed=info.host.list_is_fixed,
     )
     rendered = replace(
         found,
@@ -59,12 +61,14 @@ def _since(services: Services, snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def _costs(services: Services, snapshot: Snapshot, rendered: Surface) -> Costs:
-    """Return what a surface costs, with a real tokenizer (F4)."""
+    """Return what a surface costs, with a real tokenizer, against everything that the agent may use (F4)."""
+    access = snapshot.access
     tools = services.prices(loaded.tool for loaded in rendered.tools)
     text = sum(services.counter.count(t) for t in (*rendered.hints, rendered.suffix, rendered.policy) if t)
-    catalog = services.prices(snapshot.access.world.catalog)
+    catalog, unknown = services.prices(usable(access)), unknown_plugins(access)
     total = tools + text
-    return Costs(tools=tools, text=text, total=total, catalog=catalog, saved=catalog - total)
+    saved = None if unknown else catalog - total
+    return Costs(tools=tools, text=text, total=total, catalog=catalog, saved=saved, unknown=unknown)
 
 
 def instructions(services: Services, snapshot: Snapshot) -> str:

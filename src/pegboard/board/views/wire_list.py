@@ -40,7 +40,10 @@ def _sizes(services: Services, snapshot: Snapshot) -> Sizes:
 
 def next_wire_list(services: Services, snapshot: Snapshot, shown: Shown, surface: Surface) -> Shown:
     """Return what is shown with the next request: what is loaded, and what lapsed while keeping it is cheaper (D3)."""
-    loaded = tuple(loaded.tool for loaded in surface.tools)
+    info, listed = snapshot.info, frozenset(tool.id for tool in shown.wire_list)
+    warm = bool(shown.wire_list) and info.host.cache is not None and bool(info.host.cache.tokens)
+    answered = shown.answered - listed if warm else frozenset[str]()
+    loaded = tuple(loaded.tool for loaded in surface.tools if loaded.tool.id not in answered)
     unloaded = shown.unloaded - {tool.wire for tool in loaded}
 
     def may_stay(tool: Tool) -> bool:
@@ -50,8 +53,8 @@ def next_wire_list(services: Services, snapshot: Snapshot, shown: Shown, surface
         shown.wire_list,
         loaded,
         lambda tool: services.prices([tool]),
-        cache=snapshot.info.host.cache,
+        cache=info.host.cache,
         turns_left=float(surface.turn),
         may_stay=may_stay,
     )
-    return replace(shown, wire_list=tools, unloaded=unloaded)
+    return replace(shown, wire_list=tools, unloaded=unloaded, answered=answered)

@@ -34,6 +34,17 @@ def check_agent(agent: Agent, config: UncheckedConfig, names: Names, masker: Mas
     yield from _conflicts(agent, config, names, masker)
     yield from _model(agent, config)
     yield from _delegates(agent, part, config)
+    yield from _sub_apps(agent, part, config)
+
+
+def _sub_apps(agent: Agent, part: AgentSection, config: UncheckedConfig) -> Iterator[Problem]:
+    """Yield the sub-apps that clients could not open, because they are not defined (T9)."""
+    declared = config.validated.declared("sub_apps")
+    for index, name in enumerate(part.sub_apps):
+        if name not in declared:
+            message = f"sub-app '{one_line(name, limit=80)}' is not defined."
+            place = config.validated.place("agents", agent.name, "sub_apps", index)
+            yield error("unknown_sub_app", message, place, did_you_mean(name, declared))
 
 
 def _delegates(agent: Agent, part: AgentSection, config: UncheckedConfig) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from pegboard.config.check.member_names import Names
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import is_list
 from pegboard.core.model.catalog import split_kind
-from pegboard.core.model.naming import one_line
+from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED
@@ -26,6 +26,7 @@ def check_toolkits(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
             yield from _members(toolkit.members, names)
             yield from _ambiguous(name, config, names)
             yield from _focus(name, config, names)
+            yield from _sharing(name, config)
     yield from _policies(config)
 
 
@@ -57,6 +58,22 @@ def _ambiguous(name: str, config: UncheckedConfig, names: Names) -> Iterator[Pro
     message = f"'{name}' is a toolkit and a plugin; the bare name means the toolkit."
     hint = f"Write 'toolkit:{name}' or 'plugin:{name}', or rename one."
     yield warning("ambiguous_name", message, toolkit.place, hint)
+
+
+def _sharing(name: str, config: UncheckedConfig) -> Iterator[Problem]:
+    """Yield agents that a toolkit names and that are not defined or may not load it, and one that is alone (S1)."""
+    written = config.validated.section.toolkits[name].share_with
+    known = config.validated.declared("agents")
+    for index, agent in enumerate(written):
+        place = config.validated.place("toolkits", name, "share_with", index)
+        if agent in written[:index]:
+            yield warning("duplicate_name", f"agent '{agent}' stands twice.", place, "Remove one of them.")
+        elif agent not in known:
+            yield error("unknown_agent", f"agent '{agent}' is not defined.", place, did_you_mean(agent, known))
+    if len({*written}) == 1:
+        place = config.validated.place("toolkits", name, "share_with")
+        message = f"only agent '{written[0]}' shares toolkit '{name}': it shares it with nobody."
+        yield warning("shared_with_nobody", message, place, "Name every agent that shares it, two at least.")
 
 
 def _focus(toolkit: str, config: UncheckedConfig, names: Names) -> Iterator[Problem]:

@@ -197,6 +197,9 @@ class ToolkitSection(Section):
     )
     label: Text = _optional("How people see it.", default="")
     icon: Text = _optional("The picture that people see.", default="")
+    share_with: Names = _optional(
+        "Agents, two at least, for which its loads and unloads count together in one session.", default_factory=list
+    )
 
 
 class LoadoutSection(Section):
@@ -291,6 +294,7 @@ class AgentSection(Section):
     )
     loadout: Name | None = _optional("Its loadout.")
     discoverable: Names = _optional("Plugins that it may load by name: name, prefix* or *.", default_factory=list)
+    sub_apps: Names = _optional("Sub-apps that clients may open of it.", default_factory=list)
     permissions: dict[str, Switch] = _optional(
         "Switches: names of toolkits, plugins or tools, true or false.", default_factory=dict
     )

@@ -239,10 +239,10 @@ class Decisions:
 
 def switch_reason(switch: Switch, agent: Agent) -> Reason:
     """Return what a switch that is set says for or against its subject."""
-    code, state = ("granted_switch", "on") if switch.on else ("denied_switch", "off")
+    state = "on" if switch.on else "off"
     how = " at run time" if switch.at_run_time else ""
     text = f"The {switch.kind} '{switch.name}' is switched {state}{how} for agent '{agent.name}'."
-    return Reason(code=code, text=text, where=switch.place)
+    return Reason(code="granted_switch" if switch.on else "denied_switch", text=text, where=switch.place)
 
 
 def _grant(code: str, text: str, entry: Entry) -> Reason:

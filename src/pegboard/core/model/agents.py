@@ -52,7 +52,8 @@ class Agent:
     bound (F2); ``approval_expires`` is for how many seconds an approval counts;
     ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
     remembered for its searches, ``search_loads`` whether a search loads what it finds. ``duties`` are the host's own
-    tools that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8).
+    tools that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8), ``sub_apps`` what
+    clients may open of it (T9).
     """
 
     name: str
@@ -64,6 +65,7 @@ class Agent:
     initial_toolkits: tuple[str, ...] = ()
     loadout: str | None = None
     discoverable: tuple[str, ...] = ()
+    sub_apps: tuple[str, ...] = ()
     switches: Mapping[str, bool] = field(default=EMPTY)
     switch_places: Mapping[str, Place] = field(default=EMPTY)
     worker_scope: WorkerScope = "shared"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pegboard.core.model.agents import Activation
@@ -45,8 +45,9 @@ class Host(NamesReplacements):
     """What a host can do with a change of tools (D1).
 
     Attributes:
-        delivery: how a load can reach the model, the preferred way first: ``native`` (the provider reveals the tool in
-            the history), ``result`` (the schema stands in the answer), ``array`` (the tool list is sent anew).
+        delivery: how a load can reach the model, the preferred way first: ``array`` (the tool list is sent anew),
+            ``result`` (the schema stands in the load's answer, and ``call_tool`` runs it), ``native`` (the provider
+            reveals the tool in the history; a session passes over it, for nothing does that yet).
         cache: the prompt cache, or None.
         calls_through: whether a tool that is not on the list can be called through a meta-tool.
         context: how many tokens a request carries beside the tools, system text and conversation together: what a
@@ -63,11 +64,22 @@ class Host(NamesReplacements):
     draws_ui: bool = False
     request: RequestUnit = "turn"
 
+    @property
+    def list_is_fixed(self) -> bool:
+        """Return whether no load of a session changes the list of tools of its host, who calls through one (D1)."""
+        return not self.calls_through and "array" not in self.delivery and "result" in self.delivery
+
 
 LIBRARY = Host()
 COMMAND = Host(request="call")
 GATEWAY = Host(delivery=("result",), calls_through=True, request="call")
 GATEWAY_HANDSHAKE = Host(delivery=("array", "result"), calls_through=True, request="call")
+
+
+def deliverable(host: Host) -> Host:
+    """Return a host with the ways of delivery that a session can carry out: ``array`` where nothing else is left."""
+    ways = tuple(way for way in host.delivery if way != "native")
+    return host if ways == host.delivery and ways else replace(host, delivery=ways or ("array",))
 
 
 def choose(host: Host, schema_tokens: int = 0) -> Delivery:

@@ -77,7 +77,8 @@ class Lease:
     """A lease on a subject: what was loaded, until when, why, in which turn.
 
     ``excluded`` are ids of tools that were unloaded one by one from a toolkit, plugin or category.
-    ``from_turn`` is the first turn in which a model sees its tools and can call them (D2).
+    ``from_turn`` is the first turn in which a model sees its tools and can call them (D2). ``by`` is the agent that
+    loaded it where that is another one, which shares the toolkit (S1).
     """
 
     subject: Ref
@@ -87,6 +88,7 @@ class Lease:
     used_turn: int = 1
     excluded: frozenset[str] = frozenset()
     from_turn: int = 0
+    by: str = ""
 
     def upgraded(self, other: Lease) -> Lease:
         """Return this lease strengthened by a later one of the same subject, never weakened.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 LIMIT = 64
 _AS_GOOD = 0.1
@@ -110,3 +110,13 @@ def says_more(text: str, name: str) -> bool:
     """
     known = {*words_of(name), name.casefold()}
     return any(w not in known and w not in _SAYS_NOTHING and w not in name.casefold() for w in words_of(text))
+
+
+def some_of(names: Sequence[str], most: int = 8) -> str:
+    """Return as many of the names as may stand in a sentence, and how many more there are.
+
+    >>> some_of(["csv", "docker", "sql"], 2)
+    'csv, docker and 1 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"

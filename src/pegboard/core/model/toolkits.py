@@ -23,7 +23,10 @@ ISOLATING_SCOPES = frozenset({"user", "user_agent"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolkit:
-    """A selector with a name, and what models and people are shown of it (T1, T6)."""
+    """A selector with a name, and what models and people are shown of it (T1, T6).
+
+    ``share_with`` are agents for which its loads and unloads count together (S1).
+    """
 
     name: str
     description: str = ""
@@ -32,7 +35,12 @@ class Toolkit:
     focus: tuple[JsonObject, ...] = ()
     label: str = ""
     icon: str = ""
+    share_with: tuple[str, ...] = ()
     place: Place | None = None
+
+    def sharing(self, agent: str) -> tuple[str, ...]:
+        """Return the other agents for which a load by this one counts too: none where it is not named itself (S1)."""
+        return tuple(name for name in self.share_with if name != agent) if agent in self.share_with else ()
 
     def entries(self, catalog: Catalog) -> tuple[Entry, ...]:
         """Return what the members stand for, in their order."""

@@ -187,9 +187,9 @@ def loadable(access: CompiledPermissions, loadout: str | None = None) -> bool:
         return True
     if access.agent.dialect == "toolkits":
         return False
-    return (loadout is not None and _loadable_under(access, loadout)) or any(
-        _plugin_loadable(access, plugin) for plugin in access.world.catalog.plugins.values()
-    )
+    if loadout is not None and _loadable_under(access, loadout):
+        return True
+    return any(_plugin_loadable(access, plugin) for plugin in access.world.catalog.plugins.values())
 
 
 def names_loadable(access: CompiledPermissions) -> bool:

@@ -39,13 +39,14 @@ class Load:
 
     With ``siblings`` what is used together with the tools that it names may come with them, as far as that is cheap:
     whoever gives it has room for their schemas (S5). ``renews``: the model still has what is loaded, so that it can be
-    called at once (D3).
+    called at once (D3). ``by`` is another agent, whose load of a toolkit that it shares this is (S1).
     """
 
     names: tuple[str, ...]
     until: LeaseTerm | None = None
     siblings: bool = False
     renews: bool = False
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

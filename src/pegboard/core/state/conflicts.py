@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.leases import STICKY
 from pegboard.core.model.masking import Masker, masked
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin
@@ -37,7 +38,8 @@ def conflict_of(
                 return _overrides_differ(plugin, other.overrides, entry.overrides, masker, _WITHIN)
         for loaded in by_plugin.get(entry.plugin, ()):
             if loaded.tool.id in entry.ids and not equal(plugin, loaded.overrides, entry.overrides):
-                return _overrides_differ(plugin, loaded.overrides, entry.overrides, masker, _WITH_WHAT_IS_LOADED)
+                how = _WITH_WHAT_IS_LOADED if STICKY.isdisjoint(loaded.because) else _WITH_WHAT_IS_STICKY
+                return _overrides_differ(plugin, loaded.overrides, entry.overrides, masker, how)
         if (clash := _name_taken(access, plugin, entry)) is not None:
             return clash
     return None
@@ -65,6 +67,9 @@ def _stands(plugin: Plugin, entry: Entry, tool_id: str) -> bool:
 
 _WITH_WHAT_IS_LOADED = (
     "is loaded already with other settings. Unload it first, or write the same settings in both places."
+)
+_WITH_WHAT_IS_STICKY = (
+    "is loaded from the start with other settings, and cannot be unloaded. Write the same settings in both places."
 )
 _WITHIN = "stands in it twice, with different settings. Write the same settings in both places."
 

@@ -43,6 +43,7 @@ def load(
         loaded_turn=state.turn,
         used_turn=state.turn,
         from_turn=0 if command.renews else first_turn(state, terms),
+        by=command.by,
     )
     after, item = _load(access, state, lease, terms)
     if item.status == "conflict":

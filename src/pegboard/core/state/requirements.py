@@ -60,6 +60,27 @@ def tool_fault(access: CompiledPermissions, tool: Tool) -> str:
     return variant.unavailable if variant is not None else ""
 
 
+@once_per_permissions
+def usable(access: CompiledPermissions) -> tuple[Tool, ...]:
+    """Return everything that the agent may use and that can run, of what is known (F4)."""
+    return tuple(tool for tool in access.permitted if not tool_fault(access, tool))
+
+
+@once_per_permissions
+def unknown_plugins(access: CompiledPermissions) -> tuple[str, ...]:
+    """Return the plugins that the agent may use and whose tools are not known yet (F4)."""
+    plugins = access.world.catalog.plugins.values()
+    return tuple(plugin.name for plugin in plugins if _unasked(plugin) and access.grants_unseen(plugin))
+
+
+@once_per_permissions
+def unknown_toolkits(access: CompiledPermissions) -> tuple[str, ...]:
+    """Return the toolkits that the agent may load with a member whose tools are not known yet (X1)."""
+    unknown = frozenset(unknown_plugins(access))
+    toolkits = access.entries.loadable_toolkits
+    return tuple(name for name in toolkits if any(e.plugin in unknown for e in access.entries.toolkits.get(name, ())))
+
+
 def missing_requirements(access: CompiledPermissions, tools: Iterable[Tool]) -> tuple[str, ...]:
     """Return which tools cannot be loaded because something that they require cannot, directly or not (T8)."""
     pending = deque(tools)

@@ -53,6 +53,8 @@ def _lease(lease: Lease) -> dict[str, Any]:
         document["turns"] = lease.until.turns
     if lease.from_turn:
         document["from"] = lease.from_turn
+    if lease.by:
+        document["by"] = lease.by
     if lease.excluded:
         document["minus"] = sorted(lease.excluded)
     return document
@@ -105,4 +107,5 @@ def _lease_of(item: dict[str, Any]) -> Lease:
         used_turn=int(item["used"]),
         excluded=frozenset(item.get("minus", ())),
         from_turn=int(item.get("from", 0)),
+        by=str(item.get("by", "")),
     )

@@ -46,8 +46,8 @@ class State:
     ``label`` is the last turn label that a client gave (G3). ``loadout`` is the session's active
     loadout (L7). ``recent`` are ids of tools that were loaded and used, the last used first (S8).
     ``evicted`` are names of what went at the end of the last turn, reported once (S7); ``unloaded`` is what was
-    unloaded by name in this turn, so that no call loads it again (D2). ``hints`` are those that were shown when
-    something first changed (F2); they alone make no difference (S4).
+    unloaded by name in this turn, so that no call loads it again (D2).
+    ``hints`` are those that were shown when something first changed (F2); they alone make no difference (S4).
     ``shrunk`` is the loadout that narrows what is loaded from the start where the budget needs it
     (S9); it follows from everything else and is never stored.
     """

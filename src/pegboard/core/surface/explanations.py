@@ -110,7 +110,8 @@ def _lease_reason(access: CompiledPermissions, state: State, loaded: LoadedTool,
             if because is LeaseReason.ANTICIPATED:
                 text = f"It is loaded because {name} was loaded ahead of being asked for {when}"
             else:
-                text = f"It is loaded because {name} was loaded {when}"
+                by = f"by agent '{found.by}', which shares it, " if found.by else ""
+                text = f"It is loaded because {name} was loaded {by}{when}"
     return Reason(code=f"loaded_{because.value}", text=text)
 
 

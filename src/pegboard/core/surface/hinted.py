@@ -41,8 +41,8 @@ def hinted_tools(access: CompiledPermissions, loadout: str | None, form: HintFor
     """Yield the tools that are hinted one by one: what is within reach, can run and is not loaded from the start."""
     if form == "toolkits":
         return
-    state = State(loadout=loadout)
-    start, inside = started(access, state), _inside(access, loadout, form)[0]
+    state, inside = State(loadout=loadout), _inside(access, loadout, form)[0]
+    start = started(access, state)
     for tool in reachable(access, state):
         if tool.id not in start and tool.id not in inside and not tool.unavailable:
             yield tool

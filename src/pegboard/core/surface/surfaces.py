@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.anticipation.anticipated_leases import newly_anticipated
@@ -21,15 +21,17 @@ class Costs:
         tools: those of the tools.
         text: those of hints, policy and suffix.
         total: both.
-        catalog: those of every permitted tool.
-        saved: what loading every permitted tool would cost more than this.
+        catalog: those of everything that the agent may use, can run, and is known.
+        saved: what loading all of that would cost more than this; None while a plugin is unknown.
+        unknown: the plugins that the agent may use and whose tools are not known yet; they count in no figure.
     """
 
     tools: int
     text: int
     total: int
     catalog: int
-    saved: int
+    saved: int | None
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,8 @@ class Surface:
         agent: the agent's name.
         session: the session's id, or None.
         turn: the session's turn.
-        tools: what is loaded, in order, the meta-tools included.
+        tools: what is loaded, in order, the meta-tools included; without what a session loads where its host takes
+            loads in their answers alone (``delivery=("result",)``).
         hints: one line for each tool or plugin that could be loaded.
         suffix: what is loaded, in one line for the end of the history.
         policy: what the model is to know of the tools that are loaded from the start.
@@ -97,13 +100,18 @@ def resolve(
     session: str | None = None,
     meta: Iterable[Tool] = (),
     duties: Iterable[Tool] = (),
+    fixed: bool = False,
 ) -> Surface:
-    """Return the surface: total, deterministic, its cost that of what is loaded."""
+    """Return the surface: total, deterministic, its cost that of what is loaded.
+
+    With ``fixed`` no load changes its tools: what a session loads is called through one of ``meta`` (D1).
+    """
+    listed = replace(state, leases=()) if fixed else state
     return Surface(
         agent=access.agent.name,
         session=session,
         turn=state.turn,
-        tools=order(access, active_tools(access, state), (*loaded_duties(duties), *loaded_meta_tools(meta))),
+        tools=order(access, active_tools(access, listed), (*loaded_duties(duties), *loaded_meta_tools(meta))),
         loadout=state.loadout,
         shrunk=state.shrunk,
         anticipated=newly_anticipated(access, state),

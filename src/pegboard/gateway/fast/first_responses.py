@@ -138,6 +138,7 @@ class FirstResponses:
             session_id=session_id,
             principal=self.caller.principal,
             host=host_of(self.caller, modern=modern),
+            sub_app=self.caller.sub_app,
         )
 
 

@@ -163,7 +163,7 @@ class SubscriptionHandlers:
     ) -> types.SubscriptionsListenResult:
         """Answer ``subscriptions/listen`` of the 2026 era; what cannot be subscribed to is not acknowledged."""
         caller = CALLER.get()
-        viewer = Caller(agent=caller.agent, principal=caller.principal)
+        viewer = Caller(agent=caller.agent, principal=caller.principal, sub_app=caller.sub_app)
         requested = list(dict.fromkeys(params.notifications.resource_subscriptions or ()))
         started = await asyncio.gather(*(self._listen_to(viewer, uri) for uri in requested))
         accepted = [uri for uri, ok in zip(requested, started, strict=True) if ok]

@@ -130,8 +130,9 @@ class _Mcp:
 
 
 def _user(caller: Caller) -> AuthenticatedUser:
-    """Return the owner of a transport session: it answers nobody else, and under no other agent."""
-    return AuthenticatedUser(AccessToken(token="", client_id=caller.principal, subject=caller.agent, scopes=[]))
+    """Return the owner of a transport session: it answers nobody else, and under no other agent or sub-app."""
+    subject = caller.agent if caller.sub_app is None else f"{caller.agent}/{caller.sub_app}"
+    return AuthenticatedUser(AccessToken(token="", client_id=caller.principal, subject=subject, scopes=[]))
 
 
 class _Health:

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from pegboard.board.session_info import open_sub_app
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import PegboardError, UnknownAgentError, UsageError
 from pegboard.gateway.protocol.board_port import LOCAL, BoardPort, Caller, Token
@@ -74,6 +75,7 @@ class Authenticator:
     host: str
     default_agent: str | None = None
     default_session: str | None = None
+    default_sub_app: str | None = None
 
     def principal(self, authorization: str | None) -> Token | None:
         """Return the token of a request, or None where none are in use; raises ``Refusal``."""
@@ -92,7 +94,10 @@ class Authenticator:
     def caller(
         self, authorization: str | None, agent: str | None, query: Mapping[str, str], transport: str | None = None
     ) -> Caller:
-        """Return who calls; raises ``Refusal``. An agent that is not theirs looks like none (G2)."""
+        """Return who calls; raises ``Refusal``.
+
+        An agent that is not theirs looks like none (G2), a sub-app that their agent does not list, too (T9).
+        """
         token = self.principal(authorization)
         world = self.board.world
         name = agent or self.default_agent or world.default_agent()
@@ -106,7 +111,14 @@ class Authenticator:
             principal=token.principal if token is not None else LOCAL,
             session=named or self.default_session,
             transport_session=transport,
+            sub_app=self._sub_app(name, query.get("sub_app", None if agent else self.default_sub_app)),
         )
+
+    def _sub_app(self, agent: str, name: str | None) -> str | None:
+        try:
+            return open_sub_app(self.board.world, agent, name)
+        except UsageError:
+            raise Refusal(404, "There is no such sub-app here. Name one that the agent lists: ?sub_app=NAME.") from None
 
 
 def chosen_agent(board: BoardPort, agent: str | None) -> str | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from pegboard.board.session_info import open_sub_app
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, chosen_agent, identify, require_tokens
 from pegboard.gateway.process.logs import quiet
@@ -49,6 +50,7 @@ async def serving(
     port: int = PORT,
     agent: str | None = None,
     session: str | None = None,
+    sub_app: str | None = None,
     clock: Callable[[], float] = monotonic,
 ) -> AsyncGenerator[str]:
     """Serve while the context lasts; yields the URL of the default agent. ``port`` 0 takes a free one.
@@ -58,7 +60,8 @@ async def serving(
     Raises ``UsageError`` where other machines would come in without a token, ``UnknownAgentError``,
     and ``PegboardError`` (``port_in_use``, ``address_unavailable``).
     """
-    async with _serving(board, _nothing, host=host, port=port, agent=agent, session=session, clock=clock) as (url, _):
+    given: dict[str, Any] = {"host": host, "port": port, "agent": agent, "session": session, "sub_app": sub_app}
+    async with _serving(board, _nothing, **given, clock=clock) as (url, _):
         yield url
 
 
@@ -75,13 +78,17 @@ async def _serving(
     port: int,
     agent: str | None,
     session: str | None,
+    sub_app: str | None,
     clock: Callable[[], float] = monotonic,
 ) -> AsyncGenerator[tuple[str, asyncio.Event]]:
     """Serve while the context lasts; yields the URL, and what is set where the app cannot be loaded."""
     require_tokens(board, host)
-    chosen_agent(board, agent)
+    if (chosen := chosen_agent(board, agent)) is not None:
+        open_sub_app(board.world, chosen, sub_app)
     listening = bind(host, port)
-    authenticator = Authenticator(board=board, host=host, default_agent=agent, default_session=session)
+    authenticator = Authenticator(
+        board=board, host=host, default_agent=agent, default_session=session, default_sub_app=sub_app
+    )
     failed = asyncio.Event()
     app, protocol = _app(authenticator, settled, failed, clock)
     server = _Uvicorn(
@@ -142,6 +149,7 @@ async def run_http(
     port: int = PORT,
     agent: str | None = None,
     session: str | None = None,
+    sub_app: str | None = None,
     ready: Callable[[str], None] | None = None,
     settled: Callable[[], None] = _nothing,
 ) -> None:
@@ -150,7 +158,8 @@ async def run_http(
     ``ready`` is called with the URL once requests are accepted, ``settled`` once all that calls need is imported.
     """
     quiet(board.services.masker)
-    async with _serving(board, settled, host=host, port=port, agent=agent, session=session) as (url, failed):
+    given: dict[str, Any] = {"host": host, "port": port, "agent": agent, "session": session, "sub_app": sub_app}
+    async with _serving(board, settled, **given) as (url, failed):
         with stopping() as stop:
             if ready is not None:
                 ready(url)

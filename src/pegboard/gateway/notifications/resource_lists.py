@@ -77,7 +77,7 @@ class ResourceListNotifier:
 
     def listed(self, caller: Caller, session: str, connection: Connection | None, kind: ListKind, digest: str) -> None:
         """Note what a client was listed; ``connection`` is that of the handshake era."""
-        viewer = Caller(agent=caller.agent, principal=caller.principal)
+        viewer = Caller(agent=caller.agent, principal=caller.principal, sub_app=caller.sub_app)
         key: object = viewer if connection is None else id(connection)
         known = self._known.get(key)
         if known is None:

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from pegboard.gateway.protocol.board_port import BoardPort
 
 
-def announce(board: BoardPort, url: str, *, agent: str | None = None, session: str | None = None) -> str:
+def announce(
+    board: BoardPort, url: str, *, agent: str | None = None, session: str | None = None, sub_app: str | None = None
+) -> str:
     """Return the text that says where the gateway is and what a client needs of it; no secret is in it."""
     parts = [f"Pegboard serves MCP at {url}"]
     default = agent or board.world.default_agent()
@@ -25,19 +27,21 @@ def announce(board: BoardPort, url: str, *, agent: str | None = None, session: s
         "A client takes it with:",
         _paste(remote),
         "A client that starts its servers itself:",
-        _paste(spawned(board, agent=agent, session=session)),
+        _paste(spawned(board, agent=agent, session=session, sub_app=sub_app)),
     ]
     return board.services.masker.text("\n".join(parts))
 
 
-def spawned(board: BoardPort, *, agent: str | None = None, session: str | None = None) -> dict[str, Any]:
+def spawned(
+    board: BoardPort, *, agent: str | None = None, session: str | None = None, sub_app: str | None = None
+) -> dict[str, Any]:
     """Return the entry of a client's configuration that starts the gateway over stdio."""
     found = shutil.which("pegboard")
     command, args = (found, []) if found else (sys.executable, ["-m", "pegboard"])
     args = [*args, "serve", "--stdio"]
     if not board.quickstart:
         args += ["--config", str(board.configuration.path)]
-    for option, value in (("--agent", agent), ("--session", session)):
+    for option, value in (("--agent", agent), ("--session", session), ("--sub-app", sub_app)):
         if value is not None:
             args += [option, value]
     return {"command": command, "args": args}

@@ -87,9 +87,15 @@ class BoardPort(Protocol):
         ...
 
     async def session(
-        self, *, agent: str | None = None, session_id: str | None = None, principal: str = LOCAL, host: Host = ...
+        self,
+        *,
+        agent: str | None = None,
+        session_id: str | None = None,
+        principal: str = LOCAL,
+        host: Host = ...,
+        sub_app: str | None = None,
     ) -> Session:
-        """Return the session; raises ``UnknownAgentError``."""
+        """Return the session; raises ``UnknownAgentError`` and ``UsageError``."""
         ...
 
     def on(self, event: str, callback: Callable[[Mapping[str, Any]], object]) -> Callable[[], None]:
@@ -105,13 +111,15 @@ class BoardPort(Protocol):
 class Caller:
     """The principal and the agent of a request; ``session`` is what the URL or the command names, if they do.
 
-    ``draws_ui`` is whether the client has declared that it draws the user interfaces of tools (G4).
+    ``sub_app`` is what the URL or the command opens besides (T9). ``draws_ui`` is whether the client has declared that
+    it draws the user interfaces of tools (G4).
     """
 
     agent: str
     principal: str = LOCAL
     session: str | None = None
     transport_session: str | None = None
+    sub_app: str | None = None
     draws_ui: bool = False
 
 

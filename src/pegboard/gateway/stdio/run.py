@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Generator
 
+from pegboard.board.session_info import open_sub_app
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import UsageError, agent_required
 from pegboard.gateway.http.auth import chosen_agent
@@ -27,6 +28,7 @@ async def run_stdio(
     *,
     agent: str | None = None,
     session: str | None = None,
+    sub_app: str | None = None,
     settled: Callable[[], None] | None = None,
 ) -> None:
     """Serve until standard input closes or SIGINT or SIGTERM comes; stops nothing it did not start.
@@ -39,7 +41,8 @@ async def run_stdio(
     if session is not None and (problem := label_problem(session)):
         raise UsageError(f"--session {problem}")
     quiet(board.services.masker)
-    caller, early = Caller(agent=name, session=session), EarlyAnswers()
+    opened = open_sub_app(board.world, name, sub_app)
+    caller, early = Caller(agent=name, session=session, sub_app=opened), EarlyAnswers()
     with standard_descriptors() as (wire_in, wire_out), stopping() as stop:
         channel = LineChannel(wire_in, wire_out)
         try:

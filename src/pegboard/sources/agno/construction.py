@@ -3,167 +3,185 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import re
+import inspect
+import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
-from pegboard.core.model.specs import RegisteredSpec
-from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Manifest, Tool
+from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest
 from pegboard.errors import ToolUnavailableError
+from pegboard.ports import CallContext, HookAnswer
+from pegboard.sources.agno.agno_functions import AgnoFunction, functions_of
+from pegboard.sources.agno.databases import Database
+from pegboard.sources.agno.execution import run
 from pegboard.sources.agno.loggers import collected_warnings
-from pegboard.sources.signatures import Parameters, construct, parameters_of, summary
-
-LOADER: Final = "agno:"
-_OF_TOOLKIT: Final = frozenset({"cache_results", "cache_ttl", "cache_dir", "timeout"})
-_PIP_LINE: Final = re.compile(r"pip install (?:-U )?([^`\n]*[\w\]'])")
-_LACKS_CREDENTIAL: Final = re.compile(
-    r"(?i)(?=.*(key|token|credential|password|secret|account_sid|_url|_id\b))"
-    r".*(not set|not provided|no .* provided|missing|is required|are required|must be set)"
+from pegboard.sources.agno.run_contexts import SessionStates
+from pegboard.sources.agno.shortfalls import absent_packages, could_not_construct, lacks_credential, lacks_package
+from pegboard.sources.signatures import (
+    Parameters,
+    called,
+    construct,
+    parameters_of,
+    refused_override,
+    summary,
 )
+from pegboard.sources.stdout import plugin_output
+
+_BASE: Final = "agno.tools.toolkit"
+_OF_BASE: Final = frozenset(
+    {
+        *("cache_results", "cache_ttl", "cache_dir", "timeout"),
+        *("requires_confirmation_tools", "external_execution_required_tools"),
+    }
+)
+_DATABASE: Final = "db"
+"""The parameter with which toolkits take a database, an object that no configuration can write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constructed:
-    """A toolkit with its functions by name, ready to be called."""
+class AgnoPlugin:
+    """A toolkit of Agno that is ready to be called; ``owned`` where it was constructed here."""
 
     toolkit: Any
-    functions: Mapping[str, Any] = field(default=EMPTY)
+    functions: Mapping[str, AgnoFunction]
     parameters: Parameters
-    description: str = ""
+    description: str
+    states: SessionStates
+    owned: bool = True
 
     def manifest(self, plugin: str) -> Manifest:
-        """Return the toolkit's manifest."""
+        """Return the manifest of the toolkit."""
         return Manifest(
-            tools=tuple(_tool(plugin, function) for function in self.functions.values()),
+            tools=tuple(function.tool(plugin) for function in self.functions.values()),
             parameters=self.parameters.types,
             secrets=self.parameters.secrets,
             description=self.description,
             instructions=str(getattr(self.toolkit, "instructions", None) or ""),
         )
 
+    async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
+        """Run a function as Agno would, without an agent; a failure is an error result."""
+        function = called(self.functions, plugin, name)
+        return await run(self.states.prepared(function.runs, context), arguments)
 
-def constructed(spec: RegisteredSpec, overrides: JsonObject) -> Constructed:
-    """Return the toolkit of a specification; blocks, and may contact its service.
+    async def ask_hooks(
+        self,
+        plugin: str,  # noqa: ARG002
+        name: str,  # noqa: ARG002
+        arguments: JsonObject,  # noqa: ARG002
+        context: CallContext,  # noqa: ARG002
+    ) -> HookAnswer:
+        """Return that nothing is said: toolkits of Agno have marks, and no hooks."""
+        return HookAnswer()
 
-    Raises ``ToolUnavailableError`` with what to install, set or give.
-    """
-    parameters = Parameters()
-    with collected_warnings() as warnings:
+    async def aclose(self) -> None:
+        """Close the connections of a toolkit that was constructed here."""
+        if self.owned:
+            with plugin_output(), suppress(Exception):  # a service that is gone is closed enough
+                outcome = self.toolkit.close()
+                if inspect.isawaitable(outcome):
+                    await outcome
+
+
+class AgnoToolkits:
+    """What constructs toolkits of Agno, and what they share: a database and the states of sessions."""
+
+    def __init__(self, database: Path | None = None) -> None:
+        """Prepare; ``database`` is the file for schedules and memories, None keeps them in memory."""
+        self._database = Database(database)
+        self._states = SessionStates()
+
+    def constructed(self, loader: str, overrides: JsonObject, *, plugin: str, install: str) -> AgnoPlugin:
+        """Return the toolkit that ``module:Class`` names; blocks, and may contact its service.
+
+        Raises ``ToolUnavailableError`` with what to install, set or give.
+        """
+        module, _, name = loader.rpartition(":")
+        with collected_warnings() as logged:
+            try:
+                target: type = getattr(importlib.import_module(module), name)
+            except ImportError as error:
+                raise lacks_package(plugin, error, install) from error
+            except BaseException as error:  # whatever a module raises when it is imported
+                raise could_not_construct(plugin, error, Parameters(), None, logged, install) from error
+            return self._made(target, overrides, plugin, install, logged)
+
+    def adopt(
+        self, target: object, overrides: JsonObject, *, plugin: str, parameters: Parameters | None = None
+    ) -> AgnoPlugin | None:
+        """Return the plugin that a toolkit of Agno, or its class, stands for; None for what is neither."""
+        base: Any = getattr(sys.modules.get(_BASE), "Toolkit", None)
+        if base is None:
+            return None
+        if isinstance(target, type) and issubclass(target, base):
+            with collected_warnings() as logged:
+                return self._made(target, overrides, plugin, "", logged)
+        if not isinstance(target, base):
+            return None
+        for name in overrides:
+            raise refused_override(plugin, name, ())
+        owned = parameters is not None
+        return self._ready(target, type(target), parameters or Parameters(), owned=owned)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    def _made(self, target: type, overrides: JsonObject, plugin: str, install: str, logged: list[str]) -> AgnoPlugin:
+        parameters = Parameters()
         try:
-            toolkit_class = _class(spec)
-            parameters = _parameters(toolkit_class)
-            toolkit = construct(toolkit_class, parameters, overrides, plugin=spec.name)
-            functions = _functions(toolkit)
+            parameters, given = self._parameters(target, plugin, install)
+            toolkit = construct(target, parameters, overrides, plugin=plugin, given=given)
+            made = self._ready(toolkit, target, parameters)
         except ToolUnavailableError:
             raise
         except ImportError as error:
-            raise _lacks_package(spec, error) from error
+            raise lacks_package(plugin, error, install) from error
         except BaseException as error:  # whatever a toolkit raises: it cannot run
-            raise _failed(spec, parameters, (*warnings, _first_line(error))) from error
-    _refuse_without_credential(spec, parameters, warnings)
-    return Constructed(
-        toolkit=toolkit, functions=functions, parameters=parameters, description=_description(toolkit_class)
-    )
+            raise could_not_construct(plugin, error, parameters, target, logged, install) from error
+        if lacking := lacks_credential(plugin, logged, parameters, target):
+            raise lacking
+        return made
 
-
-def require_agno(spec: RegisteredSpec) -> None:
-    """Raise ``ToolUnavailableError`` where Agno is not installed."""
-    if importlib.util.find_spec("agno") is None:
-        raise ToolUnavailableError(
-            f"plugin '{spec.name}' is a toolkit of Agno, which is not installed.", hint=spec.install
+    def _ready(self, toolkit: Any, target: type, parameters: Parameters, *, owned: bool = True) -> AgnoPlugin:
+        return AgnoPlugin(
+            toolkit=toolkit,
+            functions=functions_of(toolkit),
+            parameters=parameters,
+            description=_description(target),
+            states=self._states,
+            owned=owned,
         )
 
+    def _parameters(self, target: type, plugin: str, install: str) -> tuple[Parameters, Mapping[str, Any]]:
+        """Return what the toolkit takes from a configuration, and the database where it needs one."""
+        base: Any = importlib.import_module(_BASE).Toolkit
+        found = parameters_of(target, base=base, of_base=_OF_BASE)
+        if _DATABASE not in (*found.required, *found.unfit):
+            return found, EMPTY
+        if absent := absent_packages(install):
+            raise ToolUnavailableError(
+                f"plugin '{plugin}' needs {' and '.join(map(repr, absent))}, not installed.",
+                hint=" ".join(["pip install", *map(shlex.quote, absent)]),
+            )
+        return _without(found, _DATABASE), {_DATABASE: self._database.get()}
 
-def _class(spec: RegisteredSpec) -> type:
-    module_name, _, class_name = spec.loader.removeprefix(LOADER).rpartition(":")
-    return getattr(importlib.import_module(module_name), class_name)
 
-
-def _lacks_package(spec: RegisteredSpec, error: ImportError) -> ToolUnavailableError:
-    return ToolUnavailableError(
-        f"plugin '{spec.name}' needs a package that is not installed: {_first_line(error)}",
-        hint=_pip_line(str(error), spec, absent=error.name or ""),
+def _without(parameters: Parameters, name: str) -> Parameters:
+    return replace(
+        parameters,
+        adapters=Frozen({key: value for key, value in parameters.adapters.items() if key != name}),
+        types=Frozen({key: value for key, value in parameters.types.items() if key != name}),
+        required=tuple(key for key in parameters.required if key != name),
+        unfit=tuple(key for key in parameters.unfit if key != name),
     )
 
 
-def _failed(spec: RegisteredSpec, parameters: Parameters, causes: Sequence[str]) -> ToolUnavailableError:
-    reason = "; ".join(dict.fromkeys(causes))
-    return ToolUnavailableError(
-        f"plugin '{spec.name}' could not be constructed: {reason}",
-        hint=_pip_line(reason, spec) if "pip install" in reason else _credential_hint(spec, reason, parameters),
-    )
-
-
-def _refuse_without_credential(spec: RegisteredSpec, parameters: Parameters, warnings: Sequence[str]) -> None:
-    lacking = next((text for text in warnings if _LACKS_CREDENTIAL.match(text) and "disabled" not in text), "")
-    if lacking:
-        hint = _credential_hint(spec, lacking, parameters)
-        raise ToolUnavailableError(f"plugin '{spec.name}' lacks a credential: {lacking}", hint=hint)
-
-
-def _parameters(toolkit_class: type) -> Parameters:
-    """Return what the toolkit takes; a database is an object, whatever its annotation lets through."""
-    base: Any = importlib.import_module("agno.tools.toolkit").Toolkit
-    found = parameters_of(toolkit_class, base=base, of_base=_OF_TOOLKIT)
-    objects = tuple(name for name in found.required if name == "db")
-    return replace(found, unfit=tuple(dict.fromkeys((*found.unfit, *objects))))
-
-
-def _description(toolkit_class: type) -> str:
+def _description(target: type) -> str:
     """Return the first line of the class's own docstring, or of its module's."""
-    own = toolkit_class.__dict__.get("__doc__")
-    return summary(toolkit_class if own else sys.modules[toolkit_class.__module__])
-
-
-def _functions(toolkit: Any) -> Mapping[str, Any]:
-    """Return the functions that can run without an agent, the asynchronous ones where there are two."""
-    ready: dict[str, Any] = {}
-    for name, function in toolkit.get_async_functions().items():
-        if function.external_execution or function.requires_user_input:
-            continue
-        function.process_entrypoint()
-        ready[name] = function
-    return Frozen(ready)
-
-
-def _tool(plugin: str, function: Any) -> Tool:
-    annotations = dict(function.annotations or {})
-    if function.title:
-        annotations["title"] = function.title
-    if function.has_side_effects is False:
-        annotations.setdefault("readOnlyHint", True)
-    return Tool(
-        plugin=plugin,
-        name=function.name,
-        description=function.description or "",
-        input_schema=Frozen(function.parameters),
-        annotations=Frozen(annotations),
-    )
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip().partition("\n")[0]
-    return text or type(error).__name__
-
-
-def _pip_line(text: str, spec: RegisteredSpec, *, absent: str = "") -> str:
-    """Return the line that installs what is missing: as Agno's own error has it, else all that is known."""
-    found = _PIP_LINE.search(text)
-    if found:
-        return f"pip install {found[1]}"
-    packages = spec.install.replace("'pegboard[agno]'", "").split()[2:]
-    return " ".join(["pip install", *(packages or [absent.split(".", maxsplit=1)[0] or "agno"])])
-
-
-def _credential_hint(spec: RegisteredSpec, message: str, parameters: Parameters) -> str:
-    """Return where a missing credential can be given, if that is what the message is about."""
-    if not _LACKS_CREDENTIAL.match(message):
-        return ""
-    names = re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", message)
-    ways = [f"set {' and '.join(dict.fromkeys(names))} in the environment"] if names else []
-    ways += [f"give '{name}' inline: '- {spec.name}: {{{name}: …}}'" for name in sorted(parameters.secrets)[:1]]
-    text = " or ".join(ways)
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+    own = target.__dict__.get("__doc__")
+    return summary(target if own else sys.modules[target.__module__])

@@ -1,6 +1,9 @@
 """Python functions as tools: schemas from signatures, construction from overrides, calls and results."""
 
+from pegboard.sources.signatures.annotations import adapter_for
+from pegboard.sources.signatures.confirmations import without_fields
 from pegboard.sources.signatures.constructed import ConstructedPlugins
+from pegboard.sources.signatures.distributions import distribution_of, is_installed
 from pegboard.sources.signatures.docs import summary
 from pegboard.sources.signatures.functions import Described, described
 from pegboard.sources.signatures.instances import Instances
@@ -9,29 +12,49 @@ from pegboard.sources.signatures.parameters import (
     Parameters,
     construct,
     parameters_of,
+    refused_override,
 )
-from pegboard.sources.signatures.plugins import Built, as_tools, built
+from pegboard.sources.signatures.plugins import (
+    Adopt,
+    Built,
+    LocalPlugin,
+    adopted,
+    as_tools,
+    built,
+    called,
+    nothing_adopted,
+)
 from pegboard.sources.signatures.results import as_result, failure, given_up, image_type, run
 from pegboard.sources.signatures.threads import end_free_threads, in_thread
 
 __all__ = [
+    "Adopt",
     "Built",
     "ConstructedPlugins",
     "Described",
     "Instances",
+    "LocalPlugin",
     "ModulesBeside",
     "Parameters",
+    "adapter_for",
+    "adopted",
     "as_result",
     "as_tools",
     "built",
+    "called",
     "construct",
     "described",
+    "distribution_of",
     "end_free_threads",
     "failure",
     "given_up",
     "image_type",
     "in_thread",
+    "is_installed",
+    "nothing_adopted",
     "parameters_of",
+    "refused_override",
     "run",
     "summary",
+    "without_fields",
 ]

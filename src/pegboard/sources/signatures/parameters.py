@@ -70,8 +70,15 @@ def parameters_of(
     )
 
 
-def construct(target: Callable[..., Any], parameters: Parameters, overrides: JsonObject, *, plugin: str) -> Any:
-    """Call a class or factory with overrides converted to its annotations.
+def construct(
+    target: Callable[..., Any],
+    parameters: Parameters,
+    overrides: JsonObject,
+    *,
+    plugin: str,
+    given: Mapping[str, Any] = EMPTY,
+) -> Any:
+    """Call a class or factory with overrides converted to its annotations, and with what is ``given`` as it is.
 
     Raises ``ToolUnavailableError`` for what it does not take, lacks, or cannot convert.
     """
@@ -90,7 +97,8 @@ def construct(target: Callable[..., Any], parameters: Parameters, overrides: Jso
             f"plugin '{plugin}' needs {_named(missing)}.",
             hint=f"Give it inline: '- {plugin}: {{{missing[0]}: …}}'.",
         )
-    return target(**{name: _converted(plugin, name, known[name], value) for name, value in overrides.items()})
+    converted = {name: _converted(plugin, name, known[name], value) for name, value in overrides.items()}
+    return target(**converted, **given)
 
 
 def refused_override(plugin: str, name: str, known: tuple[str, ...]) -> OverrideError:

@@ -8,17 +8,63 @@ import textwrap
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast, get_args, get_origin
+from typing import Any, Protocol, TypeVar, cast, get_args, get_origin
 
-from pegboard.core.model.tools import EMPTY, JsonObject, Manifest
+from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import mark_of
+from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures.docs import summary
 from pegboard.sources.signatures.functions import Described, described, hints_of, is_record
 from pegboard.sources.signatures.parameters import Parameters, construct, parameters_of, refused_override
+from pegboard.sources.signatures.results import hook_answer, run
 
 _LIFE_CYCLE = frozenset({"close", "aclose"})
 NO_PARAMETERS = Parameters()
+T = TypeVar("T")
+
+
+class LocalPlugin(Protocol):
+    """A plugin of this process that is ready to be called."""
+
+    def manifest(self, plugin: str) -> Manifest:
+        """Return the manifest of the plugin."""
+        ...
+
+    async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
+        """Run a tool; what it raises is an error result."""
+        ...
+
+    async def ask_hooks(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> HookAnswer:
+        """Return what guard and approval hook of a tool say to a call, before it runs (T10, A1)."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close what was constructed."""
+        ...
+
+
+class Adopt(Protocol):
+    """A function that knows the toolkits of another framework."""
+
+    def __call__(
+        self, target: object, overrides: JsonObject, *, plugin: str, parameters: Parameters | None = None
+    ) -> LocalPlugin | None:
+        """Return the plugin that a toolkit, or its class, stands for; None for what is neither.
+
+        A class is constructed with the overrides. ``parameters`` are those of the factory that made a toolkit.
+        """
+        ...
+
+
+def nothing_adopted(
+    target: object,
+    overrides: JsonObject,
+    *,
+    plugin: str,
+    parameters: Parameters | None = None,
+) -> None:
+    """Return None: no other framework is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +85,14 @@ class Built:
             description=self.description,
         )
 
+    async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
+        """Run a function; what it raises is an error result."""
+        return await run(called(self.tools, plugin, name), arguments, principal=context.principal)
+
+    async def ask_hooks(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> HookAnswer:
+        """Return what guard and approval hook of a function say to a call, before it runs."""
+        return await hook_answer(called(self.tools, plugin, name), arguments, principal=context.principal)
+
     async def aclose(self) -> None:
         """Call the ``aclose`` or ``close`` of what was constructed."""
         for name in ("aclose", "close"):
@@ -50,21 +104,51 @@ class Built:
                 return
 
 
+def called(tools: Mapping[str, T], plugin: str, name: str) -> T:
+    """Return the tool of this name; raises ``ToolUnavailableError`` where it has gone."""
+    if name not in tools:
+        raise ToolUnavailableError(f"plugin '{plugin}' has no tool '{name}' any more.")
+    return tools[name]
+
+
+def adopted(target: object, overrides: JsonObject, *, plugin: str, adopt: Adopt) -> LocalPlugin:
+    """Return the plugin that a target stands for: a toolkit of another framework, else what :func:`built` takes.
+
+    Blocks while a class or factory constructs. Raises ``ToolUnavailableError``.
+    """
+    theirs = adopt(target, overrides, plugin=plugin)
+    if theirs is not None:
+        return theirs
+    if not _is_maker(target, overrides):
+        return built(target, overrides, plugin=plugin)
+    parameters = parameters_of(cast("Callable[..., Any]", target))
+    owner = _made(cast("Callable[..., Any]", target), parameters, overrides, plugin)
+    theirs = adopt(owner, {}, plugin=plugin, parameters=parameters)
+    return theirs or _of_owner(owner, parameters, target, plugin)
+
+
 def built(target: object, overrides: JsonObject, *, plugin: str) -> Built:
     """Return the plugin that a target stands for: modules, functions, classes, factories, objects, lists.
 
     Blocks while a class or factory constructs. Raises ``ToolUnavailableError``.
     """
-    if inspect.isclass(target) or (inspect.isroutine(target) and is_factory(target, overrides)):
+    if _is_maker(target, overrides):
         maker = cast("Callable[..., Any]", target)
         parameters = parameters_of(maker)
-        owner = _made(maker, parameters, overrides, plugin)
-        tools = as_tools(owner, plugin=plugin)
-        return Built(tools=tools, parameters=parameters, description=summary(target), owner=owner)
+        return _of_owner(_made(maker, parameters, overrides, plugin), parameters, target, plugin)
     for name in overrides:
         raise refused_override(plugin, name, ())
     text = "" if inspect.isroutine(target) else summary(target)
     return Built(tools=as_tools(target, plugin=plugin), description=text)
+
+
+def _is_maker(target: object, overrides: JsonObject) -> bool:
+    return inspect.isclass(target) or (inspect.isroutine(target) and is_factory(target, overrides))
+
+
+def _of_owner(owner: Any, parameters: Parameters, target: object, plugin: str) -> Built:
+    tools = as_tools(owner, plugin=plugin)
+    return Built(tools=tools, parameters=parameters, description=summary(target), owner=owner)
 
 
 def _made(maker: Callable[..., Any], parameters: Parameters, overrides: JsonObject, plugin: str) -> Any:

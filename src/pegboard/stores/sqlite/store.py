@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError
-from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StoredState, TrailPage, UseRecord
+from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StateChange, StoredState, TrailPage, UseRecord
 from pegboard.stores.sqlite.approvals import SqliteApprovals
 from pegboard.stores.sqlite.audit import AuditQueue, select_entries, select_trail
 from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
@@ -133,6 +133,23 @@ class SqliteStore(SqliteApprovals):
                 return None
             self._queue.write(connection, audit)
             return version
+
+        return await self._write(swap, permissions=False)
+
+    async def save_together(
+        self, changes: Sequence[StateChange], *, audit: Sequence[AuditRecord] = ()
+    ) -> Sequence[int] | None:
+        """Store several states if all are of the expected versions; return the new ones or None (S2)."""
+        now = time.time_ns() // 1000
+        versions = [0 if one.text is None else max(now, one.expected + 1) for one in changes]
+
+        def swap(connection: sqlite3.Connection) -> list[int] | None:
+            if any(_version(connection, _columns(one.key)) != one.expected for one in changes):
+                return None
+            for one, version in zip(changes, versions, strict=True):
+                _swapped(connection, _columns(one.key), one.text, version, one.expected)
+            self._queue.write(connection, audit)
+            return versions
 
         return await self._write(swap, permissions=False)
 
@@ -326,6 +343,13 @@ class SqliteStore(SqliteApprovals):
             key = await self._write(_digest_key)
             self._digest_key = database.generation, key
         return self._digest_key[1]
+
+
+def _version(connection: sqlite3.Connection, columns: Columns) -> int:
+    """Return the version of a stored state, or 0 where none is stored."""
+    query = "SELECT version FROM sessions WHERE principal = ? AND agent = ? AND session = ?"
+    row = connection.execute(query, columns).fetchone()
+    return row[0] if row else 0
 
 
 def _swapped(connection: sqlite3.Connection, columns: Columns, text: str | None, version: int, expected: int) -> bool:

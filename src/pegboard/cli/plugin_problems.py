@@ -1,0 +1,142 @@
+"""What plugins show of a configuration once they were asked: overrides, faults, names, requirements, costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pegboard.core.model.catalog import split_kind
+from pegboard.errors import OverrideError
+from pegboard.problems import Place, Problem
+
+if TYPE_CHECKING:
+    from pegboard.board import Board
+    from pegboard.board.catalog.loader import PluginRequest
+    from pegboard.config.check.override_checks import Misfit
+    from pegboard.config.schema.configuration import Configuration
+
+
+async def misfits_of(board: Board, want: PluginRequest) -> list[Misfit]:
+    """Return the overrides of a request that its plugin does not take; a server takes none."""
+    from pegboard.config.check.override_checks import Misfit
+
+    loader, (name, key) = board.services.loader, want.key
+    plugin = board.world.catalog.plugins[name]
+    if plugin.kind == "server":
+        message, hint = f"'{name}' is a server and takes no overrides.", "Write its settings under `servers`."
+        return [Misfit(plugin=name, key=key, override=one, message=message, hint=hint) for one in want.overrides]
+    if not want.overrides or not plugin.variant(key).unavailable:
+        return []
+    spec = loader.specs[name]
+    try:
+        await loader.source_of(spec).describe(spec, want.overrides)
+    except OverrideError as error:
+        return [Misfit(plugin=name, key=key, override=error.override, message=error.message, hint=error.hint)]
+    except Exception:  # a plugin's own code may raise anything; it is reported with its faults
+        return []
+    return []
+
+
+def faults(
+    board: Board, configuration: Configuration, asked: set[str], misfits: set[tuple[str, str]]
+) -> Iterator[Problem]:
+    """Yield what cannot run now (P6), of plugins that were asked: a warning, since everything else works."""
+    for plugin in board.world.catalog.plugins.values():
+        if plugin.name not in asked or getattr(configuration.specs[plugin.name], "unavailable", ""):
+            continue  # the file says so itself
+        variants = plugin.variants.items()
+        reasons = [variant.unavailable for key, variant in variants if (plugin.name, key) not in misfits]
+        reasons += [f"tool '{tool.name}': {tool.unavailable}" for tool in plugin.tools if tool.unavailable]
+        for reason in dict.fromkeys(filter(None, reasons)):
+            place = plugin.place or _named_at(board, plugin.name)
+            message = (
+                reason
+                if plugin.place is not None or reason.startswith("plugin ")
+                else f"plugin '{plugin.name}': {reason}"
+            )
+            yield Problem(severity="warning", code="unavailable", message=message, place=place)
+
+
+def _named_at(board: Board, plugin: str) -> Place | None:
+    """Return where a list of tools first names a plugin."""
+    world = board.world
+    groups = [group for agent in world.agents.values() for group in (agent.essential, agent.static)]
+    members = (item for group in (*groups, *(kit.members for kit in world.toolkits.values())) for item in group)
+    return next((item.place for item in members if split_kind(item.name)[1].partition("/")[0] == plugin), None)
+
+
+def clashes(board: Board, asked: set[str]) -> Iterator[Problem]:
+    """Yield tools that have one name on the wire (G10), of plugins that were asked."""
+    catalog = board.world.catalog
+
+    def owner(tool: str) -> str:
+        return max((name for name in catalog.plugins if tool.startswith(f"{name}/")), key=len, default="")
+
+    for clash in catalog.clashes:
+        if not {owner(clash.first), owner(clash.second)} <= asked:
+            continue
+        plugin = catalog.plugins.get(owner(clash.second))
+        yield Problem(
+            severity="error",
+            code="name_clash",
+            message=f"'{clash.first}' and '{clash.second}' are both called '{clash.wire}'; the later one is excluded.",
+            hint="Give one of the two plugins another prefix.",
+            place=plugin.place if plugin else None,
+        )
+
+
+def claims(board: Board) -> Iterator[Problem]:
+    """Yield what a trusted server claims of its tools only since it was first seen (G6)."""
+    for plugin in board.world.catalog.plugins.values():
+        for tool in board.services.trust.pending(plugin):
+            yield Problem(
+                severity="warning",
+                code="read_only_later",
+                message=f"'{tool.wire}' says now that it only reads, which server '{plugin.name}' did not say of it"
+                " when it was first seen; it does not count as read-only.",
+                hint="Look at what it does, then run `pegboard check --accept`.",
+                place=plugin.place,
+            )
+
+
+def requirements(board: Board, configuration: Configuration) -> Iterator[Problem]:
+    """Yield what tools require and nothing can meet (T8), but for what the file itself names wrongly."""
+    from pegboard.core.state.requirements import unresolved_requirements
+
+    for tool, name, why in unresolved_requirements(board.world):
+        spec = configuration.specs.get(tool.plugin)
+        written = spec.requires.get(tool.name, ()) if spec is not None else ()
+        several = why.startswith("it may be")
+        if name not in written or several:
+            yield Problem(
+                severity="error",
+                code="unknown_tool",
+                message=f"'{tool.wire}' requires '{name}', and {why}.",
+                hint="Write plugin/tool." if several else "Correct the name; until then the tool cannot be loaded.",
+                place=board.world.catalog.plugins[tool.plugin].place,
+            )
+
+
+async def over_budget(board: Board) -> Sequence[Problem]:
+    """Return a warning for every agent whose start takes more than its budget (S9)."""
+    from pegboard.board.meta_tools import command_context
+    from pegboard.core.state.sessions import DEFAULT
+    from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
+
+    found: list[Problem] = []
+    for agent in board.world.agents.values():
+        if not agent.budget:
+            continue
+        session = await board.session(agent=agent.name, session_id="check")
+        await session.surface(loaded=False)
+        access = (await session.snapshot()).access
+        terms = command_context(board.services, session.info, access)
+        over = excess(access, fit_to_budget(access, DEFAULT, terms), terms)
+        if over:
+            message = f"what is loaded from the start exceeds the budget: {over}."
+            hint = "Raise it, or have less loaded from the start."
+            smaller = fitting(access, DEFAULT, terms)
+            if smaller is not None:
+                hint += f" It would fit with loadout '{smaller}': write `shrink: true` in the budget to let it step in."
+            found.append(Problem(severity="warning", code="over_budget", message=message, hint=hint, place=agent.place))
+    return found

@@ -1,0 +1,106 @@
+"""Why a toolkit of Agno cannot be constructed, and what to install, set or give (P6)."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from pegboard.errors import ToolUnavailableError
+from pegboard.sources.signatures import Parameters, distribution_of, is_installed
+
+_AGNO: Final = "pegboard[agno]"
+_PIP_LINE: Final = re.compile(r"pip install (?:-U )?([^`\n]*[\w\]'])")
+_LACKS_CREDENTIAL: Final = re.compile(
+    r"(?i)(?=.*(key|token|credential|password|secret|account_sid|_url|_id\b))"
+    r".*(not set|not provided|no .* provided|missing|is required|are required|must be set)"
+)
+_VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+
+
+def lacks_package(plugin: str, error: ImportError, install: str) -> ToolUnavailableError:
+    """Return the error for a package that is not installed, with the line that installs it."""
+    module = _absent_module(error)
+    lack = f"needs '{module}', which is not installed." if module else f"lacks a package: {_ended(_line(error))}"
+    return ToolUnavailableError(f"plugin '{plugin}' {lack}", hint=_pip_line(str(error), install, module))
+
+
+def could_not_construct(
+    plugin: str, error: BaseException, parameters: Parameters, target: object, logged: Sequence[str], install: str
+) -> ToolUnavailableError:
+    """Return the error for a toolkit whose constructor failed; what it logged counts where it says more."""
+    reason = _line(error)
+    packages = next((text for text in logged if "pip install" in text), "")
+    hint = _pip_line(packages or reason, install) if "pip install" in (packages or reason) else ""
+    return ToolUnavailableError(
+        f"plugin '{plugin}' could not be constructed: {_ended(packages or reason)}",
+        hint=hint or _credential_hint(plugin, reason, parameters, target),
+    )
+
+
+def lacks_credential(
+    plugin: str, logged: Sequence[str], parameters: Parameters, target: object
+) -> ToolUnavailableError | None:
+    """Return the error for what a toolkit only logged that it lacks, or None."""
+    lacking = next((text for text in logged if _LACKS_CREDENTIAL.match(text) and "disabled" not in text), "")
+    if not lacking:
+        return None
+    hint = _credential_hint(plugin, lacking, parameters, target)
+    return ToolUnavailableError(f"plugin '{plugin}' lacks a credential: {_ended(lacking)}", hint=hint)
+
+
+def _absent_module(error: BaseException | None) -> str:
+    """Return the module that an import failed for, which Agno's own errors stand in front of."""
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            return error.name
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+def _pip_line(text: str, install: str, module: str = "") -> str:
+    """Return the line that installs what is missing: as Agno's own error has it, else what is known and not there."""
+    found = _PIP_LINE.search(text)
+    if found:
+        packages = found[1] if found[1].count("'") % 2 == 0 else found[1].strip("'")
+        return f"pip install {packages}"
+    names = [shlex.quote(package) for package in absent_packages(install)] or [distribution_of(module or "agno")]
+    return " ".join(["pip install", *names])
+
+
+def absent_packages(install: str) -> list[str]:
+    """Return the packages of an install line that are not there, without Agno."""
+    return [package for package in shlex.split(install)[2:] if package != _AGNO and not is_installed(package)]
+
+
+def _credential_hint(plugin: str, message: str, parameters: Parameters, target: object) -> str:
+    """Return where a missing credential can be given, if that is what the message is about."""
+    if not _LACKS_CREDENTIAL.match(message):
+        return ""
+    secrets = sorted(parameters.secrets)
+    names = tuple(dict.fromkeys(_VARIABLE.findall(message))) or tuple(_variables(target, secrets))[:1]
+    ways = [f"set {' and '.join(names)} in the environment"] if names else []
+    ways += [f"give '{name}' inline: '- {plugin}: {{{name}: …}}'" for name in secrets[:1]]
+    text = " or ".join(ways)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _variables(target: object, secrets: Sequence[str]) -> Iterator[str]:
+    """Yield the variables from which a constructor takes secrets, read in its source."""
+    try:
+        source = inspect.getsource(getattr(target, "__init__", target))  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return
+    for name in secrets:
+        yield from re.findall(rf"\b{name}\b[^\n]*(?:getenv|environ\.get)\(\s*[\"']([A-Z][A-Z0-9_]+)", source)
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _line(error: Any) -> str:
+    text = str(error).strip().partition("\n")[0]
+    return text or type(error).__name__
