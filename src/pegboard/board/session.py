@@ -13,7 +13,6 @@ from pegboard.board.calls.commands import apply_command, carry_out, end_turn
 from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.calls.resuming import resume
 from pegboard.board.meta_tools import meta_tools_by_name
-from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo, agent_of, child_of
 from pegboard.board.snapshot import Snapshot
@@ -21,7 +20,6 @@ from pegboard.board.views.explain import explain_name
 from pegboard.board.views.given import checked_message, checked_search, checked_turn
 from pegboard.board.views.search import search
 from pegboard.board.views.session_reads import OPEN, SessionReads
-from pegboard.board.views.shown import Shown
 from pegboard.board.views.surface import instructions, surface
 from pegboard.board.views.wire_list import next_wire_list
 from pegboard.core.access.host_duties import delegates
@@ -50,7 +48,6 @@ class Session(SessionReads, NamesReplacements):
     def __init__(self, services: Services, info: SessionInfo) -> None:
         super().__init__(services, info)
         self.approvals = Approvals(services)
-        self._shown = Shown()
         self._ranked: TurnMessage | None = None
 
     @property
@@ -195,7 +192,7 @@ class Session(SessionReads, NamesReplacements):
         with self._info.conversation.requests.start() as request:
             snapshot = await self._planned_for(await self._read())
             snapshot, outcome = await carry_out(self._services, snapshot, command, request)
-            await request.settle()
+            await request.let_others_start()
         self._note_shown(snapshot, request)
         return outcome
 
@@ -334,7 +331,7 @@ class Session(SessionReads, NamesReplacements):
             try:
                 answered = await self._answered(name, given, channel, arrived)
                 if request.brought:
-                    await request.settle()
+                    await request.let_others_start()
             except StoreError:
                 if self._services.loader.closed:
                     raise board_closed(OPEN) from None
@@ -370,10 +367,6 @@ class Session(SessionReads, NamesReplacements):
             UsageError: a result is given for a call that runs here.
         """
         return await resume(self._services, await self._read(), self._shown, approval_id, result)
-
-    def _note_shown(self, snapshot: Snapshot, request: Request) -> None:
-        if snapshot.unloaded or (request.brought and "result" in self._info.host.delivery):
-            self._shown = self._shown.after(snapshot, request)
 
     def known_tool(self, name: str) -> Tool | None:
         """Return the permitted tool or meta-tool that a call of this name means as of the last request, or None.

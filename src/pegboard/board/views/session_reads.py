@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pegboard.board.bring_in import bring_in_loaded
+from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot, read, read_start
+from pegboard.board.views.shown import Shown
 from pegboard.board.views.wire_list import everything_pays
 from pegboard.errors import board_closed
 
@@ -15,13 +17,14 @@ OPEN = "Pegboard.open"
 
 
 class SessionReads:
-    """The reading of one session object: it keeps the newest snapshot, and whether everything pays for its host."""
+    """The reading of one session object: its newest snapshot, what its model was shown, whether everything pays."""
 
     def __init__(self, services: Services, info: SessionInfo) -> None:
         self._services = services
         self._info = info
         self._known: Snapshot | None = None
         self._planned = False
+        self._shown = Shown()
 
     async def _read(self, since: float | None = None, *, start: bool = False) -> Snapshot:
         """Return the session as of ``since``, or of now; the one that is known where nothing has changed.
@@ -52,3 +55,8 @@ class SessionReads:
             return snapshot
         self._info = replace(self._info, constraints=replace(self._info.constraints, everything=True))
         return await self._read(start=start)
+
+    def _note_shown(self, snapshot: Snapshot, request: Request) -> None:
+        """Note what no list of tools keeps after a request, and what its answer has (D1, D3)."""
+        if snapshot.unloaded or (request.brought and "result" in self._info.host.delivery):
+            self._shown = self._shown.after(snapshot, request)
