@@ -5,6 +5,7 @@ Run it with `python examples/mindroom_team.py`, with `pip install 'pegboard[agno
 
 import asyncio
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 
 from agno.agent import Agent
@@ -30,8 +31,6 @@ DESCRIBE = {"dataframe_name": "sales", "operation": "describe", "operation_param
 
 
 async def main() -> None:
-    Path("sales.csv").write_text("shop,sold\nnorth,3\nsouth,5\n", encoding="utf-8")
-    Path("pegboard.yaml").write_text(CONFIG, encoding="utf-8")
     work = [("create_pandas_dataframe", READ), ("run_dataframe_operation", DESCRIBE)]
     async with Pegboard.open("pegboard.yaml") as board:
 
@@ -41,11 +40,10 @@ async def main() -> None:
 
         researcher = member("researcher", *work, "On average 4 were sold.")
         assistant = member("assistant", ("load_tools", {"toolkit": "data"}), *work, "The same: 4.")
-        tasks = [
-            ("delegate_task_to_member", {"member_id": name, "task": "Mean?"}) for name in ("researcher", "assistant")
+        asked = [
+            ("delegate_task_to_member", {"member_id": one.name, "task": "Mean?"}) for one in (researcher, assistant)
         ]
-        leader = Scripted([*tasks, "Both say: 4."])
-        team = Team(members=[researcher, assistant], model=leader, telemetry=False)
+        team = Team(members=[researcher, assistant], model=Scripted([*asked, "Both say: 4."]), telemetry=False)
         run = await team.arun("How many were sold?", session_id="lobby")
         for one in run.member_responses:
             print(f"{one.agent_name} called {', '.join(tool.tool_name for tool in one.tools)}")
@@ -54,8 +52,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        import os
-
-        os.chdir(folder)
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        Path("sales.csv").write_text("shop,sold\nnorth,3\nsouth,5\n", encoding="utf-8")
+        Path("pegboard.yaml").write_text(CONFIG, encoding="utf-8")
         asyncio.run(main())

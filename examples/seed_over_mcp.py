@@ -37,7 +37,7 @@ async def talk(folder: Path, era: str) -> None:
         print(era, "can load", ", ".join(toolkit["name"] for toolkit in listed["toolkits"]))
         print(" ", json.loads(await call("load_tools", toolkit="data"))["message"])
         print(" ", await call("call_tool", name="create_pandas_dataframe", arguments=READ))
-        print(" ", (await call("call_tool", name="run_dataframe_operation", arguments=DESCRIBE)).splitlines()[2])
+        print(await call("call_tool", name="run_dataframe_operation", arguments=DESCRIBE))
         print(" ", json.loads(await call("call_tool", name="create_bar_chart", arguments=CHART))["status"])
         print(" ", json.loads(await call("unload_tools", toolkit="data"))["message"])
 

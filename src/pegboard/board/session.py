@@ -45,6 +45,7 @@ class Session(SessionReads, NamesReplacements):
 
     def __init__(self, services: Services, info: SessionInfo) -> None:
         super().__init__(services, info)
+        self.approvals = Approvals(services)
         self._ranked: TurnMessage | None = None
 
     @property
@@ -56,11 +57,6 @@ class Session(SessionReads, NamesReplacements):
     def info(self) -> SessionInfo:
         """Return which session this is, for adapters."""
         return self._info
-
-    @property
-    def approvals(self) -> Approvals:
-        """Return the answers to calls that wait for a person, for adapters."""
-        return Approvals(self._services)
 
     @property
     def agent(self) -> Agent:

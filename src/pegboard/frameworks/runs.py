@@ -178,7 +178,7 @@ class Run:
         return answer
 
 
-async def settle(session: Session, approval_id: str, *, refused: str | None, result: object) -> None:
+async def record_decision(session: Session, approval_id: str, *, refused: str | None, result: object) -> None:
     """Take into a session what a person decided in the framework: words of refusal, or a result from elsewhere."""
     with suppress(UsageError):  # it was settled before
         if refused is not None:
