@@ -76,6 +76,15 @@ def test_the_library_example_runs(folder: Path) -> None:
     assert said.endswith("numbers is loaded; 6 * 7 = 42\n")
 
 
+def test_the_host_with_loadouts_in_code_runs(folder: Path) -> None:
+    """L9, L8, P8: what it registers is used, a child has what its kind makes active, a specialist its own tools."""
+    assert run(folder, sys.executable, "loadout_host.py").splitlines() == [
+        "lead: file, git | clock: ok",
+        "task: file",
+        "delegate: timekeeper, with clock: the time is done",
+    ]
+
+
 def test_the_library_example_runs_with_the_wheel_alone(folder: Path, plain_python: Path) -> None:
     assert run(folder, plain_python, "library.py") == run(folder, sys.executable, "library.py")
 

@@ -8,6 +8,7 @@ import pytest
 
 from pegboard import ConfigError, Loadout, LoadoutBuilder, Pegboard, Session, UsageError
 
+MANAGED = {"list_toolkits", "load_tools", "unload_tools", "search_tools"}
 PLUGINS = {"git": {"python": "git_tools"}, "web": {"python": "web_tools"}, "notes": {"python": "notes_tools"}}
 TOOLS = {"git": "log", "web": "fetch", "notes": "add"}
 
@@ -26,7 +27,7 @@ def config(**agent: Any) -> dict[str, Any]:
 
 
 async def names(session: Session) -> set[str]:
-    return set((await session.surface()).names) - {"load_tools", "unload_tools", "search_tools"}
+    return set((await session.surface()).names) - MANAGED
 
 
 # -- a mapping -------------------------------------------------------------------------------------
@@ -106,10 +107,10 @@ async def test_a_toolkit_in_code_counts_like_one_of_the_file() -> None:
     async with Pegboard.open(said, toolkits=[RESEARCH]) as board:
         session = await board.session(session_id="s")
         surface = await session.surface(message="please look up")
-        assert set(surface.names) == {"fetch", "add"}
+        assert set(surface.names) - MANAGED == {"fetch", "add"}
         assert "Prefer fetch, add." in surface.policy
         assert surface.focus is not None
-        (shown,) = await board.permissions.panel("assistant")
+        shown = next(one for one in await board.permissions.panel("assistant") if one["name"] == "research")
         assert (shown["label"], shown["icon"]) == ("Research", "book")
 
 
@@ -141,13 +142,12 @@ async def test_toolkits_in_code_are_checked_like_those_of_a_file(toolkit: Any, p
 
 async def test_on_one_name_the_file_counts_and_the_clash_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     """T11: file, then code; whoever gave it in code is told."""
-    said = {**config(allowed_toolkits=["research"]), "toolkits": {"research": {"tools": ["git"]}}}
+    named = config(allowed_toolkits=["research"], initial_toolkits=["research"])
+    said = {**named, "toolkits": {"research": {"tools": ["git"]}}}
     async with Pegboard.open(said, toolkits=[RESEARCH]) as board:
         clash = "toolkit 'research' is given by code too; the one that stands here counts."
         assert f"configuration: toolkits.research: {clash}" in caplog.text
-        session = await board.session(session_id="s")
-        await session.load("research")
-        assert await names(session) == {"log"}
+        assert await names(await board.session(session_id="s")) == {"log"}
 
 
 async def test_a_registered_toolkit_reaches_live_sessions_at_their_next_request() -> None:

@@ -28,6 +28,7 @@ broken = acme_bundles:missing
 [pegboard.loadouts]
 reviewer = acme_bundles:REVIEWER
 """
+MANAGED = {"list_toolkits", "load_tools", "unload_tools", "search_tools"}
 PLUGINS = {"git": {"python": "git_tools"}, "web": {"python": "web_tools"}}
 
 
@@ -53,7 +54,7 @@ def config(**agent: Any) -> dict[str, Any]:
 
 
 async def names(session: Session) -> set[str]:
-    return set((await session.surface()).names) - {"load_tools", "unload_tools", "search_tools"}
+    return set((await session.surface()).names) - MANAGED
 
 
 async def test_agents_name_what_a_package_brings(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""What packages bring: plugins, toolkits and loadouts in three entry-point groups, and our own packaged plugins."""
+"""What packages bring: the entry-point groups of installed ones, and our own packaged plugins."""
 
 from __future__ import annotations
 
