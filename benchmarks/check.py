@@ -29,7 +29,7 @@ def configuration(kind: str) -> str:
         members = ", ".join(f"p{(kit * 7 + i) % (MEMBERS * 8)}" for i in range(MEMBERS))
         lines += [f"  kit{kit}: {{description: Toolkit number {kit}, tools: [{members}]}}"]
     allowed = ", ".join(f"kit{i}" for i in range(TOOLKITS))
-    lines += ["agents:", f"  default: {{allowed_toolkits: [{allowed}]}}"]
+    lines += ["agents:", f"  default: {{dialect: pegboard, allowed_toolkits: [{allowed}]}}"]
     return "\n".join(lines) + "\n"
 
 

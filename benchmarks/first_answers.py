@@ -21,7 +21,7 @@ servers:
 toolkits:
   both: {{description: "Both servers.", tools: [one, two]}}
 agents:
-  default: {{tools: [one], allowed_toolkits: [both]}}
+  default: {{dialect: pegboard, tools: [one], allowed_toolkits: [both]}}
 """
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

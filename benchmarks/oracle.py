@@ -150,7 +150,7 @@ class Oracle:
         static = tuple(member(name) for name in plugins) if policy.everything else ()
         agent = Agent(name="default", static=static, discoverable=("*",))
         self.access = CompiledPermissions(recording.world, agent)
-        self.lines = hints(self.access, count, budget=agent.hint_tokens)
+        self.lines = hints(self.access, count, budget=agent.hint_tokens).lines
         self.shown = View(access=self.access, state=DEFAULT, search_loads="clear")
         self.meta: tuple[Tool, ...] = ()
         through: tuple[Tool, ...] = ()

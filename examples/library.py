@@ -27,6 +27,7 @@ toolkits:
 
 agents:
   assistant:
+    dialect: pegboard                     # the model searches, loads and unloads by itself
     tools: [clock]                        # always loaded
     allowed_toolkits: [numbers, search]   # the model may load them
 """

@@ -110,7 +110,7 @@ async def test_what_is_likely_is_loaded_where_the_answer_brings_it_and_what_hard
         session = await board.session(session_id="s", host=GATEWAY)
         document = await asked(session)
         assert document["hint"].startswith("Nothing seems to fit; these are the nearest. Try other words")
-        assert "There are: git" in document["hint"]
+        assert "There are: devops" in document["hint"]
         assert [one["name"] for one in document["results"]] == ["log"]
         assert await leases(session) == []
 

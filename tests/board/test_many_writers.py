@@ -27,7 +27,10 @@ async def test_fifty_sessions_hammered_by_four_processes_lose_nothing(tmp_path: 
     (tmp_path / "kits.py").write_text("".join(f"def tool{i}() -> str:\n    return ''\n\n" for i in range(PROCESSES)))
     lines = ["plugins: {kits: {python: kits}}", "toolkits:"]
     lines += [f"  kit{i}: {{tools: [tool{i}]}}" for i in range(PROCESSES)]
-    lines += ["agents:", f"  default: {{allowed_toolkits: [{', '.join(f'kit{i}' for i in range(PROCESSES))}]}}"]
+    lines += [
+        "agents:",
+        f"  default: {{dialect: pegboard, allowed_toolkits: [{', '.join(f'kit{i}' for i in range(PROCESSES))}]}}",
+    ]
     config = tmp_path / "pegboard.yaml"
     config.write_text("\n".join(lines))
 

@@ -11,13 +11,13 @@ from pegboard.ports.adapters import Adapters
 from pegboard.stores.sqlite import SqliteStore
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LIMITS = {"load": (160, 6, 35), "search": (185, 3, 51), "surface": (110, 3, 31), "call": (44, 1, 20)}
+LIMITS = {"load": (160, 6, 35), "search": (190, 3, 53), "surface": (111, 3, 31), "call": (44, 1, 20)}
 """At most so many changes of file, SQL statements and files entered, in the library."""
 
 CONFIG = """
 plugins: {kits: {python: kits}}
 toolkits: {first: {tools: [upper]}, second: {tools: [lower]}}
-agents: {default: {allowed_toolkits: [first, second]}}
+agents: {default: {dialect: pegboard, allowed_toolkits: [first, second]}}
 """
 MODULE = '''
 def upper(text: str) -> str:

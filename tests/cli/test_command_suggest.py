@@ -307,7 +307,7 @@ def test_the_file_of_a_client_is_not_ours_to_change(folder: Path, run: Run) -> N
     before = (folder / ".mcp.json").read_text()
     ran = run("suggest")
     assert "There is no pegboard.yaml to change." in ran.out
-    assert ran.out.endswith("agents:\n  default:\n    discoverable: ['*']\n    tools: [plain]\n")
+    assert ran.out.endswith("agents:\n  default:\n    dialect: pegboard\n    discoverable: ['*']\n    tools: [plain]\n")
     assert "hunter2" not in ran.out
     found = run("suggest", "--json").json
     assert (found["file"], found["diff"]) == (None, "")

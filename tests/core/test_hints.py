@@ -1,13 +1,28 @@
 """The lines that tell a model of tools it does not have yet."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 from states import Desk, access_of, plugin, tool, toolkit, words
 
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.naming import first_sentence
 from pegboard.core.model.tools import Plugin
-from pegboard.core.surface.hints import hints, plugin_lines
+from pegboard.core.state.sessions import DEFAULT, ShownHints
+from pegboard.core.surface.hinted import still_stands
+from pegboard.core.surface.hints import Count, hints_since
+from pegboard.core.surface.hints import hints as rendered
+
+
+def hints(access: CompiledPermissions, count: Count, *, budget: int) -> tuple[str, ...]:
+    return rendered(access, count, budget=budget).lines
+
+
+def plugin_lines(access: CompiledPermissions, count: Count, *, budget: int) -> tuple[str, ...]:
+    return rendered(access, count, budget=budget, form="plugins").lines
+
 
 LONG = "Show the log. It takes a branch and a number of commits, newest first."
 
@@ -91,9 +106,8 @@ def test_a_plugin_that_has_not_been_asked_yet_is_hinted_by_its_name() -> None:
     """F2, T3: in every tier, behind the tools that are known."""
     unseen = Plugin(name="jira", kind="server", description="Issues. Of all projects.")
     told = access_of(plugin("git", tool("git", "log", description=LONG)), unseen, discoverable=("*",))
-    assert hints(told, words, budget=100) == (FULL[0], "jira: Issues.")
-    initial = access_of(unseen, toolkits=[toolkit("work", "jira")], allowed_toolkits=("work",))
-    assert hints(initial, words, budget=100) == ("jira: Issues.",)
+    assert hints(told, words, budget=100) == (FULL[0], "jira: Issues. Of all projects.")
+    assert hints(told, words, budget=spent(FULL[:1])) == (BRIEF[0], "jira: Issues.")
 
 
 def test_the_first_sentence_ends_at_its_mark_and_a_number_does_not_end_it() -> None:
@@ -111,3 +125,136 @@ def test_lines_of_plugins_say_less_where_they_are_many() -> None:
     assert long[0] == f"p0: {text}"
     assert short[0] == "p0: Read and write the issues of…"
     assert len(short) == len(long) == 10
+
+
+# -- toolkits --------------------------------------------------------------------------------------
+
+WORK = toolkit("work", "git", "jira", description="Look after changes. And after issues.")
+BOXES = toolkit("boxes", "docker")
+
+
+def kits(*others: Plugin, **profile: Any) -> CompiledPermissions:
+    """Return an agent with two toolkits, one of which has a plugin that was not asked yet, and the rest by name."""
+    jira = Plugin(name="jira", kind="server", description="Issues. Of all projects.")
+    git = plugin("git", tool("git", "log", description=LONG), tool("git", "diff", description="Show changes. All."))
+    return access_of(
+        *(plugin("file", "read"), git, jira, plugin("docker", "ps"), *others),
+        toolkits=[WORK, BOXES], allowed_toolkits=("work", "boxes"), discoverable=("*",), **profile,
+    )  # fmt: skip
+
+
+def test_toolkits_come_first_and_then_what_none_of_them_holds() -> None:
+    """F2: each with its description, else its members, and with how many tools it has once that is known."""
+    assert hints(kits(), words, budget=1000) == (
+        "work: Look after changes. And after issues.",
+        "boxes: docker (1 tool)",
+        "read: Does read. At once.",
+    )
+    assert hints(kits(), words, budget=18) == (
+        "work: Look after changes.",
+        "boxes: docker (1 tool)",
+        "read: Does read.",
+    )
+    assert plugin_lines(kits(), words, budget=100) == (
+        "work: Look after changes. And after issues.",
+        "boxes: docker (1 tool)",
+        "file: read",
+    )
+
+
+def test_every_tool_is_hinted_one_by_one_where_the_dialect_says_so() -> None:
+    """F2, MI4: whole, without a budget, behind the toolkits; a plugin that was not asked yet under its own name."""
+    shown = rendered(kits(), words, budget=None, form="tools")
+    assert shown.lines == (
+        "work: Look after changes. And after issues.",
+        "boxes: docker (1 tool)",
+        "read: Does read. At once.",
+        FULL[0],
+        FULL[1],
+        "ps: Does ps. At once.",
+        "jira: Issues. Of all projects.",
+    )
+    assert shown.whole
+    assert not rendered(kits(), words, budget=20, form="tools").whole
+
+
+def test_where_only_toolkits_can_be_loaded_only_toolkits_are_hinted() -> None:
+    """F2, T4: a plugin that is granted by its name alone would be refused there."""
+    shown = rendered(kits(), words, budget=100, form="toolkits")
+    assert (shown.lines, shown.whole) == (
+        ("work: Look after changes. And after issues.", "boxes: docker (1 tool)"),
+        True,
+    )
+    assert rendered(kits(), words, budget=9, form="toolkits").lines == ("work: Look after…", "boxes: docker (1 tool)")
+    few = rendered(kits(), words, budget=6, form="toolkits", finds="search")
+    assert (few.lines, few.whole) == (("work", "boxes"), False)
+
+
+def test_a_toolkit_of_which_nothing_is_left_to_load_is_not_hinted() -> None:
+    """F2, T4: what is loaded from the start, and what an active loadout excludes."""
+    assert hints(kits(initial_toolkits=("work",)), words, budget=100)[0] == "boxes: docker (1 tool)"
+    everything = kits(initial_toolkits=("work", "boxes"), static=["file"])
+    assert hints(everything, words, budget=100) == ()
+    only = Loadout(name="only", plugins=("docker",))
+    narrowed = rendered(kits(loadouts=[only]), words, budget=100, loadout="only")
+    assert narrowed.lines == ("boxes: docker (1 tool)",)
+
+
+def test_a_toolkit_that_is_one_plugin_under_its_own_name_is_hinted_as_that_plugin() -> None:
+    """F2: so it is with every server of a client's file, of which each is a toolkit of its own."""
+    own = access_of(
+        plugin("git", tool("git", "log", description=LONG), description="Git."),
+        toolkits=[toolkit("git", "git", description="Git.")], allowed_toolkits=("git",),
+    )  # fmt: skip
+    assert hints(own, words, budget=100) == (FULL[0],)
+    assert plugin_lines(own, words, budget=100) == ("git: log",)
+    assert rendered(own, words, budget=100, form="toolkits").lines == ("git: Git. (1 tool)",)
+
+
+# -- what was shown before -------------------------------------------------------------------------
+
+
+def test_shown_hints_stand_until_something_of_them_is_out_of_reach() -> None:
+    """F2, P4: what is loaded, or was seen since, changes nothing; what is denied rewrites them."""
+    shown = rendered(kits(), words, budget=None)
+    seen = plugin("jira", "create", description="Issues. Of all projects.")
+    assert still_stands(kits(), shown, None, "rest")
+    assert still_stands(kits(plugin("new", "x"), seen), shown, None, "rest")
+    assert not still_stands(kits(switches={"file": False}), shown, None, "rest")
+    assert not still_stands(kits(switches={"work": False}), shown, None, "rest")
+    assert not still_stands(kits(), shown, "minimal", "rest")
+    assert not still_stands(kits(), shown, None, "tools")
+
+
+def test_a_tool_whose_plugin_was_not_asked_in_this_process_still_stands() -> None:
+    """F2: after a restart nothing is known of an Agno toolkit before it is loaded."""
+    shown = rendered(access_of(plugin("git", "log", "diff"), discoverable=("git",)), words, budget=None)
+    unseen = Plugin(name="git", kind="agno")
+    assert still_stands(access_of(unseen, discoverable=("git",)), shown, None, "rest")
+    assert not still_stands(access_of(unseen), shown, None, "rest")
+    assert not still_stands(access_of(plugin("git", "diff"), discoverable=("git",)), shown, None, "rest")
+
+
+def test_what_has_become_known_since_follows_the_history_in_a_few_words() -> None:
+    """F2: new toolkits and plugins, and the tools of those that had not been asked; never what is loaded now."""
+    unseen = Plugin(name="jira", kind="server", description="Issues.")
+    shown = rendered(access_of(unseen, discoverable=("*",)), words, budget=None)
+    later = access_of(
+        *(plugin("jira", "create", "close"), plugin("git", "log"), Plugin(name="wiki", description="Pages. All.")),
+        toolkits=[toolkit("review", "git", description="Review. Well.")],
+        allowed_toolkits=("review",), discoverable=("*",),
+    )  # fmt: skip
+    lines = ("review: Review. (1 tool)", "wiki: Pages.", "jira: create, close")
+    assert hints_since(later, shown, words, state=DEFAULT, form="rest") == lines
+    desk = Desk(later)
+    desk.load("jira")
+    assert hints_since(later, shown, words, state=desk.state, form="rest") == lines[:2]
+    assert hints_since(later, rendered(later, words, budget=None), words, state=DEFAULT, form="rest") == ()
+    assert hints_since(later, rendered(later, words, budget=1), words, state=DEFAULT, form="rest") == ()
+
+
+def test_what_has_become_known_since_has_room_of_its_own() -> None:
+    """F2: names instead of more, where it is a lot; it is paid at every step."""
+    many = access_of(*(plugin(f"p{n}", *(f"tool_{n}_{m}" for m in range(9))) for n in range(90)), discoverable=("*",))
+    lines = hints_since(many, ShownHints(), words, state=DEFAULT, form="rest")
+    assert (lines[0], lines[-1][:4], spent(lines) <= 200) == ("p0", "p89", True)

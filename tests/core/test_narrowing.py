@@ -148,7 +148,7 @@ def test_nothing_that_is_left_out_is_hinted_searched_or_brought_by_fallback() ->
     found = [held.wire for held in reachable(at.access, at.state)]
     assert found == ["run", "read", "write", "add"]
     assert reachable(at.access, at.state) is reachable(at.access, at.state)
-    lines = hints(at.access, lambda text: len(text.split()), budget=500, state=at.state)
+    lines = hints(at.access, lambda text: len(text.split()), budget=500, loadout=at.state.loadout).lines
     assert [line.partition(":")[0] for line in lines] == ["read", "write"]
     at.fallback()
     assert set(at.out) == {"add", "run", "read", "write"}

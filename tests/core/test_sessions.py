@@ -13,7 +13,7 @@ from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import ALWAYS, TURN, UNLOAD, Lease, LeaseReason, LeaseTerm
 from pegboard.core.model.tools import Plugin
 from pegboard.core.state.session_text import from_text, to_text
-from pegboard.core.state.sessions import DEFAULT, Failure, State, turn_of_messages
+from pegboard.core.state.sessions import DEFAULT, Failure, ShownHints, State, turn_of_messages
 from pegboard.core.state.subjects import heal
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8)
@@ -40,6 +40,16 @@ STATES = st.builds(
     failure=st.none() | st.builds(Failure, call=NAMES, count=st.integers(1, 9)),
     recent=st.lists(NAMES, max_size=3).map(tuple),
     unloaded=st.lists(SUBJECTS, max_size=3).map(tuple),
+    hints=st.none()
+    | st.builds(
+        ShownHints,
+        lines=st.lists(NAMES, max_size=3).map(tuple),
+        about=st.frozensets(NAMES, max_size=3),
+        form=st.sampled_from(["toolkits", "plugins", "rest", "tools"]),
+        loadout=st.none() | NAMES,
+        by_plugin=st.booleans(),
+        whole=st.booleans(),
+    ),
 )
 
 
@@ -51,8 +61,15 @@ def lease(kind: Any, name: str) -> Lease:
 def test_what_is_stored_is_read_back(state: State) -> None:
     """S2, S4: a state survives storing; only the default is not stored."""
     text = to_text(state)
-    assert (from_text(text) if text is not None else DEFAULT) == state
+    back = from_text(text) if text is not None else DEFAULT
+    assert back == state
+    assert back.hints == state.hints or text is None
     assert (text is None) is (state == DEFAULT)
+
+
+def test_hints_alone_are_no_difference_from_the_default() -> None:
+    """S4, F2: a session that only looked stores nothing."""
+    assert to_text(State(hints=ShownHints(lines=("git: Show the log.",)))) is None
 
 
 @pytest.mark.parametrize("state", [State(turn=2), State(label="a"), State(loadout="minimal"), State(recent=("a/b",))])

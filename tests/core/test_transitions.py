@@ -146,6 +146,7 @@ def test_fallback_keeps_within_the_budget_and_says_what_it_left_out() -> None:
     desk.terms = CommandContext(meta=(tool("pegboard", "load_tools"),))
     item = desk.fallback()
     assert item.message == "Fallback mode: 3 of 4 tools loaded for this turn only"
+    assert desk.said[-1].message == f"{item.message}. Not loaded: ps."
     assert dict(item.details) == {"loaded": 3, "permitted": 4, "excluded": ["ps"]}
     assert desk.out == ["read", "log", "diff"]
 

@@ -87,7 +87,7 @@ def test_hints_stand_in_the_loading_meta_tool() -> None:
     """F2: as in every dialect, one line each."""
     view = View(access=desk().access, state=State(), hints=("web: Read pages",))
     described = {tool.name: tool.description for tool in DIALECT.tools(view)}
-    assert described["activate_tool"] == "Activate one plugin by its name. Available:\nweb: Read pages"
+    assert described["activate_tool"] == "Activate one toolkit or plugin by its name. Available:\nweb: Read pages"
 
 
 def test_what_is_active_is_listed_and_how_much_more_there_is() -> None:

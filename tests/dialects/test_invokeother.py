@@ -199,7 +199,9 @@ def test_what_is_disabled_in_the_configuration_is_never_hinted_or_loaded(how: st
         conversation = replace(conversation, access=quieter)
     said = invoke(conversation, "load", "email_tool")
     assert said["errors"] == ["email_tool is disabled in config (enabled=false)"]
-    assert not any(line.startswith("email_tool") for line in hints(conversation.access, len, budget=5000))
+    assert not any(
+        line.startswith("email_tool") for line in hints(conversation.access, len, budget=5000, form="tools").lines
+    )
     assert invoke(conversation, "fallback")["message"] == "Fallback mode: All 11 tools loaded for this turn only"
     assert "email_tool" not in out(conversation)
 
@@ -308,10 +310,10 @@ def test_a_lease_may_be_for_the_turn_or_until_unload() -> None:
 def test_hints_give_the_full_description_of_every_tool_that_is_not_out_from_the_start() -> None:
     """MI4, F2: one line each; they stay as they are when something is loaded."""
     conversation = talk()
-    said = hints(conversation.access, len, budget=5000)
+    said = hints(conversation.access, len, budget=5000, form="tools").lines
     assert list(said) == [f"{name}: Does {name}. At once." for name in DYNAMIC]
     invoke(conversation, "load", "weather_tool")
-    assert hints(conversation.access, len, budget=5000, state=conversation.state) == said
+    assert hints(conversation.access, len, budget=5000, form="tools").lines == said
 
 
 def test_the_definition_is_one_tool_with_three_modes() -> None:

@@ -27,7 +27,7 @@ async def test_policy_reaches_a_client(config: Path, era: str) -> None:
         "toolkits:\n"
         "  talking: {tools: [talk], policy: 'Say little with {tools}.'}\n"
         "  writing: {tools: [notes], policy: 'Write down with {tools}.'}\n"
-        "agents:\n  polite: {allowed_toolkits: [talking, writing], initial_toolkits: [talking]}\n",
+        "agents:\n  polite: {dialect: pegboard, allowed_toolkits: [talking, writing], initial_toolkits: [talking]}\n",
     )
     async with gateway(config) as running, connected(f"{running.url}/polite", era) as pegboard:
         told = pegboard.client.instructions or await discovered(f"{running.url}/polite")

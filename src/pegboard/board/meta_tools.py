@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from pegboard.board.services import Services
@@ -13,8 +14,9 @@ from pegboard.core.model.delivery import Cache, Delivery, Host, choose, list_is_
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import loadable, names_loadable
 from pegboard.core.state.commands import CommandContext
-from pegboard.core.state.sessions import DEFAULT, State
-from pegboard.core.surface.hints import Count, hints, plugin_lines
+from pegboard.core.state.sessions import DEFAULT, HintForm, ShownHints, State
+from pegboard.core.surface.hinted import still_stands
+from pegboard.core.surface.hints import hints
 from pegboard.dialects.call_tool import call_through_tools
 from pegboard.dialects.delegate import DELEGATE
 from pegboard.dialects.duty_definitions import duty_tools
@@ -32,16 +34,30 @@ def dialect_of(services: Services, access: CompiledPermissions) -> Dialect:
 
 def view(services: Services, info: SessionInfo, access: CompiledPermissions, state: State) -> View:
     """Return what the dialect sees; hints only where the host shows them in descriptions (F2)."""
-    return _view(services, access, info.host, info.stable, state)
+    shown = _shown_before(services, info, access, state)
+    return _view(services, access, info.host, info.stable, state, shown)
 
 
-def _view(services: Services, access: CompiledPermissions, host: Host, stable: bool, state: State) -> View:
-    lines: tuple[str, ...] = ()
-    if host.calls_through:
-        whole = dialect_of(services, access).hints == "tools" or host.cache is not None
-        lines = _description_hints(access, services.counter.count, whole)
-    loads = _search_loads(services, access, host) if stable else "nothing"
-    return View(access=access, state=state, stable=stable, hints=lines, search_loads=loads)
+def _view(
+    services: Services,
+    access: CompiledPermissions,
+    host: Host,
+    stable: bool,
+    state: State,
+    shown: ShownHints | None = None,
+) -> View:
+    bare = View(access=access, state=state, stable=stable)
+    if stable:
+        bare = replace(bare, search_loads=_search_loads(services, access, host))
+    if not host.calls_through and not _may_lack_search(services, access):
+        return bare
+    hinted = shown or _hints_now(services, access, host, state.loadout)
+    return replace(bare, hints=hinted.lines if host.calls_through else (), cut=not hinted.whole)
+
+
+def _may_lack_search(services: Services, access: CompiledPermissions) -> bool:
+    """Return whether hints may be cut in a dialect that has no search of its own."""
+    return not dialect_of(services, access).searches and access.agent.hint_tokens is not None
 
 
 def _search_loads(services: Services, access: CompiledPermissions, host: Host) -> SearchLoads:
@@ -56,14 +72,59 @@ def _search_loads(services: Services, access: CompiledPermissions, host: Host) -
     return "clear" if way == "array" else "likely"
 
 
-@once_per_permissions
-def _description_hints(access: CompiledPermissions, count: Count, whole: bool) -> tuple[str, ...]:
-    budget = access.agent.hint_tokens
-    if whole:
-        return hints(access, count, budget=budget)
-    plugins = TOKENS_PER_PLUGIN * len(access.world.catalog.plugins)
-    fitting = min(max(plugins, LEAST_HINT_TOKENS), MOST_HINT_TOKENS)
-    return plugin_lines(access, count, budget=min(fitting, budget))
+# -- hints -----------------------------------------------------------------------------------------
+
+
+def session_hints(services: Services, info: SessionInfo, access: CompiledPermissions, state: State) -> ShownHints:
+    """Return the hints of a session: those that its model was shown first, as long as all of that stands (F2, P4).
+
+    Over MCP they are fixed for an address and principal instead (G4).
+    """
+    if info.host.calls_through:
+        return _hints_now(services, access, info.host)
+    shown = info.conversation.hints = hints_to_show(services, info, access, state)
+    return shown
+
+
+def hints_to_show(services: Services, info: SessionInfo, access: CompiledPermissions, state: State) -> ShownHints:
+    """Return the hints that a session is to be shown next, without taking them for shown."""
+    before = _shown_before(services, info, access, state)
+    return before if before is not None else _hints_now(services, access, info.host, state.loadout)
+
+
+def _shown_before(
+    services: Services, info: SessionInfo, access: CompiledPermissions, state: State
+) -> ShownHints | None:
+    """Return the hints that were stored with the session, else those that this process has shown, if they stand."""
+    if info.host.calls_through:
+        return None
+    form = hint_form(services, access, info.host)
+    shown = (hints for hints in (state.hints, info.conversation.hints) if hints is not None)
+    return next((hints for hints in shown if still_stands(access, hints, state.loadout, form)), None)
+
+
+def hint_form(services: Services, access: CompiledPermissions, host: Host) -> HintForm:
+    """Return what is hinted: in descriptions plugins, elsewhere their tools, unless the dialect says otherwise."""
+    form = dialect_of(services, access).hints
+    return "rest" if form == "plugins" and not (host.calls_through and host.cache is None) else form
+
+
+def _hints_now(services: Services, access: CompiledPermissions, host: Host, loadout: str | None = None) -> ShownHints:
+    form, budget = hint_form(services, access, host), access.agent.hint_tokens
+    if form == "plugins" and budget is not None:
+        plugins = TOKENS_PER_PLUGIN * len(access.world.catalog.plugins)
+        budget = min(max(plugins, LEAST_HINT_TOKENS), MOST_HINT_TOKENS, budget)
+    return hints(
+        access,
+        services.counter.count,
+        budget=budget,
+        loadout=loadout,
+        form=form,
+        finds=dialect_of(services, access).finds,
+    )
+
+
+# -- meta-tools ------------------------------------------------------------------------------------
 
 
 def meta_tools(services: Services, info: SessionInfo, shown: View) -> tuple[Tool, ...]:
@@ -84,17 +145,18 @@ def duty_fault(services: Services, name: str) -> str:
 
 
 def meta_tools_by_name(
-    services: Services, info: SessionInfo, access: CompiledPermissions, loadout: str | None
+    services: Services, info: SessionInfo, access: CompiledPermissions, state: State
 ) -> Mapping[str, Tool]:
     """Return the meta-tools and the host's own tools by their names; without a session id a call still answers (S4)."""
-    return _by_name(access, services, info.stable, _lists_call_tool(info.host), loadout)
+    cut = _may_lack_search(services, access) and view(services, info, access, state).cut
+    return _by_name(access, services, info.stable, _lists_call_tool(info.host), state.loadout, cut)
 
 
 @once_per_permissions
 def _by_name(
-    access: CompiledPermissions, services: Services, stable: bool, through: bool, loadout: str | None
+    access: CompiledPermissions, services: Services, stable: bool, through: bool, loadout: str | None, cut: bool
 ) -> Mapping[str, Tool]:
-    shown = View(access=access, state=State(loadout=loadout), stable=stable)
+    shown = View(access=access, state=State(loadout=loadout), stable=stable, cut=cut)
     managed = _tools_of(dialect_of(services, access), through, shown)
     return {tool.wire: tool for tool in (*duty_tools(access), *managed)}
 
@@ -106,6 +168,7 @@ def _lists_call_tool(host: Host) -> bool:
 
 
 def _tools_of(dialect: Dialect, through: bool, shown: View) -> tuple[Tool, ...]:
+    """Return all meta-tools where something can be loaded, else those that list what there is (T4)."""
     if not loadable(shown.access, shown.state.loadout):
         lists = dialect.lists if names_loadable(shown.access) else frozenset[str]()
         return tuple(tool for tool in dialect.tools(shown) if tool.wire in lists) if lists else ()

@@ -384,5 +384,5 @@ class Session(SessionReads, NamesReplacements):
         if known is None and info.parent is not None:
             return None
         access = services.compiler.permissions(info, known.narrowed_above if known is not None else ())
-        loadout = known.stored.loadout if known is not None else info.start.loadout
-        return meta_tools_by_name(services, info, access, loadout).get(name) or find_called(access, name)
+        state = known.stored if known is not None else info.start
+        return meta_tools_by_name(services, info, access, state).get(name) or find_called(access, name)

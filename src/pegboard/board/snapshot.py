@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from pegboard.board.meta_tools import command_context, meta_tools_by_name, view
+from pegboard.board.meta_tools import command_context, meta_tools_by_name, session_hints, view
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.core.access.approvals.demands import ToolRules
@@ -19,7 +19,7 @@ from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool
 from pegboard.core.state.session_text import from_text, to_text
-from pegboard.core.state.sessions import State
+from pegboard.core.state.sessions import ShownHints, State
 from pegboard.core.state.shrinking import fit_to_budget
 from pegboard.core.state.subjects import heal
 from pegboard.dialects.names import View
@@ -141,7 +141,7 @@ def _snapshot(
         state=_settled(services, info, access, stored),
         version=version,
         as_of=as_of,
-        meta_tools=meta_tools_by_name(services, info, access, stored.loadout),
+        meta_tools=meta_tools_by_name(services, info, access, stored),
         narrowed_above=narrowed_above,
     )
 
@@ -193,6 +193,7 @@ async def _stored_change(services: Services, snapshot: Snapshot, decided: Change
     if any(other.stored != after for other, after in zip(snapshot.sharing, decided.beside, strict=False)):
         return await _stored_together(services, snapshot, decided, records)
     if state != snapshot.stored and info.stable:
+        state = _with_hints(services, snapshot, state)
         text = to_text(state, start=info.start)
         version = await services.store.save(info.key, text, expected=snapshot.version, audit=records)
     elif records:
@@ -204,13 +205,26 @@ async def _stored_together(
     services: Services, snapshot: Snapshot, decided: Change[T], records: Sequence[AuditRecord]
 ) -> Snapshot | None:
     """Return the session once its state and those that share the change are stored, all or none; None as above."""
-    states = ((snapshot, decided.state), *zip(snapshot.sharing, decided.beside, strict=True))
+    state = _with_hints(services, snapshot, decided.state)
+    states = ((snapshot, state), *zip(snapshot.sharing, decided.beside, strict=True))
     changes = [
         StateChange(key=one.info.key, text=to_text(state, start=one.info.start), expected=one.version)
         for one, state in states
     ]
     versions = await services.store.save_together(changes, audit=records)
-    return _after(services, snapshot, decided.state, versions[0]) if versions is not None else None
+    return _after(services, snapshot, state, versions[0]) if versions is not None else None
+
+
+def _with_hints(services: Services, snapshot: Snapshot, state: State) -> State:
+    """Return the state with the hints that its model is shown: they are stored with the first change (F2)."""
+    if snapshot.info.host.calls_through:
+        return state
+    shown = session_hints(services, snapshot.info, snapshot.access, state)
+    return (
+        state
+        if shown == (state.hints or ShownHints(form=shown.form, loadout=shown.loadout))
+        else replace(state, hints=shown)
+    )
 
 
 def _after(services: Services, snapshot: Snapshot, stored: State, version: int) -> Snapshot:

@@ -220,7 +220,7 @@ def _change(options: Options, change: Callable[[Session], Awaitable[Outcome]], d
         else:
             outcome = await change(on)
         if printer.as_json:
-            items = [{"name": i.name, "status": i.status, "message": i.message} for i in outcome.items]
+            items = [{"name": i.name, "status": i.status, "message": i.text} for i in outcome.items]
             printer.document(
                 _outcome_json(outcome.status, items=items, takes_effect=outcome.takes_effect, loaded=outcome.loaded)
             )
@@ -233,7 +233,7 @@ def _change(options: Options, change: Callable[[Session], Awaitable[Outcome]], d
 
 def _show_outcome(outcome: Outcome, printer: Printer) -> None:
     if outcome.items:
-        rows = [(item.name, item.status, item.message) for item in outcome.items]
+        rows = [(item.name, item.status, item.text) for item in outcome.items]
         printer.table([Column("name"), Column("status"), Column("message")], rows)
         printer.say()
     printer.say(

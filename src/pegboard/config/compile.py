@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from pegboard.config.agent_defaults import anticipate, dialect_of, hint_tokens, lease_term
 from pegboard.config.documents.document import Expanded, Key, YamlWord, is_mapping
 from pegboard.config.documents.env_files import read_variables
 from pegboard.config.schema.configuration import Token
 from pegboard.config.schema.sections import (
     AgentSection,
-    DefaultsSection,
     File,
-    LeaseSection,
     LimitsSection,
     LoadoutSection,
     PluginSection,
@@ -22,9 +21,8 @@ from pegboard.config.schema.sections import (
 )
 from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.config.schema.values import Entry
-from pegboard.core.model.agents import Agent, Anticipate, Budget
+from pegboard.core.model.agents import Agent, Budget
 from pegboard.core.model.catalog import split_kind
-from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import Loadout, category_of
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.specs import ApproveRule, PluginSettings, PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
@@ -116,12 +114,16 @@ def _agents(
     if parts is None and "agents" not in validated.raw:
         everything = () if client else ("*",)
         defaults = validated.section.defaults
+        dialect = defaults.dialect or "pegboard"
         agent = Agent(
             name="default",
             allowed_toolkits=toolkits,
             initial_toolkits=initial,
             discoverable=everything,
-            anticipate=_anticipate(AgentSection(), defaults),
+            dialect=dialect,
+            lease=lease_term(defaults.lease),
+            hint_tokens=hint_tokens(AgentSection(), dialect),
+            anticipate=anticipate(AgentSection(), defaults, dialect),
             search_loads=validated.section.search.load,
             remember=defaults.remember,
             approval_expires=validated.section.approvals.expires,
@@ -242,6 +244,7 @@ def loadout_of(name: str, part: LoadoutSection, validated: ValidatedDocument[Any
 
 def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) -> Agent:
     budget, defaults = part.budget, validated.section.defaults
+    dialect = dialect_of(part, defaults)
     own = list(_members(part.tools, validated, "agents", name, "tools"))
     essential = tuple(_members(part.essential, validated, "agents", name, "essential"))
     taken = {split_kind(item.name)[1] for item in (*own, *essential)}
@@ -263,13 +266,13 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         switch_places=Frozen(places),
         worker_scope=part.worker_scope,
         private_per=part.private.per if part.private else None,
-        dialect=part.dialect,
+        dialect=dialect,
         activation=part.activation,
-        lease=_until(part.lease),
+        lease=lease_term(part.lease or defaults.lease),
         budget=Budget(tools=budget.tools, tokens=budget.tokens, shrink=budget.shrink) if budget else Budget(),
-        hint_tokens=part.hints.tokens if part.hints else 1500,
+        hint_tokens=hint_tokens(part, dialect),
         unloaded_call=part.unloaded_call,
-        anticipate=_anticipate(part, validated.section.defaults),
+        anticipate=anticipate(part, defaults, dialect),
         search_loads=validated.section.search.load,
         turn_gap=part.turn_gap,
         approval_expires=validated.section.approvals.expires,
@@ -293,26 +296,6 @@ def boolean(value: Any) -> bool | None:
             return value.lower() == "true"
         case _:
             return None
-
-
-def _until(part: LeaseSection | None) -> LeaseTerm | None:
-    if part is None:
-        return None
-    match part.kind:
-        case "turn":
-            return TURN
-        case "unload":
-            return UNLOAD
-        case "idle":
-            return LeaseTerm("idle", IDLE_TURNS if part.turns is None else part.turns)
-
-
-def _anticipate(part: AgentSection, defaults: DefaultsSection) -> Anticipate | None:
-    """Return what an agent may load ahead: its own bounds, else those of all, else the dialect's."""
-    chosen = part.anticipate if part.anticipate is not None else defaults.anticipate
-    if chosen is None:
-        return Anticipate() if part.dialect == "pegboard" else None
-    return Anticipate(tools=chosen.tools, tokens=chosen.tokens) if chosen.tools and chosen.tokens else None
 
 
 def _tokens(validated: ValidatedDocument[File]) -> Iterable[Token]:

@@ -6,16 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pegboard.core.access.lookup import lookup
 from pegboard.core.model.agents import Activation
+from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.leases import UNLOAD
 from pegboard.core.model.loadout_registry import Names, active_of, discoverable_of
 from pegboard.core.model.loadouts import CATEGORIES, merge
 from pegboard.core.model.naming import did_you_mean, first_sentence, one_line
-from pegboard.core.model.tools import JsonObject, Plugin, Tool
-from pegboard.core.state.active_tools import active_tools
+from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.state.active_tools import active_tools, toolkit_to_load
 from pegboard.core.state.commands import Item, Load
 from pegboard.core.state.narrowing import excluded_by_loadout, may_bring
-from pegboard.core.state.subjects import heal
+from pegboard.core.state.subjects import heal, tools_of_subject
+from pegboard.core.surface.hinted import number_of_tools
 from pegboard.dialects.names import READ_ONLY, Conversation, Payload, View, meta_tool, with_hints
 
 PAGE = 10
@@ -28,21 +31,22 @@ OTHER = "Other"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A plugin of which the session can have something: what is loaded of it, and what is not."""
+    """A toolkit or plugin of which the session can have something: what is loaded of it, and what is not."""
 
-    plugin: Plugin
+    kind: Literal["toolkit", "plugin"] = "plugin"
+    name: str
+    description: str
+    category: str
     loaded: tuple[Tool, ...]
     rest: tuple[Tool, ...]
-
-    @property
-    def category(self) -> str:
-        """Return its category, or that of plugins without one."""
-        return self.plugin.category or OTHER
+    members: tuple[str, ...] = ()
+    unseen: bool = False
+    fault: str = ""
 
     @property
     def active(self) -> bool:
         """Return whether all that the session can have of it is loaded."""
-        return bool(self.loaded) and not self.rest
+        return bool(self.loaded) and not self.rest and not self.unseen
 
 
 class DiscoveryDialect:
@@ -51,26 +55,29 @@ class DiscoveryDialect:
     name = "discovery"
     activation: Activation | None = None
     lease = UNLOAD
-    lists = frozenset(("capability_list", "discover_tools", "list_tool_categories", "list_toolbelts"))
-    hints: Literal["plugins", "tools"] = "plugins"
+    hints: Literal["toolkits", "plugins", "tools"] = "plugins"
+    finds = "discover_tools"
+    searches = True
+    lists = frozenset({"capability_list", "discover_tools", "list_tool_categories", "list_toolbelts"})
 
     def tools(self, view: View) -> tuple[Tool, ...]:
         """Return the five definitions; hints stand in that of ``activate_tool``."""
         text = {"type": "string"}
+        activate = "Activate one toolkit or plugin by its name." + (" Available:" if view.hints else "")
         return (
             meta_tool("capability_list", "List the plugins that are active, and how many more there are.",
                       annotations=READ_ONLY),
             meta_tool(
                 "discover_tools",
-                f"List plugins that can be activated, {PAGE} a page. Look here before saying that something "
-                "cannot be done.",
+                f"List toolkits and plugins that can be activated, {PAGE} a page. Look here before saying that "
+                "something cannot be done.",
                 {"category": text, "keyword": text, "page": {"type": "integer", "minimum": 1}},
                 annotations=READ_ONLY,
             ),
             meta_tool(
                 "activate_tool",
-                with_hints("Activate one plugin by its name." + (" Available:" if view.hints else ""), view.hints),
-                {"plugin": {**text, "description": "Name of the plugin."}},
+                with_hints(activate, view.hints),
+                {"plugin": {**text, "description": "Name of the toolkit or plugin."}},
                 required=("plugin",),
             ),
             meta_tool("list_tool_categories", "List the categories of plugins.", annotations=READ_ONLY),
@@ -91,7 +98,7 @@ class DiscoveryDialect:
                 return Payload(value=_toolbelts(view))
             case _:
                 asked = str(arguments["plugin"])
-                done = yield Load(names=(f"plugin:{asked}",))
+                done = yield Load(names=(_subject(view, asked),))
                 items = done.outcome.items if done.outcome is not None else ()
                 return _activated(done.view, asked, items[0] if items else None)
 
@@ -108,28 +115,59 @@ def known(view: View) -> tuple[Known, ...]:
         if not may_bring(access, state, plugin) or not access.may_have_tools_of(plugin):
             continue
         tools = [tool for tool in plugin.tools if access.permits(tool) and not excluded_by_loadout(access, state, tool)]
-        loaded = tuple(tool for tool in tools if tool.id in active)
         if tools or not plugin.tools:
-            rest = tuple(tool for tool in tools if tool.id not in active)
-            found.append(Known(plugin=plugin, loaded=loaded, rest=rest))
-    return tuple(sorted(found, key=lambda one: (one.plugin.name.casefold(), one.plugin.name)))
+            found.append(
+                Known(
+                    name=plugin.name,
+                    description=plugin.description,
+                    category=plugin.category or OTHER,
+                    loaded=tuple(tool for tool in tools if tool.id in active),
+                    rest=tuple(tool for tool in tools if tool.id not in active),
+                    fault=next((v.unavailable for v in plugin.variants.values() if v.unavailable), ""),
+                )
+            )
+    return tuple(sorted(found, key=lambda one: (one.name.casefold(), one.name)))
+
+
+def toolkits_to_activate(view: View) -> tuple[Known, ...]:
+    """Return the toolkits that are not loaded whole, in the agent's order; not those of a plugin's own name."""
+    access, state = view.access, heal(view.access, view.state)
+    active, plugins = active_tools(access, state), access.world.catalog.plugins
+    found: list[Known] = []
+    for name in access.entries.loadable_toolkits:
+        if name in plugins or not toolkit_to_load(access, state, name):
+            continue
+        toolkit = access.world.toolkits[name]
+        own = {tool.id: tool for entry in access.entries.toolkits[name] for tool in entry.tools}.values()
+        tools = [tool for tool in own if access.permits(tool) and not excluded_by_loadout(access, state, tool)]
+        one = Known(
+            kind="toolkit",
+            name=name,
+            description=toolkit.description,
+            category="toolkit",
+            loaded=tuple(tool for tool in tools if tool.id in active),
+            rest=tuple(tool for tool in tools if tool.id not in active),
+            members=tuple(member.name for member in toolkit.members),
+            unseen=number_of_tools(access, toolkit) is None,
+        )
+        found += [] if one.active else [one]
+    return tuple(found)
 
 
 def _capabilities(view: View) -> str:
     all_ = known(view)
     active = [one for one in all_ if one.loaded]
-    more = sum(not one.active for one in all_)
+    plugins, toolkits = sum(not one.active for one in all_), len(toolkits_to_activate(view))
+    more = " and ".join(_count(number, noun) for number, noun in ((toolkits, "toolkit"), (plugins, "plugin")) if number)
     lines = ["## Active plugins", *(_line(one, one.loaded) for one in active)] if active else ["No plugin is active."]
     lines.append("")
-    lines.append(
-        f"{_count(more, 'plugin')} more can be activated: see discover_tools." if more else "Nothing else is available."
-    )
+    lines.append(f"{more} more can be activated: see discover_tools." if more else "Nothing else is available.")
     return "\n".join(lines)
 
 
 def _discovered(view: View, arguments: JsonObject) -> Payload:
-    """List what is not active, or say why there is nothing to list."""
-    waiting = [one for one in known(view) if not one.active]
+    """List what is not active, toolkits first, or say why there is nothing to list."""
+    waiting = [*toolkits_to_activate(view), *(one for one in known(view) if not one.active)]
     category = one_line(str(arguments.get("category") or ""), limit=100)
     keyword = one_line(str(arguments.get("keyword") or ""), limit=100)
     page = int(arguments.get("page", 1))
@@ -147,15 +185,17 @@ def _discovered(view: View, arguments: JsonObject) -> Payload:
         return Payload(value=f"There is no page {page}: there are {_count(pages, 'page')}.", is_error=True)
     shown = found[(page - 1) * PAGE : page * PAGE]
     more = f" Go on with page {page + 1}." if page < pages else ""
-    lines = ["## Plugins that can be activated", *(line for one in shown for line in _entry(one))]
-    lines += ["", f"Page {page}/{pages}, {_count(len(found), 'plugin')}.{more} Activate one with activate_tool."]
+    nouns = " and ".join(f"{kind}s" for kind in dict.fromkeys(one.kind for one in found))
+    lines = [f"## {nouns.capitalize()} that can be activated", *(line for one in shown for line in _entry(one))]
+    number = _count(len(found), found[0].kind) if " and " not in nouns else f"{len(found)} {nouns}"
+    lines += ["", f"Page {page}/{pages}, {number}.{more} Activate one with activate_tool."]
     return Payload(value="\n".join(lines))
 
 
 def _fits(one: Known, category: str, keyword: str) -> bool:
     if category and one.category.casefold() != category.casefold():
         return False
-    texts = [one.plugin.name, one.plugin.description]
+    texts = [one.name, one.description, *one.members]
     texts += [text for tool in one.rest for text in (tool.name, tool.description)]
     return all(word in " ".join(texts).casefold() for word in keyword.casefold().split())
 
@@ -175,16 +215,15 @@ def _entry(one: Known) -> Iterator[str]:
 
 def _line(one: Known, tools: Sequence[Tool]) -> str:
     total = len(one.loaded) + len(one.rest)
-    if not total:
+    if not total or one.unseen:
         count = "tools not known yet"
     elif len(tools) == total:
         count = _count(total, "tool")
     else:
         count = f"{len(one.loaded)} of {total} tools active"
-    what = one_line(one.plugin.description, limit=DESCRIPTION)
-    fault = next((v.unavailable for v in one.plugin.variants.values() if v.unavailable), "")
-    gone = f" (not available now: {one_line(fault, limit=DESCRIPTION)})" if fault else ""
-    return f"- **{one_line(one.plugin.name)}** ({one.category}, {count}){f': {what}' if what else ''}{gone}"
+    what = one_line(one.description, limit=DESCRIPTION) or ", ".join(one.members)
+    gone = f" (not available now: {one_line(one.fault, limit=DESCRIPTION)})" if one.fault else ""
+    return f"- **{one_line(one.name)}** ({one.category}, {count}){f': {what}' if what else ''}{gone}"
 
 
 def _function(tool: Tool) -> str:
@@ -199,16 +238,27 @@ def _count(number: int, noun: str) -> str:
 # -- activation ------------------------------------------------------------------------------------
 
 
+def _subject(view: View, asked: str) -> str:
+    """Return what a name stands for: a plugin, else a toolkit; a bare name is no tool's here."""
+    if split_kind(asked)[0] in ("plugin", "toolkit"):
+        return asked
+    toolkit, plugin = f"toolkit:{asked}", f"plugin:{asked}"
+    return toolkit if lookup(view.access, plugin) is None and lookup(view.access, toolkit) is not None else plugin
+
+
 def _activated(view: View, asked: str, item: Item | None) -> Payload:
     name = item.subject.name if item is not None and item.subject is not None else one_line(asked, limit=100)
     match item.status if item is not None else "error":
         case "loaded" | "already_loaded":
             active = active_tools(view.access, heal(view.access, view.state))
-            plugin = view.access.world.catalog.plugins[name]
-            tools = tuple(tool for tool in plugin.tools if tool.id in active)
+            subject = item.subject if item is not None and item.subject is not None else Ref("plugin", name)
+            found = tools_of_subject(view.access, subject).tools
+            tools = tuple({tool.id: tool for tool, _ in found if tool.id in active}.values())
             if item is not None and item.status == "already_loaded":
-                return Payload(value=f"Plugin '{name}' is already loaded and available.", schemas=tools)
-            lines = (f"Activated plugin '{name}' with {_count(len(tools), 'tool')}:", *map(_function, tools))
+                return Payload(
+                    value=f"{subject.kind.capitalize()} '{name}' is already loaded and available.", schemas=tools
+                )
+            lines = (f"Activated {subject.kind} '{name}' with {_count(len(tools), 'tool')}:", *map(_function, tools))
             return Payload(value="\n".join(lines), schemas=tools)
         case "not_found" if item is None or item.subject is None:
             return Payload(value=f"Plugin '{name}' was not found. See discover_tools for what there is.", is_error=True)
@@ -232,7 +282,7 @@ def _categories(view: View) -> str:
         group = [one for one in all_ if one.category.casefold() == name.casefold()]
         if group or name in CATEGORIES:
             active = sum(one.active for one in group)
-            names = f": {_listed(one.plugin.name for one in group)}" if group else ""
+            names = f": {_listed(one.name for one in group)}" if group else ""
             lines.append(f"- **{one_line(name)}** ({_count(len(group), 'plugin')}, {active} active){names}")
     return "\n".join(lines)
 

@@ -10,6 +10,7 @@ from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.commands import SUCCEEDED, Fallback, Item, Load, Outcome, Unload
 from pegboard.core.state.subjects import leased_tools
 from pegboard.dialects.names import Conversation, Payload, View, lease_on, meta_tool, with_hints
+from pegboard.dialects.search_tool import SEARCH, search_definition, searched
 
 NAME = "invokeother_tool"
 _DISABLED = frozenset({"denied_switch", "denied_default", "denied_loadout"})
@@ -21,21 +22,26 @@ class InvokeOtherDialect:
     name = "invokeother"
     activation: Activation | None = None
     lease = LeaseTerm("idle", IDLE_TURNS)
-    lists: frozenset[str] = frozenset()
-    hints: Literal["plugins", "tools"] = "tools"
+    hints: Literal["toolkits", "plugins", "tools"] = "tools"
+    finds = "search"
+    searches = False
+    lists = frozenset[str]()
 
     def tools(self, view: View) -> tuple[Tool, ...]:
-        """Return the definition; hints stand in it."""
+        """Return the definition; hints stand in it, and a search beside it where they are cut."""
         text = (
             "Manage tools on demand. load: load tools by name, separated by commas; they are unloaded again after "
             "some turns without use. unload: unload tools. fallback: load everything for this turn only."
         )
         properties = {"mode": {"enum": ["load", "unload", "fallback"]}, "query": {"type": "string"}}
         described = with_hints(text + (" Not loaded:" if view.hints else ""), view.hints)
-        return (meta_tool(NAME, described, properties, required=("mode",)),)
+        search = (search_definition(),) if view.cut else ()
+        return (meta_tool(NAME, described, properties, required=("mode",)), *search)
 
     def run(self, view: View, name: str, arguments: JsonObject) -> Conversation:  # noqa: ARG002
         """Carry a call through."""
+        if name == SEARCH:
+            return (yield from searched(arguments))
         mode = str(arguments["mode"])
         if mode == "fallback":
             done = yield Fallback()

@@ -32,7 +32,8 @@ SearchLoads = Literal["nothing", "clear", "likely"]
 class View:
     """What a dialect sees of the session: what it may, what is loaded, what is hinted.
 
-    ``hints`` are there only where the host has them in the meta-tools' descriptions; ``search_loads`` is what a search
+    ``hints`` are there only where the host has them in the meta-tools' descriptions; ``cut`` is whether something of
+    them was shortened or dropped, so that the model needs a search; ``search_loads`` is what a search
     may load of what it finds, by how a load reaches the model (D1).
     """
 
@@ -40,6 +41,7 @@ class View:
     state: State
     stable: bool = True
     hints: tuple[str, ...] = ()
+    cut: bool = False
     search_loads: SearchLoads = "nothing"
 
 
@@ -168,13 +170,23 @@ class Dialect(Protocol):
         ...
 
     @property
-    def lists(self) -> frozenset[str]:
-        """Return the meta-tools that only list, and are there also while all that is loadable is loaded (T4)."""
+    def hints(self) -> Literal["toolkits", "plugins", "tools"]:
+        """Return what is hinted: toolkits alone; behind them what they do not hold, or every tool (F2)."""
         ...
 
     @property
-    def hints(self) -> Literal["plugins", "tools"]:
-        """Return whether a gateway hints plugins, one line each, or tools, in the richest tier that fits (F2)."""
+    def finds(self) -> str:
+        """Return what finds the tools for which hints have no room, as the hints name it."""
+        ...
+
+    @property
+    def searches(self) -> bool:
+        """Return whether a search is always listed; else `search_tools` is where hints are cut."""
+        ...
+
+    @property
+    def lists(self) -> frozenset[str]:
+        """Return the meta-tools that only list: they are there while all is loaded, too (T4)."""
         ...
 
     def tools(self, view: View) -> tuple[Tool, ...]:

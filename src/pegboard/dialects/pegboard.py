@@ -11,23 +11,19 @@ from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.commands import SUCCEEDED, Item, Load, Outcome, Unload
 from pegboard.core.state.subjects import leased_tools
 from pegboard.dialects.names import (
-    READ_ONLY,
     Conversation,
     Found,
     Payload,
-    Search,
     View,
     lease_on,
     meta_tool,
     with_hints,
 )
 from pegboard.dialects.search_answer import definition, search_payload
+from pegboard.dialects.search_tool import search_definition, search_of, strings
 
 KEEP = {"turn": TURN, "idle": LeaseTerm("idle", IDLE_TURNS), "session": UNLOAD}
 _STRINGS = {"type": "array", "items": {"type": "string"}}
-RESULTS = 5
-RESULTS_PER_NEED = 2
-MOST_RESULTS = 20
 
 
 class PegboardDialect:
@@ -36,20 +32,15 @@ class PegboardDialect:
     name = "pegboard"
     activation: Activation | None = None
     lease = UNLOAD
-    lists: frozenset[str] = frozenset()
-    hints: Literal["plugins", "tools"] = "plugins"
+    hints: Literal["toolkits", "plugins", "tools"] = "plugins"
+    finds = "search"
+    searches = True
+    lists = frozenset[str]()
 
     def tools(self, view: View) -> tuple[Tool, ...]:
         """Return the three definitions; hints stand in that of ``load_tools``."""
         return (
-            meta_tool(
-                "search_tools",
-                "Find tools that are not listed. Search before saying that something cannot be done. "
-                "One short query per thing needed.",
-                {"queries": _STRINGS, "limit": {"type": "integer"}},
-                required=("queries",),
-                annotations=READ_ONLY,
-            ),
+            search_definition(),
             meta_tool(
                 "load_tools",
                 with_hints(
@@ -71,21 +62,21 @@ class PegboardDialect:
         """Carry a call through."""
         match name:
             case "search_tools":
-                return (yield from self._search(_strings(arguments["queries"]), _whole(arguments.get("limit"))))
+                return (yield from self._search(arguments))
             case "load_tools":
-                names = _strings(arguments["names"])
+                names = strings(arguments["names"])
                 until = KEEP[arguments["keep"]] if "keep" in arguments else None
                 done = yield Load(names=names, until=until, siblings=True)
                 return _load_payload(done.view, done.outcome)
             case _:
-                done = yield Unload(names=_strings(arguments["names"]))
+                done = yield Unload(names=strings(arguments["names"]))
                 return _payload(done.outcome, [_item(i) for i in _items(done.outcome)])
 
-    def _search(self, queries: tuple[str, ...], limit: int | None) -> Conversation:
+    def _search(self, arguments: JsonObject) -> Conversation:
         """Search; load what answers a need best, as far as the view lets a search load (D1)."""
-        share = max(RESULTS, RESULTS_PER_NEED * len(queries)) if limit is None else limit
-        done = yield Search(queries=queries, limit=min(max(share, 1), MOST_RESULTS))
-        found, count = done.found or Found(query=queries, results=()), done.count
+        search = search_of(arguments)
+        done = yield search
+        found, count = done.found or Found(query=search.queries, results=()), done.count
         to_load = _worth_loading(done.view, found)
         if not to_load:
             return search_payload(found, (), EMPTY, count)
@@ -93,16 +84,6 @@ class PegboardDialect:
         loaded = tuple(tool for item in _items(done.outcome) for tool in _tools_of(done.view, item))
         when = done.outcome.takes_effect if done.outcome is not None else None
         return search_payload(found, loaded, {"takes_effect": when} if loaded and when else EMPTY, count)
-
-
-def _strings(value: Any) -> tuple[str, ...]:
-    """Return the names of a list; a plain string is taken too."""
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _whole(value: float | None) -> int | None:
-    """Return a number as the integer that it is: in JSON 5.0 is one."""
-    return None if value is None else int(value)
 
 
 def _worth_loading(view: View, found: Found) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from pegboard.dialects.names import (
     meta_tool,
     with_hints,
 )
+from pegboard.dialects.search_tool import SEARCH, search_definition, searched
 
 TOOL = "dynamic_tools"
 _TAKES_EFFECT = frozenset({"already_loaded", "loaded", "not_loaded", "unloaded"})
@@ -31,11 +32,13 @@ class ToolkitsDialect:
     name = "toolkits"
     activation: Activation | None = "next_request"
     lease = UNLOAD
-    lists = frozenset(("list_toolkits",))
-    hints: Literal["plugins", "tools"] = "plugins"
+    hints: Literal["toolkits", "plugins", "tools"] = "toolkits"
+    finds = "search"
+    searches = False
+    lists = frozenset({"list_toolkits"})
 
     def tools(self, view: View) -> tuple[Tool, ...]:
-        """Return the three definitions; hints stand in that of ``load_tools``."""
+        """Return the three definitions; hints stand in that of ``load_tools``, and a search last where they are cut."""
         return (
             meta_tool(
                 "list_toolkits",
@@ -54,12 +57,15 @@ class ToolkitsDialect:
                 _NAME,
                 required=("toolkit",),
             ),
+            *((search_definition(),) if view.cut else ()),
         )
 
     def run(self, view: View, name: str, arguments: JsonObject) -> Conversation:
         """Carry a call through."""
         if name == "list_toolkits":
             return Payload(value=_listing(view), sort_keys=True)
+        if name == SEARCH:
+            return (yield from searched(arguments))
         toolkit = str(arguments["toolkit"])
         known = _resolve(view, toolkit)
         refused = _unreachable(view, toolkit, known)

@@ -9,7 +9,7 @@ from typing import assert_never
 from pegboard.board.bring_in import bring_in_loaded, bring_in_named
 from pegboard.board.calls.anticipating import anticipation_of, notes_of_anticipation
 from pegboard.board.calls.sharing import shared, with_sharing
-from pegboard.board.meta_tools import command_context
+from pegboard.board.meta_tools import command_context, session_hints
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Change, Note, Snapshot, change
@@ -38,6 +38,8 @@ async def carry_out(
     """
     snapshot = await bring_in_loaded(services, snapshot)
     if isinstance(command, Load):
+        if snapshot.info.stable:  # as they are before what is named is brought in (F2)
+            session_hints(services, snapshot.info, snapshot.access, snapshot.state)
         snapshot = await bring_in_named(services, snapshot, command)
     return await apply_command(services, snapshot, command, request)
 

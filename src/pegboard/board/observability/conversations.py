@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from pegboard.core.model.tools import Tool
+from pegboard.core.state.sessions import ShownHints
 from pegboard.ports import Ranking, SessionKey
 
 MOST_TEXTS: Final = 3
@@ -111,13 +112,15 @@ class Request:
 class Conversation:
     """The newest messages and searches of one session, and what was needed in its turn; its texts are masked (X5).
 
-    ``requests`` are those in flight.
+    ``requests`` are those in flight. ``hints`` are those that its model was shown first, until they are stored with it
+    (F2).
     """
 
-    __slots__ = ("_message", "_messages", "_needs", "_searched", "_searches", "_turn", "requests")
+    __slots__ = ("_message", "_messages", "_needs", "_searched", "_searches", "_turn", "hints", "requests")
 
     def __init__(self) -> None:
         self.requests = Requests()
+        self.hints: ShownHints | None = None
         self.forget()
 
     def forget(self) -> None:

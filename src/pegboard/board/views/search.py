@@ -14,8 +14,9 @@ from pegboard.board.views.search_results import described, names_of, siblings
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.narrowing import reachable_in_category
-from pegboard.core.surface.hints import plugin_lines
-from pegboard.core.surface.searchable import searchable
+from pegboard.core.state.sessions import HintForm
+from pegboard.core.surface.hints import hints
+from pegboard.core.surface.searchable import Group, searchable
 from pegboard.dialects.names import Found, FoundTool, Search
 from pegboard.ports import UNLIKELY, Evidence, RankContext, Ranked, Ranking
 
@@ -71,15 +72,14 @@ def _not_faint(hits: Sequence[Ranked], after: int) -> list[Ranked]:
 
 
 def _ranked(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> Ranking:
-    """Return the best hits; a query that names a category (``category:Git``) stands for its tools."""
-    access, state = snapshot.access, snapshot.state
+    """Return the best hits; a query may stand for something by its name alone."""
     best: dict[str, Ranked] = {}
     evidence = [Evidence() for _ in needs.queries]
     words: list[tuple[int, str]] = []
     for place, query in enumerate(needs.queries[:NEEDS]):
-        tools = reachable_in_category(access, state, query)
-        best.update((tool.id, Ranked(found=tool, score=1.0, need=place)) for tool in tools)
-        if not tools:
+        named = _named(snapshot, query)
+        best.update((_key(found), Ranked(found=found, score=1.0, need=place)) for found in named)
+        if not named:
             words.append((place, query))
     if words:
         queries, limit = [query for _, query in words], needs.limit + FURTHER
@@ -87,9 +87,26 @@ def _ranked(services: Services, snapshot: Snapshot, needs: Search, context: Rank
         for (place, _), known in zip(words, ranking.needs, strict=False):
             evidence[place] = known
         for hit in ranking.hits:
-            key = hit.found.id if isinstance(hit.found, Tool) else f"{hit.found.kind}:{hit.found.name}"
-            best.setdefault(key, replace(hit, need=words[hit.need][0]))
+            best.setdefault(_key(hit.found), replace(hit, need=words[hit.need][0]))
     return Ranking(hits=tuple(best.values())[: needs.limit + FURTHER], needs=tuple(evidence))
+
+
+def _named(snapshot: Snapshot, query: str) -> tuple[Tool | Group, ...]:
+    """Return what a query stands for by its name: the tools of a category (``category:Git``).
+
+    Where the model loads toolkits only, it is the toolkits of that name, and those that have such a member.
+    """
+    access, state = snapshot.access, snapshot.state
+    if access.agent.dialect != "toolkits":
+        return reachable_in_category(access, state, query)
+    fold = query.strip().casefold()
+    groups = searchable(access, state.loadout).groups
+    found = [group for group in groups if fold in map(str.casefold, (group.name, *group.members))]
+    return tuple(sorted(found, key=lambda group: group.name.casefold() != fold))
+
+
+def _key(found: Tool | Group) -> str:
+    return found.id if isinstance(found, Tool) else f"{found.kind}:{found.name}"
 
 
 def _firsts(results: Sequence[FoundTool]) -> tuple[FoundTool, ...]:
@@ -109,6 +126,8 @@ def _hint(services: Services, snapshot: Snapshot, needs: Search, ranking: Rankin
         return f"Nothing fits these words. {_GO_ON}{_there_are(services, snapshot, HINT_TOKENS)}"
     if len(needs.queries) > NEEDS:
         return f"Only the first {NEEDS} needs were searched for. Ask for the others in another search."
+    if snapshot.access.agent.dialect == "toolkits":
+        return ""  # whether it fits is known of tools only
     unlikely = [query for query, known in zip(needs.queries, ranking.needs, strict=True) if known.fits < UNLIKELY]
     if len(unlikely) == len(needs.queries):
         there_are = _there_are(services, snapshot, NEAREST_HINT_TOKENS)
@@ -122,5 +141,7 @@ def _hint(services: Services, snapshot: Snapshot, needs: Search, ranking: Rankin
 
 
 def _there_are(services: Services, snapshot: Snapshot, budget: int) -> str:
-    lines = plugin_lines(snapshot.access, services.counter.count, budget=budget, state=snapshot.state)
+    access, loadout, count = snapshot.access, snapshot.state.loadout, services.counter.count
+    form: HintForm = "toolkits" if access.agent.dialect == "toolkits" else "plugins"
+    lines = hints(access, count, budget=budget, loadout=loadout, form=form).lines
     return f" There are: {'; '.join(lines)}." if lines else ""

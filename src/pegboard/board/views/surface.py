@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pegboard.board.meta_tools import dialect_of, duties, meta_tools
+from pegboard.board.meta_tools import dialect_of, duties, hint_form, meta_tools, session_hints
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, view_of
 from pegboard.board.views.focus import focus_of
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.core.surface import policy
-from pegboard.core.surface.hints import hints
+from pegboard.core.surface.hints import hints_since
 from pegboard.core.surface.suffix import suffix
 from pegboard.core.surface.surfaces import Costs, Surface, resolve
 
@@ -19,18 +19,18 @@ from pegboard.core.surface.surfaces import Costs, Surface, resolve
 async def surface(services: Services, snapshot: Snapshot, message: str | None, *, loaded: bool) -> Surface:
     """Return what goes to the model at this step; without ``loaded`` the part that no load changes."""
     info, access, state = snapshot.info, snapshot.access, snapshot.state
+    hinted = () if info.host.calls_through else session_hints(services, info, access, state).lines
     found = resolve(
         access,
         state,
         session=info.key.session if info.stable else None,
         meta=meta_tools(services, info, view_of(services, snapshot)),
-        fixed=info.host.list_is_fixed,
         duties=duties(services, access),
+        fixed=info.host.list_is_fixed,
     )
-    count, budget = services.counter.count, access.agent.hint_tokens
     rendered = replace(
         found,
-        hints=() if info.host.calls_through else hints(access, count, budget=budget, state=state),
+        hints=hinted,
         suffix=_suffix(services, snapshot, found) if loaded else "",
         policy=services.masker.text(policy.initial(access, state)),
     )
@@ -40,10 +40,24 @@ async def surface(services: Services, snapshot: Snapshot, message: str | None, *
 
 
 def _suffix(services: Services, snapshot: Snapshot, found: Surface) -> str:
-    """Return what follows the history, with the policy of what joined ahead of being asked for in this turn (T6)."""
+    """Return what follows the history: what is loaded, what has become known since the hints, and policy.
+
+    The policy is that of what joined ahead of being asked for in this turn (T6).
+    """
     access, state = snapshot.access, snapshot.state
     ahead = policy.later(access, state, found.anticipated) if found.anticipated else ""
-    return "\n\n".join(text for text in (suffix(access, state), services.masker.text(ahead)) if text)
+    since = "\n".join(_since(services, snapshot))
+    texts = (suffix(access, state), f"Also available by now:\n{since}" if since else "", services.masker.text(ahead))
+    return "\n\n".join(text for text in texts if text)
+
+
+def _since(services: Services, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the lines on what the hints of the session do not know; over MCP they know everything (F2)."""
+    info, access, state = snapshot.info, snapshot.access, snapshot.state
+    if info.host.calls_through:
+        return ()
+    shown, form = session_hints(services, info, access, state), hint_form(services, access, info.host)
+    return hints_since(access, shown, services.counter.count, state=state, form=form)
 
 
 def _costs(services: Services, snapshot: Snapshot, rendered: Surface) -> Costs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pegboard.board.meta_tools import meta_tools, view
+from pegboard.board.meta_tools import hints_to_show, meta_tools, view
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.shown import Shown
@@ -12,7 +12,6 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.core.surface.cache_cost import Sizes, plan, wire_list
-from pegboard.core.surface.hints import hints
 from pegboard.core.surface.surfaces import Surface
 
 
@@ -26,15 +25,15 @@ def _sizes(services: Services, snapshot: Snapshot) -> Sizes:
     start = starting_tools(access)
     tools = [tool for tool in access.permitted if tool.id not in start.head and tool.id not in start.tail]
     count = services.counter.count
-    lines = hints(access, count, budget=access.agent.hint_tokens)
-    text = "\n".join(lines)
-    named = all(tool.wire in text or tool.name in text for tool in tools)
+    shown = hints_to_show(services, info, access, DEFAULT)
+    named = sum(ref.startswith("tool:") for ref in shown.about)
+    one_by_one = 2 * named >= len(tools)
     return Sizes(
         everything=services.prices(tools),
-        units=len(tools) if named else len({tool.plugin for tool in tools}),
-        by="tool" if named else "plugin",
+        units=len(shown.about),
+        by="tool" if one_by_one else "plugin",
         meta=services.prices(meta_tools(services, info, view(services, info, access, DEFAULT))),
-        hints=0 if info.host.calls_through else count(text),
+        hints=0 if info.host.calls_through else count("\n".join(shown.lines)),
         plugins=len({tool.plugin for tool in tools}) if access.agent.anticipate is not None else 0,
     )
 

@@ -32,6 +32,7 @@ TOOLKITS: Final = """
 AGENTS: Final = """
 agents:
   default:
+    dialect: pegboard             # the model searches, loads and unloads by itself
     # Every server may be loaded when it is needed. Name those under `tools` that should always be loaded.
     discoverable: ["*"]
     {toolkits}
@@ -59,6 +60,7 @@ toolkits:
 
 agents:
   default:
+    dialect: pegboard             # the model searches, loads and unloads by itself
     tools: [files]                # always loaded
     allowed_toolkits: [code]      # may be loaded when they are needed
     # permissions: {code: false}    # switches by toolkit, plugin or tool

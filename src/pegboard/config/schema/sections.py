@@ -226,19 +226,8 @@ class AnticipateSection(Section):
 
 
 Anticipated = Annotated[AnticipateSection, SwitchedBounds]
+Dialect = Literal["pegboard", "toolkits", "invokeother", "discovery"]
 ANTICIPATE = "What a message may load before anybody asks for it, or false; by default in the pegboard dialect only."
-
-
-class DefaultsSection(Section):
-    """What every agent has."""
-
-    tools: Entries = _optional(
-        "Static tools of every agent; its own entry of the same name wins.", default_factory=list
-    )
-    anticipate: Anticipated | None = _optional(ANTICIPATE)
-    remember: Flag = _optional(
-        "Whether what is called after which need is remembered for searches, where an agent does not say.", default=True
-    )
 
 
 class LeaseSection(Section):
@@ -254,6 +243,20 @@ class LeaseSection(Section):
         if self.turns is not None and self.kind != "idle":
             raise bad(f"`turns` means nothing with `kind: {self.kind}`.", "Remove it, or write `kind: idle`.")
         return self
+
+
+class DefaultsSection(Section):
+    """What every agent has."""
+
+    tools: Entries = _optional(
+        "Static tools of every agent; its own entry of the same name wins.", default_factory=list
+    )
+    anticipate: Anticipated | None = _optional(ANTICIPATE)
+    dialect: Dialect | None = _optional("The dialect of every agent that states none.")
+    lease: LeaseSection | None = _optional("The lease of every agent that states none.")
+    remember: Flag = _optional(
+        "Whether what is called after which need is remembered for searches, where an agent does not say.", default=True
+    )
 
 
 class BudgetSection(Section):
@@ -297,8 +300,9 @@ class AgentSection(Section):
     )
     worker_scope: Literal["shared", "user", "user_agent"] = _optional("Who shares one worker.", default="shared")
     private: PrivateSection | None = _optional("Work apart for each of these.")
-    dialect: Literal["pegboard", "toolkits", "invokeother", "discovery"] = _optional(
-        "The family of meta-tools through which the model manages its tools.", default="pegboard"
+    dialect: Dialect | None = _optional(
+        "The family of meta-tools through which the model manages its tools. [default: as `defaults` says, else "
+        "toolkits where it has toolkits and nothing else to load from, else pegboard]"
     )
     activation: Literal["next_step", "next_request"] | None = _optional("When a change takes effect.")
     lease: LeaseSection | None = _optional("How long loaded tools stay loaded.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.leases import LeaseTerm
@@ -18,6 +18,8 @@ WorkerScope = Literal["shared", "user", "user_agent"]
 Activation = Literal["next_step", "next_request"]
 UnloadedCall = Literal["schema", "run", "reject"]
 DialectName = Literal["pegboard", "toolkits", "invokeother", "discovery"]
+HINT_TOKENS: Final = 1500
+"""What hints take at most where nothing else is stated (F2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +48,8 @@ class Agent:
     """The profile of an agent; names are as written, looked up against the catalog later.
 
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
-    ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens;
-    ``approval_expires`` is for how many seconds an approval counts;
+    ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens, None without a
+    bound (F2); ``approval_expires`` is for how many seconds an approval counts;
     ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
     remembered for its searches, ``search_loads`` whether a search loads what it finds. ``duties`` are the host's own
     tools that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8), ``sub_apps`` what
@@ -72,7 +74,7 @@ class Agent:
     activation: Activation | None = None
     lease: LeaseTerm | None = None
     budget: Budget = Budget()
-    hint_tokens: int = 1500
+    hint_tokens: int | None = HINT_TOKENS
     unloaded_call: UnloadedCall = "schema"
     anticipate: Anticipate | None = None
     search_loads: bool = True

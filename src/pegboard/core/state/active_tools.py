@@ -10,11 +10,20 @@ from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import ALWAYS, LeaseReason, LeaseTerm
-from pegboard.core.model.selectors import Entry
+from pegboard.core.model.selectors import Entry, find
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
-from pegboard.core.state.narrowing import Keep, active_plugins, narrowing, plugins_in_reach, reachable, start_narrowing
+from pegboard.core.state.narrowing import (
+    Keep,
+    active_plugins,
+    excluded_by_loadout,
+    may_bring,
+    narrowing,
+    plugins_in_reach,
+    reachable,
+    start_narrowing,
+)
 from pegboard.core.state.requirements import required
-from pegboard.core.state.sessions import State
+from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.state.subjects import leased_tools, tools_of_subject
 
 
@@ -170,21 +179,24 @@ def from_start(access: CompiledPermissions, toolkit: str) -> bool:
 
 @once_per_permissions
 def loadable(access: CompiledPermissions, loadout: str | None = None) -> bool:
-    """Return whether the agent has anything that it may load, so that it needs meta-tools (T4).
+    """Return whether the agent has anything that its model may load, so that it needs meta-tools (T4).
 
     An active loadout takes none of it away, and adds what it only makes discoverable of what is static (L7).
     """
+    if any(toolkit_to_load(access, DEFAULT, name) for name in access.entries.loadable_toolkits):
+        return True
+    if access.agent.dialect == "toolkits":
+        return False
     if loadout is not None and _loadable_under(access, loadout):
         return True
-    return _toolkit_loadable(access) or any(
-        _plugin_loadable(access, plugin) for plugin in access.world.catalog.plugins.values()
-    )
+    return any(_plugin_loadable(access, plugin) for plugin in access.world.catalog.plugins.values())
 
 
 def names_loadable(access: CompiledPermissions) -> bool:
-    """Return whether the agent's file names something loadable, even while all of it is loaded (T4)."""
+    """Return whether the agent's file names something that can be loaded in its dialect, loaded or not (T4)."""
     agent = access.agent
-    return bool(agent.allowed_toolkits or agent.loadout is not None or agent.discoverable)
+    others = agent.dialect != "toolkits" and (agent.discoverable or agent.loadout is not None)
+    return bool(agent.allowed_toolkits or others)
 
 
 def _loadable_under(access: CompiledPermissions, loadout: str) -> bool:
@@ -196,17 +208,23 @@ def _loadable_under(access: CompiledPermissions, loadout: str) -> bool:
     return any(not plugins[name].tools and access.grants_unseen(plugins[name]) for name in unseen)
 
 
-def _toolkit_loadable(access: CompiledPermissions) -> bool:
-    """Return whether a toolkit that is not initial has something that is not loaded from the start."""
-    start, plugins = starting_tools(access), access.world.catalog.plugins
-    names = (name for name in access.entries.loadable_toolkits if name not in access.agent.initial_toolkits)
-    for entry in (entry for name in names for entry in access.entries.toolkits[name]):
-        plugin = plugins[entry.plugin]
-        if any(tool.id not in start and access.permits(tool) for tool in entry.tools):
+def toolkit_to_load(access: CompiledPermissions, state: State, name: str) -> bool:
+    """Return whether a toolkit has something that is not loaded from the start and that a loadout does not exclude."""
+    if name in access.agent.initial_toolkits:
+        return False
+    start, catalog = started(access, state), access.world.catalog
+    for entry in access.entries.toolkits[name]:
+        plugin = catalog.plugins[entry.plugin]
+        if any(tool.id not in start and _within_reach(access, state, tool) for tool in entry.tools):
             return True
-        if not plugin.variant(entry.key).known and access.grants_unseen(plugin):
+        unseen = not plugin.variant(entry.key).known and access.grants_unseen(plugin)
+        if unseen and may_bring(access, state, plugin):
             return True
-    return False
+    return any(find(member.name, catalog) is None for member in access.world.toolkits[name].members)
+
+
+def _within_reach(access: CompiledPermissions, state: State, tool: Tool) -> bool:
+    return access.permits(tool) and not excluded_by_loadout(access, state, tool)
 
 
 def _plugin_loadable(access: CompiledPermissions, plugin: Plugin) -> bool:

@@ -132,6 +132,12 @@ class Item:
     subject: Ref | None = None
     details: JsonObject = field(default=EMPTY)
 
+    @property
+    def text(self) -> str:
+        """Return the message, with the names of what a fallback had no room for (S8)."""
+        excluded = self.details.get("excluded")
+        return f"{self.message}. Not loaded: {', '.join(excluded)}." if excluded else self.message
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:

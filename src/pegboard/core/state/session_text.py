@@ -7,7 +7,7 @@ from typing import Any
 
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import KINDS, Lease, LeaseReason, LeaseTerm
-from pegboard.core.state.sessions import DEFAULT, Failure, State
+from pegboard.core.state.sessions import DEFAULT, Failure, ShownHints, State
 
 
 def to_text(state: State, *, start: State = DEFAULT) -> str | None:
@@ -25,7 +25,20 @@ def to_text(state: State, *, start: State = DEFAULT) -> str | None:
         document["unloaded"] = [str(subject) for subject in state.unloaded]
     if state.failure is not None:
         document["failure"] = [state.failure.call, state.failure.count]
+    if state.hints is not None:
+        document["hints"] = _hints(state.hints)
     return json.dumps(document, separators=(",", ":"))
+
+
+def _hints(hints: ShownHints) -> dict[str, Any]:
+    return {
+        "lines": hints.lines,
+        "about": sorted(hints.about),
+        "form": hints.form,
+        "loadout": hints.loadout,
+        "by_plugin": hints.by_plugin,
+        "whole": hints.whole,
+    }
 
 
 def _lease(lease: Lease) -> dict[str, Any]:
@@ -66,9 +79,21 @@ def from_text(text: str) -> State:
             evicted=tuple(document.get("evicted", ())),
             unloaded=tuple(Ref.parse(subject) for subject in document.get("unloaded", ())),
             failure=Failure(call=str(failure[0]), count=int(failure[1])) if failure else None,
+            hints=_hints_of(document["hints"]) if "hints" in document else None,
         )
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError) as error:
         raise ValueError(f"not a session state: {error!r}") from error
+
+
+def _hints_of(document: dict[str, Any]) -> ShownHints:
+    return ShownHints(
+        lines=tuple(map(str, document["lines"])),
+        about=frozenset(map(str, document["about"])),
+        form=document["form"],
+        loadout=document["loadout"],
+        by_plugin=bool(document["by_plugin"]),
+        whole=bool(document["whole"]),
+    )
 
 
 def _lease_of(item: dict[str, Any]) -> Lease:

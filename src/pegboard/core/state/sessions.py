@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease, LeaseReason
@@ -18,6 +18,27 @@ class Failure:
     count: int
 
 
+HintForm = Literal["toolkits", "plugins", "rest", "tools"]
+"""What is hinted: toolkits alone; behind them plugins, the tools that no toolkit holds, or every tool (F2)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownHints:
+    """Hints as the model of a session is shown them (F2).
+
+    ``lines`` are their text; ``about`` are references to the toolkits, plugins and tools that it stands for, those
+    for which there was no room among them; ``form`` and ``loadout`` are what it was rendered for. ``by_plugin`` says
+    that a plugin stands for its tools, known or not, ``whole`` that nothing was cut.
+    """
+
+    lines: tuple[str, ...] = ()
+    about: frozenset[str] = frozenset()
+    form: HintForm = "rest"
+    loadout: str | None = None
+    by_plugin: bool = False
+    whole: bool = True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """What a session has loaded, in the order of loading, and its turn.
@@ -26,6 +47,7 @@ class State:
     loadout (L7). ``recent`` are ids of tools that were loaded and used, the last used first (S8).
     ``evicted`` are names of what went at the end of the last turn, reported once (S7); ``unloaded`` is what was
     unloaded by name in this turn, so that no call loads it again (D2).
+    ``hints`` are those that were shown when something first changed (F2); they alone make no difference (S4).
     ``shrunk`` is the loadout that narrows what is loaded from the start where the budget needs it
     (S9); it follows from everything else and is never stored.
     """
@@ -38,6 +60,7 @@ class State:
     recent: tuple[str, ...] = ()
     evicted: tuple[str, ...] = ()
     unloaded: tuple[Ref, ...] = ()
+    hints: ShownHints | None = field(default=None, compare=False)
     shrunk: str | None = field(default=None, compare=False)
 
     @property

@@ -114,7 +114,7 @@ def _outcome(
         loaded=tuple(loaded.tool.wire for loaded in after.values()),
         added=tuple(loaded.tool for key, loaded in after.items() if key not in before),
         removed=tuple(loaded.tool.wire for key, loaded in before.items() if key not in after),
-        message=" ".join(item.message for item in items),
+        message=" ".join(item.text for item in items),
         turn=turn,
     )
 

@@ -55,8 +55,8 @@ CONTEXT: Final = 10_000
 class Sizes:
     """Numbers of tokens: of all permitted definitions, and of what on-demand loading puts beside them.
 
-    ``everything`` are the definitions that are not loaded anyway. The hints name ``units`` tools, or
-    plugins where the tools do not fit: what they name is what is loaded. ``meta`` are the
+    ``everything`` are the definitions that are not loaded anyway. The hints name ``units`` tools,
+    toolkits and plugins: what they name is what is loaded, ``by`` what most of it is part of. ``meta`` are the
     definitions of the meta-tools, ``hints`` what stands behind the tool list. ``plugins`` is how many
     plugins there are where tools are loaded ahead of being asked for, a plugin at a time, else 0.
     """

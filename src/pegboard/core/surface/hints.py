@@ -3,57 +3,124 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.naming import first_sentence, one_line
-from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import started
-from pegboard.core.state.narrowing import may_bring, reachable
-from pegboard.core.state.sessions import DEFAULT, State
+from pegboard.core.model.toolkits import Toolkit
+from pegboard.core.model.tools import EMPTY, Plugin, Tool
+from pegboard.core.state.active_tools import active_tools
+from pegboard.core.state.sessions import HintForm, ShownHints, State
+from pegboard.core.surface.hinted import (
+    Hinted,
+    hinted_plugins,
+    hinted_toolkits,
+    hinted_tools,
+    known_since,
+    number_of_tools,
+    unseen_plugins,
+)
 from pegboard.core.surface.purposes import purposes
 
 Count = Callable[[str], int]
+Shorten = Callable[[str], str]
 _PURPOSE_CHARACTERS = (160, 80, 60, 45, 36, 30, 24, 18)
 """How long the texts of plugins are at most: the longest at which all of them fit."""
+_SINCE_TOKENS = 200
+"""What the lines on what has become known since take at most."""
 
 
-def hints(access: CompiledPermissions, count: Count, *, budget: int, state: State = DEFAULT) -> tuple[str, ...]:
+def hints(
+    access: CompiledPermissions,
+    count: Count,
+    *,
+    budget: int | None,
+    loadout: str | None = None,
+    form: HintForm = "rest",
+    finds: str = "search",
+) -> ShownHints:
     """Return the hints for everything permitted that is not loaded from the start.
 
-    The richest tier that fits ``budget`` tokens: full descriptions, first sentences, names by
-    plugin, plugin names. They depend on the agent and the active loadout alone and so stay the same
-    while a session loads and unloads.
+    Toolkits come first, each with how many tools it has once that is known. It is the richest tier that fits
+    ``budget`` tokens, None without a bound: full descriptions, first sentences, names by plugin, plugins with what they
+    are for in fewer and fewer words, names, and how many more there are, with what finds
+    them (``finds``). They depend on the agent and the active loadout alone.
     """
-    return _hints(access, count, budget, state.loadout) if budget > 0 else ()
+    return _hints(access, count, budget, loadout, form, finds)
 
 
 @once_per_permissions
-def _hints(access: CompiledPermissions, count: Count, budget: int, loadout: str | None) -> tuple[str, ...]:
-    state = State(loadout=loadout)
-    start = started(access, state)
-    found = (tool for tool in reachable(access, state) if tool.id not in start and not tool.unavailable)
-    tools = list(islice(found, budget // min(_LEAST.values()) + 1))  # more than that fits in no tier
-    later = tuple(_unseen_lines(access, state))
-    if not tools and not later:
-        return ()
-    for tier in (_full, _brief, _names):
-        if len(tools) * _LEAST[tier] > budget:
-            continue
-        lines = _fitting((*tier(tools), *later), count, budget)
-        if lines is not None:
-            return lines
-    return plugin_lines(access, count, budget=budget, state=state)
+def _hints(
+    access: CompiledPermissions, count: Count, budget: int | None, loadout: str | None, form: HintForm, finds: str
+) -> ShownHints:
+    shown = _rendered(access, count, budget, loadout, form, finds)
+    return replace(shown, form=form, loadout=loadout)
 
 
-def _full(tools: Iterable[Tool]) -> Iterator[str]:
-    return (_line(tool.wire, tool.description) for tool in tools)
+def _rendered(
+    access: CompiledPermissions, count: Count, budget: int | None, loadout: str | None, form: HintForm, finds: str
+) -> ShownHints:
+    found = _one_by_one(access, loadout, form, budget) if form != "plugins" else None
+    if found is not None:
+        if not (found.toolkits or found.tools or found.plugins):
+            return ShownHints()
+        for tier in _TIERS[: None if found.tools else _WITHOUT_TOOLS]:
+            lines = _fitting(tier.lines(access, found), count, budget)
+            if lines is not None:
+                return ShownHints(lines=lines, about=found.about, whole=tier is _TIERS[0])
+    return _of_plugins(access, count, budget or 0, loadout, form, finds)
 
 
-def _brief(tools: Iterable[Tool]) -> Iterator[str]:
-    return (_line(tool.wire, first_sentence(tool.description)) for tool in tools)
+def _one_by_one(access: CompiledPermissions, loadout: str | None, form: HintForm, budget: int | None) -> Hinted | None:
+    """Return toolkits, tools and plugins that were not asked yet; None where even the names do not fit."""
+    most = None if budget is None else max(budget, 0) // _LEAST + 1
+    tools = tuple(islice(hinted_tools(access, loadout, form), most))
+    if budget is not None and len(tools) * _LEAST > budget:
+        return None
+    toolkits, unseen = hinted_toolkits(access, loadout, form), unseen_plugins(access, loadout, form)
+    return Hinted(toolkits=toolkits, tools=tools, plugins=unseen)
+
+
+_LEAST = 2
+"""Tokens that a tool takes at the very least: what cannot fit is not even tried."""
+
+
+# -- one by one ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Tier:
+    """How much is said of each: of toolkits and plugins, and of tools (None: names by plugin)."""
+
+    text: Shorten
+    of_tool: Shorten | None
+
+    def lines(self, access: CompiledPermissions, found: Hinted) -> Iterator[str]:
+        """Yield the lines on what is hinted."""
+        yield from _toolkit_lines(access, found.toolkits, self.text)
+        if self.of_tool is None:
+            yield from _names(found.tools)
+        else:
+            for tool in found.tools:
+                yield _line(tool.wire, self.of_tool(tool.description))
+        for plugin in found.plugins:
+            yield _line(plugin.name, self.text(plugin.description))
+
+
+_TIERS = (_Tier(str, str), _Tier(first_sentence, first_sentence), _Tier(first_sentence, None))
+_WITHOUT_TOOLS = 2
+"""The tiers that differ where no tools are hinted one by one."""
+
+
+def _toolkit_lines(access: CompiledPermissions, toolkits: Iterable[Toolkit], shorten: Shorten) -> Iterator[str]:
+    for toolkit in toolkits:
+        text = toolkit.description or ", ".join(member.name for member in toolkit.members)
+        number = number_of_tools(access, toolkit)
+        known = f" ({number} tool{'' if number == 1 else 's'})" if number is not None else ""
+        yield f"{_line(toolkit.name, shorten(text))}{known}"
 
 
 def _names(tools: Iterable[Tool]) -> Iterator[str]:
@@ -64,38 +131,55 @@ def _names(tools: Iterable[Tool]) -> Iterator[str]:
         yield _line(plugin, ", ".join(t.name if times[t.name] == 1 else t.wire for t in group))
 
 
-_LEAST_LINE = 2
-_LEAST = {_full: 4, _brief: 4, _names: 2}
-"""Tokens that a tool takes at the very least in a tier: what cannot fit is not even tried."""
+# -- by plugin -------------------------------------------------------------------------------------
 
 
-def plugin_lines(access: CompiledPermissions, count: Count, *, budget: int, state: State = DEFAULT) -> tuple[str, ...]:
-    """Return the plugins with what they are for, in fewer words where they are many.
+def _of_plugins(
+    access: CompiledPermissions, count: Count, budget: int, loadout: str | None, form: HintForm, finds: str
+) -> ShownHints:
+    """Return toolkits and plugins with what they are for, in fewer words where they are many.
 
     Where that does not fit, it is as many names as fit, and how many more there are.
     """
-    plugins = [
-        plugin
-        for plugin in access.world.catalog.plugins.values()
-        if access.may_have_tools_of(plugin)
-        and may_bring(access, state, plugin)
-        and not _from_start(access, state, plugin.tools)
-    ]
-    names, known = tuple(plugin.name for plugin in plugins), purposes(access, state.loadout)
-    if len(names) * _LEAST_LINE <= budget:
-        for limit in _PURPOSE_CHARACTERS:
-            lines = (_line(name, _clipped(known[name], limit)) for name in names)
-            if (fitting := _fitting(lines, count, budget)) is not None:
-                return fitting
-    return _as_many(tuple(one_line(name) for name in names), count, budget)
+    toolkits, plugins = hinted_toolkits(access, loadout, form), hinted_plugins(access, loadout, form)
+    about, names = Hinted(toolkits=toolkits, plugins=plugins).about, _group_names(toolkits, plugins)
+    if not names:
+        return ShownHints()
+    known: Mapping[str, str] = purposes(access, loadout) if plugins else EMPTY
+    if len(names) * _LEAST <= budget:
+        for limit in (None, *_PURPOSE_CHARACTERS):
+            lines = _fitting(_group_lines(access, toolkits, plugins, known, limit), count, budget)
+            if lines is not None:
+                return ShownHints(lines=lines, about=about, by_plugin=True, whole=False)
+    return ShownHints(lines=_as_many(names, count, budget, finds), about=about, by_plugin=True, whole=False)
 
 
-def _as_many(names: tuple[str, ...], count: Count, budget: int) -> tuple[str, ...]:
-    """Return as many names as fit beside the line that says how many more there are."""
+def _group_names(toolkits: Iterable[Toolkit], plugins: Iterable[Plugin]) -> tuple[str, ...]:
+    return tuple(one_line(one.name) for one in (*toolkits, *plugins))
+
+
+def _group_lines(
+    access: CompiledPermissions,
+    toolkits: Iterable[Toolkit],
+    plugins: Iterable[Plugin],
+    known: Mapping[str, str],
+    limit: int | None,
+) -> Iterator[str]:
+    """Yield a line on each, its text of at most ``limit`` characters; with None that of a toolkit is whole."""
+    if limit is None:
+        yield from _toolkit_lines(access, toolkits, str)
+    else:
+        yield from _toolkit_lines(access, toolkits, lambda text: _clipped(first_sentence(text), limit))
+    for plugin in plugins:
+        yield _line(plugin.name, _clipped(known[plugin.name], limit or _PURPOSE_CHARACTERS[0]))
+
+
+def _as_many(names: tuple[str, ...], count: Count, budget: int, finds: str) -> tuple[str, ...]:
+    """Return as many names as fit beside the line that says how many more there are, and what finds them."""
     best: tuple[str, ...] = ()
     spent = 0
     for position in range(len(names) + 1):
-        more = (f"and {len(names) - position} more: search",) if position < len(names) else ()
+        more = (f"and {len(names) - position} more: {finds}",) if position < len(names) else ()
         if spent + sum(count(line) + 1 for line in more) <= budget:
             best = (*names[:position], *more)
         spent += count(names[position]) + 1 if more else 0
@@ -104,29 +188,36 @@ def _as_many(names: tuple[str, ...], count: Count, budget: int) -> tuple[str, ..
     return best
 
 
-def unseen(access: CompiledPermissions) -> tuple[str, ...]:
-    """Return the plugins that are granted and have not been asked for their tools yet."""
-    plugins = access.world.catalog.plugins.values()
-    return tuple(
-        p.name
-        for p in plugins
-        if not p.tools and p.name not in access.entries.plugins_from_start and access.grants_unseen(p)
+# -- behind the history ----------------------------------------------------------------------------
+
+
+def hints_since(
+    access: CompiledPermissions, shown: ShownHints, count: Count, *, state: State, form: HintForm
+) -> tuple[str, ...]:
+    """Return the lines on what has become known since hints were shown, without what is loaded now (F2)."""
+    found = known_since(access, shown, state.loadout, form)
+    if not (found.toolkits or found.plugins or found.tools):
+        return ()
+    active = active_tools(access, state)
+    rest = tuple(tool for tool in found.tools if tool.id not in active)
+    lines = (
+        *_toolkit_lines(access, found.toolkits, first_sentence),
+        *(_line(plugin.name, first_sentence(plugin.description)) for plugin in found.plugins),
+        *_names(rest),
     )
+    names = (*_group_names(found.toolkits, found.plugins), *dict.fromkeys(one_line(tool.plugin) for tool in rest))
+    fitting = _fitting(lines, count, _SINCE_TOKENS)
+    return fitting if fitting is not None else _as_many(names, count, _SINCE_TOKENS, "search")
 
 
-def _unseen_lines(access: CompiledPermissions, state: State) -> Iterator[str]:
-    plugins = access.world.catalog.plugins
-    names = (name for name in unseen(access) if may_bring(access, state, plugins[name]))
-    return (_line(name, first_sentence(plugins[name].description)) for name in names)
+# -- lines -----------------------------------------------------------------------------------------
 
 
-def _from_start(access: CompiledPermissions, state: State, tools: tuple[Tool, ...]) -> bool:
-    """Return whether all that is permitted of a plugin is loaded from the start."""
-    start = started(access, state)
-    return bool(tools) and all(tool.id in start or not access.permits(tool) for tool in tools)
-
-
-def _fitting(lines: Iterable[str], count: Count, budget: int) -> tuple[str, ...] | None:
+def _fitting(lines: Iterable[str], count: Count, budget: int | None) -> tuple[str, ...] | None:
+    """Return the lines, or None where they take more than so many tokens."""
+    lines = tuple(lines)
+    if budget is None or sum(len(line.encode(errors="surrogatepass")) + 1 for line in lines) <= budget:
+        return lines  # a token has at least one byte
     kept: list[str] = []
     spent = 0
     for line in lines:
@@ -147,4 +238,4 @@ def _clipped(text: str, limit: int) -> str:
 
 def _line(name: str, text: str) -> str:
     flat = one_line(text)
-    return f"{name}: {flat}" if flat else name
+    return f"{one_line(name)}: {flat}" if flat else one_line(name)

@@ -10,9 +10,9 @@ from typing import Literal
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import EMPTY, Tool
-from pegboard.core.state.narrowing import excluded_by_loadout, may_bring, reachable
+from pegboard.core.state.narrowing import excluded_by_loadout, reachable
 from pegboard.core.state.sessions import State
-from pegboard.core.surface.hints import unseen
+from pegboard.core.surface.hinted import unseen_plugins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +51,19 @@ class Searchable:
 
 @once_per_permissions
 def searchable(access: CompiledPermissions, loadout: str | None) -> Searchable:
-    """Return what may be found under an active loadout (P3, L7): nothing but what is permitted."""
+    """Return what may be found under an active loadout (P3, L7): nothing but what is permitted.
+
+    Where the model loads toolkits only, it finds toolkits only (F2).
+    """
     state = State(loadout=loadout)
+    if access.agent.dialect == "toolkits":
+        return Searchable(tools=(), groups=_toolkits(access, state))
     tools = reachable(access, state)
     catalog = access.world.catalog
     plugins = {name: catalog.plugins[name].description for name in dict.fromkeys(map(_PLUGIN, tools))}
     unknown = (
-        Group(kind="plugin", name=name, description=catalog.plugins[name].description)
-        for name in unseen(access)
-        if may_bring(access, state, catalog.plugins[name])
+        Group(kind="plugin", name=plugin.name, description=plugin.description)
+        for plugin in unseen_plugins(access, loadout, "tools")
     )
     return Searchable(tools=tools, plugins=plugins, groups=(*_toolkits(access, state), *unknown))
 

@@ -99,8 +99,8 @@ def resolve(
     *,
     session: str | None = None,
     meta: Iterable[Tool] = (),
-    fixed: bool = False,
     duties: Iterable[Tool] = (),
+    fixed: bool = False,
 ) -> Surface:
     """Return the surface: total, deterministic, its cost that of what is loaded.
 

@@ -1,0 +1,163 @@
+"""Hints of a session in the library: frozen, stored with the first change, and what follows the history."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pegboard import Pegboard, Session
+from pegboard.core.model.delivery import GATEWAY, LIBRARY, Host
+
+CONFIG = """
+plugins:
+  files: {python: pegboard.quickstart.files}
+  calc: {python: pegboard.quickstart.calc}
+  text: {python: pegboard.quickstart.text}
+toolkits:
+  numbers: {description: Arithmetic and units. Exact., tools: [calc]}
+agents:
+  open: {dialect: pegboard, allowed_toolkits: [numbers], discoverable: [files]}
+  mira: {dialect: invokeother, discoverable: ["*"]}
+  tight: {dialect: invokeother, discoverable: ["*"], hints: {tokens: 60}}
+  kits: {allowed_toolkits: [numbers], discoverable: []}
+  tiny: {allowed_toolkits: [numbers], hints: {tokens: 3}}
+  silent: {dialect: invokeother, discoverable: ["*"], hints: {tokens: 0}}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "pegboard.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+def edit(config: Path, *changes: tuple[str, str]) -> None:
+    text = CONFIG
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    config.write_text(text)
+
+
+async def stored(board: Pegboard) -> list[str]:
+    return [key.session for key, _ in await board.services.store.sessions()]
+
+
+async def hints(session: Session) -> tuple[str, ...]:
+    return (await session.surface()).hints
+
+
+async def test_hints_are_stored_with_the_first_change_and_survive_a_restart(config: Path) -> None:
+    """F2, S4, MR62: also where something else is known by then; a session that only looked stores nothing."""
+    async with Pegboard.open(config) as board:
+        session = await board.session(agent="open", session_id="s")
+        before = await hints(session)
+        assert before[0] == "numbers: Arithmetic and units. Exact. (3 tools)"
+        assert await stored(board) == []
+        await session.load("numbers")
+        assert await hints(session) == before
+        assert await stored(board) == ["s"]
+    edit(config, ("Arithmetic and units. Exact.", "Sums."), ("[files]}", "[files, text]}"))
+    async with Pegboard.open(config) as board:
+        session = await board.session(agent="open", session_id="s")
+        surface = await session.surface()
+        assert surface.hints == before
+        assert surface.suffix.splitlines()[-1] == "text: compare_files, count_words, search_text"
+        other = await board.session(agent="open", session_id="another")
+        assert (await hints(other))[0] == "numbers: Sums. (3 tools)"
+        assert (await other.surface()).suffix == ""
+
+
+async def test_a_revoked_permission_rewrites_frozen_hints_at_once(config: Path) -> None:
+    """P4, F2: in a session of which hints are stored, too."""
+    async with Pegboard.open(config) as board:
+        session = await board.session(agent="open", session_id="s")
+        await session.load("numbers")
+        assert any(line.startswith("read_file:") for line in await hints(session))
+        await board.permissions.set("open", "read_file", False)
+        after = await hints(session)
+        assert not any(line.startswith("read_file:") for line in after)
+        assert after[0].startswith("numbers:")
+        await session.end_turn()
+    async with Pegboard.open(config) as board:
+        assert await hints(await board.session(agent="open", session_id="s")) == after
+
+
+async def test_hints_of_a_loadout_count_while_it_is_active(config: Path) -> None:
+    """L7, F2: what it excludes is not hinted, and is again once it is gone."""
+    edit(config, ("agents:\n", "loadouts: {sums: {plugins: [calc]}}\nagents:\n"))
+    async with Pegboard.open(config) as board:
+        session = await board.session(agent="mira", session_id="s")
+        whole = await hints(session)
+        await session.use_loadout("sums")
+        assert {line.partition(":")[0] for line in await hints(session)} < {line.partition(":")[0] for line in whole}
+        await session.use_loadout(None)
+        assert await hints(session) == whole
+
+
+async def test_every_tool_is_hinted_with_its_whole_description_where_seed_002_says_so(config: Path) -> None:
+    """MI4, F2: 400 tools of forty words each, none of them cut, and so no search."""
+    text = " ".join(["word"] * 40)
+    functions = "".join(f'def tool_{n}() -> str:\n    """Do {n}. {text}"""\n    return ""\n\n' for n in range(400))
+    config.with_name("wide_tools.py").write_text(functions)
+    edit(config, ("plugins:\n", "plugins:\n  wide: {python: wide_tools}\n"))
+    async with Pegboard.open(config) as board:
+        session = await board.session(agent="mira", session_id="s")
+        surface = await session.surface()
+        assert surface.names == ("invokeother_tool",)
+        assert [line for line in surface.hints if line.startswith("tool_")] == [
+            f"tool_{n}: Do {n}. {text}" for n in range(400)
+        ]
+        gateway = await board.session(agent="mira", session_id="g", host=GATEWAY)
+        (first, *_) = (await gateway.surface()).tools
+        assert all(line in first.tool.description for line in surface.hints)
+
+
+@pytest.mark.parametrize("host", [LIBRARY, GATEWAY], ids=["library", "gateway"])
+@pytest.mark.parametrize("agent", ["tight", "tiny", "silent"])
+async def test_where_hints_are_cut_a_search_is_listed_that_works(config: Path, agent: str, host: Host) -> None:
+    """F2, P3: in the dialects that have none of their own; a hint never points to what is not there."""
+    async with Pegboard.open(config) as board:
+        session = await board.session(agent=agent, session_id="s", host=host)
+        surface = await session.surface()
+        assert "search_tools" in surface.names
+        answer = await session.call("search_tools", {"queries": ["arithmetic expression"]})
+        assert (answer.status, answer.is_error) == ("ok", False)
+        found = "numbers" if agent == "tiny" else "calculate"
+        assert f'"name":"{found}"' in answer.result.content[0]["text"]
+        assert (await session.snapshot()).state.leases == ()
+
+
+@pytest.mark.parametrize("agent", ["mira", "kits"])
+async def test_where_nothing_is_cut_there_is_no_search(config: Path, agent: str) -> None:
+    """F2: the meta-tools of the seeds, and no others."""
+    async with Pegboard.open(config) as board:
+        session = await board.session(agent=agent, session_id="s")
+        assert "search_tools" not in (await session.surface()).names
+        assert (await session.call("search_tools", {"queries": ["x"]})).status == "not_found"
+
+
+AGNO = """
+toolkits: {data: {description: Data analysis, tools: [csv, file]}}
+agents: {researcher: {dialect: invokeother, allowed_toolkits: [data], discoverable: [calculator]}}
+"""
+
+
+async def test_hints_of_real_agno_toolkits_stay_to_the_byte(tmp_path: Path) -> None:
+    """F2, MR62: what a load makes known is not in the text before it, now and after a restart."""
+    (tmp_path / "pegboard.yaml").write_text(AGNO)
+    async with Pegboard.open(tmp_path / "pegboard.yaml") as board:
+        session = await board.session(agent="researcher", session_id="s")
+        before = await hints(session)
+        assert before[0] == "data: Data analysis"
+        assert (await session.load("data")).status == "ok"
+        assert await hints(session) == before
+        assert (await session.surface()).suffix == "Loaded now: data."
+        await session.unload("data")
+        assert await hints(session) == before
+        assert "csv: " in (await session.surface()).suffix
+        await session.end_turn()
+    async with Pegboard.open(tmp_path / "pegboard.yaml") as board:
+        session = await board.session(agent="researcher", session_id="s")
+        assert await hints(session) == before
