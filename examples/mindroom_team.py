@@ -41,7 +41,9 @@ async def main() -> None:
 
         researcher = member("researcher", *work, "On average 4 were sold.")
         assistant = member("assistant", ("load_tools", {"toolkit": "data"}), *work, "The same: 4.")
-        tasks = [("delegate_task_to_member", {"member_id": name, "task": "Mean?"}) for name in ("researcher", "assistant")]
+        tasks = [
+            ("delegate_task_to_member", {"member_id": name, "task": "Mean?"}) for name in ("researcher", "assistant")
+        ]
         leader = Scripted([*tasks, "Both say: 4."])
         team = Team(members=[researcher, assistant], model=leader, telemetry=False)
         run = await team.arun("How many were sold?", session_id="lobby")

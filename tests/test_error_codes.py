@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from pegboard import Loadout, LoadoutRegistry, Pegboard, PegboardError, Session
-from pegboard.assembly import registered
 from pegboard.board.board import Board, Parts
 from pegboard.cli import main
 from pegboard.config.clients.installing import entry_for, file_of, installation
 from pegboard.config.clients.known import CLIENTS
 from pegboard.config.clients.machine import Machine
 from pegboard.config.inspection import inspect
+from pegboard.configurations import registered
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PythonSpec, ServerSpec
@@ -72,7 +72,7 @@ agents:
   nothing: {}
   essential: {essential: [tools]}
   static: {tools: [tools], permissions: {three: true}}
-  allowed: {allowed_toolkits: [kit]}
+  allowed: {dialect: pegboard, allowed_toolkits: [kit]}
   initial: {allowed_toolkits: [kit], initial_toolkits: [kit]}
   filtered: {allowed_toolkits: [part]}
   lean: {loadout: lean}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.assembly import registered
 from pegboard.config.inspection import inspect
+from pegboard.configurations import registered
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "docs" / "gateway.md").read_text("utf-8")

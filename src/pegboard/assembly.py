@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from pegboard.arguments import SchemaValidator
 from pegboard.board import Board
 from pegboard.board.board import Parts
+from pegboard.configurations import kept, loaded, packages, registered, report, source_of
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.specs import RegisteredSpec, ServerSpec
+from pegboard.core.model.specs import ServerSpec
 from pegboard.dialects.by_name import Dialects
 from pegboard.errors import ConfigError
 from pegboard.ports import Adapters, FocusRules, Source, Store, TokenCounter
@@ -28,54 +29,16 @@ from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
+    from pegboard.config.additions import GivenLoadout, GivenToolkit
+    from pegboard.config.inspection import ConfigurationSource
     from pegboard.config.schema.configuration import Configuration
+    from pegboard.core.model.loadouts import Loadout
     from pegboard.sources.mcp.source import McpSource
     from pegboard.sources.python import Hooks
 
 log = logging.getLogger("pegboard")
 
-QUICKSTART = Path(__file__).parent / "quickstart" / "quickstart.yaml"
 WATCH_SECONDS = 0.5
-
-
-def registered() -> Mapping[str, RegisteredSpec]:
-    """Return the plugins that are known by name; those of installed packages come first."""
-    from pegboard.sources.packages import installed
-    from pegboard.sources.registry import registered as built_in
-
-    return {**built_in(), **installed()}
-
-
-def choose(path: str | Path | None) -> tuple[Path, bool]:
-    """Return the configuration that is meant, and whether it is the packaged quickstart."""
-    from pegboard.config.location import find
-
-    if path is not None:
-        return Path(path), False
-    found = find(Path.cwd())
-    return (found, False) if found is not None else (QUICKSTART, True)
-
-
-def keep(path: str | Path | None) -> bool:
-    """Keep what a configuration compiles to for the next start; return whether it is kept.
-
-    It goes to the user's cache folder; what cannot be written, or has a secret in it, is not kept.
-    """
-    from pegboard.config.cache.writer import write
-
-    return write(choose(path)[0], os.environ, _compiled)
-
-
-def _kept(path: Path, env: Mapping[str, str]) -> Configuration | None:
-    from pegboard.config.cache.reader import read
-
-    return read(path, env)
-
-
-def _compiled(path: Path, env: Mapping[str, str]) -> Configuration:
-    from pegboard.config.inspection import load
-
-    return load(path, registered=registered(), env=env)
 
 
 class Pegboard(Board):
@@ -96,13 +59,16 @@ class Pegboard(Board):
     _upstreams: McpSource
     _meaning: ByMeaning
     _env: Mapping[str, str]
+    _source: ConfigurationSource
 
     @classmethod
     @asynccontextmanager
     async def open(
         cls,
-        path: str | Path | None = None,
+        config: str | Path | Mapping[str, Any] | None = None,
         *,
+        toolkits: Sequence[GivenToolkit] = (),
+        loadouts: Sequence[GivenLoadout] = (),
         watch: bool = False,
         env: Mapping[str, str] | None = None,
         adapters: Adapters | None = None,
@@ -112,7 +78,10 @@ class Pegboard(Board):
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
         Args:
-            path: the configuration; a ``pegboard.yaml``, or the ``.mcp.json`` of any client.
+            config: a ``pegboard.yaml``, the ``.mcp.json`` of any client, or a mapping with what such a file says: it is
+                read as if it lay in the working folder.
+            toolkits: toolkits in code (T11), each with its ``name`` and the keys of a file, which counts on one name.
+            loadouts: loadouts in code, likewise.
             watch: whether edits are taken up while it is open.
             env: the variables that the configuration may name; None is the environment.
             adapters: the host's own, or a test's doubles.
@@ -128,8 +97,9 @@ class Pegboard(Board):
             StoreError: the store cannot be opened.
         """
         variables = os.environ if env is None else env
-        chosen, quickstart = choose(path)
-        configuration = (kept := _kept(chosen, variables) if cached else None) or _compiled(chosen, variables)
+        source, quickstart = source_of(config, toolkits, loadouts)
+        known = kept(source.path, variables) if cached and source.is_file else None
+        configuration = known or loaded(source, variables)
         masker = Masker(configuration.secrets)
         own = adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
@@ -138,12 +108,13 @@ class Pegboard(Board):
         sources, upstreams = _sources(masker, fast_path=fast, beside=beside)
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
-        focus = _FocusRules(chosen.absolute().parent)
+        focus = _FocusRules(source.path.absolute().parent)
         meaning = ByMeaning(vectors=user_folders.cache() if configuration.store != "memory:" else None)
         parts = _parts(store, (*own.sources, *sources), counter, own, focus, meaning)
         board = cls(parts, masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env, board._meaning = quickstart, upstreams, variables, meaning
-        board.fast_path, board.from_cache = fast, kept is not None
+        board._source = source
+        board.fast_path, board.from_cache = fast, known is not None
         watcher: asyncio.Task[None] | None = None
         try:
             await board._take(configuration)
@@ -164,8 +135,10 @@ class Pegboard(Board):
     @contextmanager
     def open_sync(
         cls,
-        path: str | Path | None = None,
+        config: str | Path | Mapping[str, Any] | None = None,
         *,
+        toolkits: Sequence[GivenToolkit] = (),
+        loadouts: Sequence[GivenLoadout] = (),
         watch: bool = False,
         env: Mapping[str, str] | None = None,
         adapters: Adapters | None = None,
@@ -175,7 +148,9 @@ class Pegboard(Board):
         """Open a configuration for code without an event loop: everything blocks.
 
         Args:
-            path: the configuration, as ``open`` takes it.
+            config: the configuration, as ``open`` takes it.
+            toolkits: toolkits in code, as ``open`` takes them.
+            loadouts: loadouts in code, as ``open`` takes them.
             watch: whether edits are taken up while it is open.
             env: the variables that the configuration may name; None is the environment.
             adapters: the host's own, or a test's doubles.
@@ -194,7 +169,16 @@ class Pegboard(Board):
 
         from pegboard.board.blocking import OwnLoop, SyncPegboard
 
-        opened = cls.open(path, watch=watch, env=env, adapters=adapters, fast_path=fast_path, cached=cached)
+        opened = cls.open(
+            config,
+            toolkits=toolkits,
+            loadouts=loadouts,
+            watch=watch,
+            env=env,
+            adapters=adapters,
+            fast_path=fast_path,
+            cached=cached,
+        )
         with start_blocking_portal(name="pegboard") as portal, portal.wrap_async_context_manager(opened) as board:
             loop = OwnLoop(portal.call(asyncio.get_running_loop))
             try:
@@ -219,15 +203,7 @@ class Pegboard(Board):
         Returns:
             The problems of the file: warnings where it was taken, errors where it was not.
         """
-        from pegboard.config.inspection import inspect
-
-        known = {p.name: tuple(t.name for t in p.tools) for p in self.world.catalog.plugins.values()}
-        configuration, problems = inspect(
-            self.configuration.path,
-            registered=registered(),
-            env=self._env,
-            tools={name: tools for name, tools in known.items() if tools},
-        )
+        configuration, problems = self._inspected(self._source)
         if configuration is None:
             shown = "; ".join(str(p) for p in problems if p.severity == "error")
             log.warning("the edited configuration is refused, the last good one stays: %s", shown)
@@ -235,6 +211,33 @@ class Pegboard(Board):
             return problems
         await self._take(configuration)
         return problems
+
+    def _inspected(self, source: ConfigurationSource) -> tuple[Configuration | None, list[Problem]]:
+        """Return what a source says now, judged with the tools that are known."""
+        known = {p.name: tuple(t.name for t in p.tools) for p in self.world.catalog.plugins.values()}
+        return source.inspect(
+            registered=registered(),
+            packages=packages(),
+            env=self._env,
+            tools={name: tools for name, tools in known.items() if tools},
+        )
+
+    def _add_toolkit(self, toolkit: Mapping[str, Any]) -> None:
+        self._add(self._source.with_toolkit(toolkit))
+
+    def _add_loadout(self, loadout: Loadout) -> None:
+        self._add(self._source.with_loadout(loadout))
+
+    def _add(self, source: ConfigurationSource) -> None:
+        """Take over what code adds; where it cannot be used nothing changes (T1 to T3)."""
+        from pegboard.config.inspection import refusal
+
+        configuration, problems = self._inspected(source)
+        if configuration is None:
+            raise refusal("What code gives", problems)
+        report(problem for problem in problems if problem not in self.configuration.problems)
+        self._source, self.configuration = source, configuration
+        self.join(configuration.world(Catalog()), configuration.specs)
 
     async def _watch(self) -> None:
         """Reload when a file or folder that the configuration was read from changes."""

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard, Session
-from pegboard.assembly import registered
 from pegboard.config.inspection import inspect, load
+from pegboard.configurations import registered
 from pegboard.errors import ConfigError
 
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "sdk_server.py"

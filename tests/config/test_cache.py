@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import assembly
+from pegboard import assembly, configurations
 from pegboard.config.cache import cache_file as files
 from pegboard.config.cache.reader import read
 from pegboard.config.schema.configuration import Configuration
@@ -69,25 +69,25 @@ def kept() -> Configuration | None:
 def compiled() -> Configuration:
     from pegboard.config.inspection import load
 
-    return load(path(), registered=assembly.registered())
+    return load(path(), registered=configurations.registered())
 
 
 def test_what_is_kept_is_what_is_compiled() -> None:
     assert kept() is None
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     assert kept() == compiled()
     assert repr(kept()) == repr(compiled())
 
 
 def test_no_value_of_a_variable_is_written(tmp_path: Path) -> None:
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     written = b"".join(file.read_bytes() for file in (tmp_path / "cache").rglob("*") if file.is_file())
     assert b"authorization" in written
     assert [word for word in (SECRET, "hunter2", "ada:pw", "example.org") if word.encode() in written] == []
 
 
 def test_only_the_user_may_read_it() -> None:
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     file = files.cache_file(path())
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -95,22 +95,22 @@ def test_only_the_user_may_read_it() -> None:
 
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o666])
 def test_a_file_that_others_may_read_or_write_does_not_count(mode: int) -> None:
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     files.cache_file(path()).chmod(mode)
     assert kept() is None
 
 
 @pytest.mark.parametrize("name", ["KEY", "WEB", "TOKEN", "HOME"])
 def test_another_value_of_a_variable_is_another_configuration(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     monkeypatch.setenv(name, "https://other")
     assert kept() is None
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     assert kept() == compiled()
 
 
 def test_a_variable_that_nothing_looks_up_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     monkeypatch.setenv("UNRELATED", "x")
     assert kept() is not None
 
@@ -125,7 +125,7 @@ def test_a_variable_that_nothing_looks_up_does_not_count(monkeypatch: pytest.Mon
     ],
 )
 def test_a_changed_or_new_file_is_another_configuration(file: str, text: str) -> None:
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     target = Path(file)
     target.parent.mkdir(parents=True, exist_ok=True)
     status = path().stat()
@@ -138,10 +138,10 @@ def test_an_edited_or_removed_loadout_is_another_configuration(folder: Path) -> 
     loadout = folder / "loadouts" / "one.yaml"
     loadout.parent.mkdir()
     loadout.write_text("plugins: [up]\n")
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     loadout.write_text("plugins: [ap]\n")
     assert kept() is None
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     loadout.unlink()
     assert kept() is None
 
@@ -151,26 +151,26 @@ def test_an_installed_updated_or_edited_plugin_is_another_configuration(
 ) -> None:
     site = tmp_path / "site"
     (site / "acme-1.0.dist-info").mkdir(parents=True)
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     monkeypatch.setattr(sys, "path", [*sys.path, str(site)])
     assert kept() is None
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     (site / "acme-1.0.dist-info").rename(site / "acme-1.1.dist-info")
     assert kept() is None
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     (site / "acme-1.1.dist-info" / "entry_points.txt").write_text("[pegboard.plugins]\nacme = acme:tools\n")
     assert kept() is None
 
 
 def test_another_release_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     monkeypatch.setattr("pegboard.config.cache.origin.__version__", "99.0")
     assert kept() is None
 
 
 def test_another_working_folder_has_a_configuration_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = path()
-    assert assembly.keep(given)
+    assert configurations.keep(given)
     monkeypatch.chdir(tmp_path)
     assert read(given, os.environ) is None
 
@@ -182,15 +182,15 @@ def test_another_working_folder_has_a_configuration_of_its_own(tmp_path: Path, m
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_no_file(damage: bytes) -> None:
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     files.cache_file(path()).write_bytes(damage)
     assert kept() is None
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     assert kept() == compiled()
 
 
 def test_every_cut_and_every_changed_byte_is_noticed() -> None:
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     file = files.cache_file(path())
     whole = file.read_bytes()
     for at in range(0, len(whole), 97):
@@ -224,10 +224,10 @@ def test_a_file_of_another_shape_is_no_file(content: object) -> None:
 )
 def test_what_has_a_secret_in_its_files_or_keeps_nothing_is_not_kept(text: str, tmp_path: Path) -> None:
     Path("variables").write_text("API=literal-secret\n")
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     path().write_text(text)
     compiled()
-    assert not assembly.keep(None)
+    assert not configurations.keep(None)
     assert [file for file in (tmp_path / "cache").rglob("*") if file.is_file()] == []
 
 
@@ -236,7 +236,7 @@ def test_a_number_in_a_variable_is_never_written(value: str, monkeypatch: pytest
     monkeypatch.setenv("SECONDS", value)
     path().write_text(CONFIG.replace("timeout: 0.1", 'timeout: "${SECONDS}"'))
     assert compiled().specs["web"]
-    assert not assembly.keep(None)
+    assert not configurations.keep(None)
 
 
 def test_a_pipe_is_read_once(tmp_path: Path) -> None:
@@ -246,20 +246,20 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
 
 
 def test_a_broken_configuration_is_not_kept_and_removes_what_was() -> None:
-    assert assembly.keep(None)
+    assert configurations.keep(None)
     path().write_text("agents: 5\n")
-    assert not assembly.keep(None)
+    assert not configurations.keep(None)
     assert not files.cache_file(path()).exists()
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing_but_the_cache(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder would be")
-    assert not assembly.keep(None)
+    assert not configurations.keep(None)
     assert kept() is None
 
 
 def keep_often(times: int) -> list[bool]:
-    return [assembly.keep(None) for _ in range(times)]
+    return [configurations.keep(None) for _ in range(times)]
 
 
 def test_processes_that_write_at_once_leave_a_whole_file() -> None:
@@ -277,7 +277,7 @@ def test_only_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MOST", 2)
     for number in range(4):
         Path(f"{number}.yaml").write_text(CONFIG)
-        assert assembly.keep(Path(f"{number}.yaml"))
+        assert configurations.keep(Path(f"{number}.yaml"))
     assert len(list((user_folders.cache() / files.FOLDER).iterdir())) == 2
 
 

@@ -339,3 +339,12 @@ def test_every_kind_has_something_and_kinds_differ_as_in_the_seed() -> None:
     assert all(held.values())
     assert held["explore"] != held["task"]
     assert held["plan"] == held["review"]
+
+
+def test_the_categories_of_plugin_names_ignore_their_case() -> None:
+    """L4, JD9: as the registry gives them."""
+    categories = LoadoutRegistry.PLUGIN_CATEGORIES
+    assert [categories[name] for name in ("batchEdit", "mcpEcosystem", "parityDocs", "GIT")] == [
+        "Filesystem", "Orchestration", "Analysis", "Git",
+    ]  # fmt: skip
+    assert ("skillParity" in categories, categories.get("SHELL"), "docker" in categories) == (True, "Shell", False)

@@ -38,6 +38,7 @@ from pegboard import (
     turn_of_messages,
 )
 from pegboard.board.calls.approvals import Approvals
+from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
@@ -77,6 +78,10 @@ async def board_of_a_program(board: Pegboard) -> None:
     assert_type(await board.reload(), list[Problem])
     assert_type(board.on("loaded", print), Callable[[], None])
     assert_type(board.metrics(), list[dict[str, Any]])
+    assert_type(board.toolkits, Toolkits)
+    assert_type(board.loadouts, Loadouts)
+    assert_type(board.toolkits.register({"name": "sums"}), None)
+    assert_type(board.loadouts.register(Loadout(name="auditor")), None)
     assert_type(board.on_delegate, Callable[[Session, str], Awaitable[str]] | None)
     assert_type(board.permissions, Permissions)
     assert_type(await board.permissions.set("assistant", "git", value=None), None)

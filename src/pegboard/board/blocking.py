@@ -19,12 +19,14 @@ from typing import Any, TypeVar, cast
 
 from pegboard.board.board import Board
 from pegboard.board.calls.approvals import Approvals
+from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.permissions import Permissions
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval, Lasting
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.agents import Agent, WorkerScope
 from pegboard.core.model.delivery import LIBRARY, Host
+from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.state.commands import Outcome
@@ -73,6 +75,14 @@ class OwnLoop:
         except BaseException:
             future.cancel()
             raise
+
+    def run(self, call: Callable[[], T]) -> T:
+        """Return what a function returns that does not wait, called in the loop."""
+
+        async def called() -> T:
+            return call()
+
+        return self.wait(called)
 
     async def end(self) -> None:
         """Cancel what other threads still wait for, before the board is closed."""
@@ -259,6 +269,26 @@ class SyncApprovals:
         return self._loop.wait(lambda: self._approvals.refuse(approval_id, by=by, reason=reason))
 
 
+class SyncToolkits:
+    """The toolkits in use, blocking: the twin of ``Toolkits``, method by method."""
+
+    def __init__(self, toolkits: Toolkits, loop: OwnLoop) -> None:
+        self._toolkits = toolkits
+        self._loop = loop
+
+    def register(self, toolkit: Mapping[str, Any]) -> None:
+        """Add a toolkit; see ``Toolkits.register``."""
+        self._loop.run(lambda: self._toolkits.register(toolkit))
+
+    def get(self, name: str) -> Toolkit | None:
+        """Return the toolkit of this name, or None; see ``Toolkits.get``."""
+        return self._toolkits.get(name)
+
+    def all(self) -> tuple[Toolkit, ...]:
+        """Return every toolkit; see ``Toolkits.all``."""
+        return self._toolkits.all()
+
+
 class SyncPegboard(NamesReplacements):
     """Agents over one configuration, blocking: the twin of ``Pegboard``, method by method.
 
@@ -270,6 +300,10 @@ class SyncPegboard(NamesReplacements):
         self._reload = reload
         self._loop = loop
         self._permissions = SyncPermissions(board.permissions, loop)
+        self._toolkits = SyncToolkits(board.toolkits, loop)
+        self._loadouts = Loadouts(
+            lambda: board.world.loadouts, lambda loadout: loop.run(lambda: board.loadouts.register(loadout))
+        )
         self._approvals = SyncApprovals(board.approvals, loop)
         self._run_child: SyncRunChild | None = None
 
@@ -282,6 +316,16 @@ class SyncPegboard(NamesReplacements):
     def approvals(self) -> SyncApprovals:
         """Return the calls that wait for a person; see ``Pegboard.approvals``."""
         return self._approvals
+
+    @property
+    def toolkits(self) -> SyncToolkits:
+        """Return the toolkits in use; see ``Pegboard.toolkits``."""
+        return self._toolkits
+
+    @property
+    def loadouts(self) -> Loadouts:
+        """Return the loadouts in use; see ``Pegboard.loadouts``."""
+        return self._loadouts
 
     @property
     def on_delegate(self) -> SyncRunChild | None:

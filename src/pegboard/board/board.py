@@ -11,6 +11,7 @@ from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.prices import Prices
 from pegboard.board.catalog.read_only import ReadOnlyTrust
+from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.observability.audit import Recorder
 from pegboard.board.observability.conversations import Conversation, Conversations
 from pegboard.board.observability.events import Events
@@ -25,6 +26,7 @@ from pegboard.board.session_info import Delegation, SessionInfo, agent_of
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import LIBRARY, Host, deliverable
+from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import PluginSpec
@@ -86,6 +88,8 @@ class Board(NamesReplacements):
         self.permissions = Permissions(self.services)
         self.approvals = Approvals(self.services)
         self._run_child: RunChild | None = None
+        self.toolkits = Toolkits(lambda: self.world.toolkits, self._add_toolkit)
+        self.loadouts = Loadouts(lambda: self.world.loadouts, self._add_loadout)
         self.resources = ResourceAggregator(self.services, parts.sources)
 
     @property
@@ -125,6 +129,24 @@ class Board(NamesReplacements):
         await services.loader.adopt(specs)
         services.compiler.adopt(replace(world, catalog=services.loader.catalog))
         services.events.emit("configuration_changed", {})
+
+    def join(self, world: World, specs: Mapping[str, PluginSpec]) -> None:
+        """Take over a configuration that only adds to the one in use; the next request of every session has it.
+
+        Args:
+            world: agents, toolkits and all else, without a catalog.
+            specs: how each plugin is brought in.
+        """
+        services = self.services
+        services.loader.join(specs)
+        services.compiler.adopt(replace(world, catalog=services.loader.catalog))
+        services.events.emit("configuration_changed", {})
+
+    def _add_toolkit(self, toolkit: Mapping[str, Any]) -> None:
+        raise UsageError(f"There is no configuration that '{toolkit.get('name', '')}' could join.")
+
+    def _add_loadout(self, loadout: Loadout) -> None:
+        raise UsageError(f"There is no configuration that '{loadout.name}' could join.")
 
     def _catalog_changed(self, plugins: Iterable[str]) -> None:
         services = self.services

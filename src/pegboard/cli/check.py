@@ -73,12 +73,13 @@ def check(
 
 async def _examined(config: Path | None, printer: Printer, *, probe: bool, accept: bool) -> Findings:
     """Return what the file shows, and where it can be used, what its plugins show."""
-    from pegboard.assembly import choose, in_memory, keep, registered
+    from pegboard.assembly import in_memory
     from pegboard.config.inspection import inspect
+    from pegboard.configurations import choose, keep, packages, registered
     from pegboard.core.model.masking import Masker
 
     path, _ = choose(config)
-    configuration, problems = inspect(path, registered=registered())
+    configuration, problems = inspect(path, registered=registered(), additions=packages())
     found = Findings(path=path, configuration=configuration, problems=problems)
     if configuration is None:
         return found
@@ -276,13 +277,15 @@ async def _problems(
     board: Board, configuration: Configuration, wants: Sequence[PluginRequest], *, probe: bool
 ) -> list[Problem]:
     """Return the problems of the file, now that the tools of plugins are known, and those of plugins."""
-    from pegboard.assembly import registered
     from pegboard.config.inspection import inspect
+    from pegboard.configurations import packages, registered
 
     plugins = board.world.catalog.plugins.values()
     known = {plugin.name: [tool.name for tool in plugin.tools] for plugin in plugins if plugin.tools}
     misfits = [misfit for want in wants for misfit in await plugin_problems.misfits_of(board, want)]
-    _, problems = inspect(configuration.path, registered=registered(), tools=known, misfits=misfits)
+    _, problems = inspect(
+        configuration.path, registered=registered(), additions=packages(), tools=known, misfits=misfits
+    )
     found = [*problems, *plugin_problems.clashes(board, {want.plugin for want in wants})]
     unfit = {(misfit.plugin, misfit.key) for misfit in misfits}
     faults = plugin_problems.faults(board, configuration, {want.plugin for want in wants}, unfit)

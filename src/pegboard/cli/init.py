@@ -121,8 +121,8 @@ def _show_start(printer: Printer, config: Path, chosen: Path | None, servers: li
 
 def _problems(path: Path) -> list[Problem]:
     """Return what is to be put right in the file that was written."""
-    from pegboard.assembly import registered
     from pegboard.config.inspection import inspect
+    from pegboard.configurations import registered
 
     return inspect(path, registered=registered())[1]
 

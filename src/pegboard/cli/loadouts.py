@@ -30,8 +30,8 @@ def loadouts(
     """
 
     async def printed(printer: Printer) -> int:
-        from pegboard.assembly import choose, registered
         from pegboard.config.loadout_reading import loadouts_of
+        from pegboard.configurations import choose, registered
         from pegboard.core.model.masking import Masker
 
         path, _ = choose(config)

@@ -124,7 +124,7 @@ class _Cache:
 
     def fill(self) -> None:
         """Keep the configuration for the next start, beside what is served."""
-        from pegboard.assembly import keep
+        from pegboard.configurations import keep
 
         if self.stale:
             self.stale = False

@@ -130,8 +130,8 @@ def _begin(since: str | None) -> datetime | None:
 async def _answer(
     board: Pegboard, printer: Printer, agent: str | None, begin: datetime | None, least: int, context: int
 ) -> Answer:
-    from pegboard.assembly import registered
     from pegboard.config.proposed import configuration_of
+    from pegboard.configurations import registered
     from pegboard.core.model.delivery import Cache
     from pegboard.core.proposals.choices import choose
     from pegboard.core.proposals.replay import Replay

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from pegboard.core.model.agents import Agent, Budget
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.loadouts import Loadout, category_of
 from pegboard.core.model.selectors import Member, member
-from pegboard.core.model.specs import ApproveRule, PluginSettings, PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.specs import ApproveRule, PluginSettings, PythonSpec, ServerSpec
 from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED, SHARED_ONLY, Toolkit
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject
 from pegboard.problems import Place
@@ -42,7 +42,8 @@ class UncheckedConfig:
 
     ``written`` are the plugins of the file itself, ``settings`` what it says of registered ones, ``off``
     those that are switched off or written wrongly; ``loadouts`` are the ones that people wrote, by
-    their case-folded names.
+    their case-folded names. ``added`` says where toolkits are written that are not the file's (T11); ``packaged``
+    are the case-folded names of the loadouts that packages bring.
     """
 
     validated: ValidatedDocument[File]
@@ -55,6 +56,12 @@ class UncheckedConfig:
     generated: bool = False
     settings: Mapping[str, PluginSettings] = field(default=EMPTY)
     off: frozenset[str] = field(default=frozenset())
+    added: Mapping[str, ValidatedDocument[File]] = field(default=EMPTY)
+    packaged: frozenset[str] = field(default=frozenset())
+
+    def document_of(self, toolkit: str) -> ValidatedDocument[File]:
+        """Return where a toolkit is written: the file, or what code or a package gives."""
+        return self.added.get(toolkit, self.validated)
 
 
 def compiled(
@@ -86,7 +93,7 @@ def compiled(
             settings[name] = PluginSettings(**said)
         else:
             written[name] = PythonSpec(**said, target=part.python, folder=str(folder))
-    toolkits = {name: _toolkit(name, validated) for name in file.toolkits}
+    toolkits = {name: toolkit_of(name, validated) for name in file.toolkits}
     if client:
         toolkits = {name: _own_toolkit(spec, filters.get(name)) for name, spec in written.items()}
     own = {name.casefold(): loadout_of(name, part, validated, "loadouts", name) for name, part in file.loadouts.items()}
@@ -209,7 +216,8 @@ def _approve(part: ServerSection | PluginSection) -> Mapping[str, ApproveRule]:
     return Frozen({tool: Frozen(rule) if is_mapping(rule) else rule for tool, rule in part.approve.items()})
 
 
-def _toolkit(name: str, validated: ValidatedDocument[File]) -> Toolkit:
+def toolkit_of(name: str, validated: ValidatedDocument[File]) -> Toolkit:
+    """Return a toolkit of a file."""
     part = validated.section.toolkits[name]
     return Toolkit(
         name=name,
@@ -304,51 +312,6 @@ def _tokens(validated: ValidatedDocument[File]) -> Iterable[Token]:
         yield Token(
             principal=principal, value=part.token, agents=agents, place=validated.place("tokens", principal, "token")
         )
-
-
-def with_settings(config: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) -> Mapping[str, RegisteredSpec]:
-    """Return the registered plugins with what the file says of them, whatever the case of their names (T10)."""
-    named = {name.casefold(): said for name, said in config.settings.items()}
-    if not named:
-        return registered
-    return {name: _with_settings(spec, named.get(name.casefold())) for name, spec in registered.items()}
-
-
-def _with_settings(spec: RegisteredSpec, said: PluginSettings | None) -> RegisteredSpec:
-    if said is None:
-        return spec
-    own: dict[str, Any] = {part.name: getattr(said, part.name) for part in fields(PluginSettings)}
-    kept = {"name": spec.name, "category": said.category or spec.category}
-    return replace(spec, **{**own, **kept, "description": said.description or spec.description})
-
-
-def joined(config: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) -> dict[str, PluginSpec]:
-    """Return the plugins that join the catalog: those of the file, and those that it names."""
-    wanted = {part.casefold() for name in _names(config) for part in _plugin_parts(name)}
-    named = {n: spec for n, spec in registered.items() if n.casefold() in wanted and n not in config.written}
-    return {**config.written, **named}
-
-
-def _names(config: UncheckedConfig) -> Iterable[str]:
-    for toolkit in config.toolkits.values():
-        yield from (item.name for item in toolkit.members)
-    for agent in config.agents.values():
-        yield from (item.name for item in (*agent.static, *agent.essential))
-        yield from (*agent.discoverable, *agent.switches)
-    for items in config.sub_apps.values():
-        yield from (item.name for item in items)
-    for loadout in config.loadouts.values():
-        yield from (*loadout.plugins, *loadout.discoverable)
-    yield from config.settings
-    for spec in (*config.written.values(), *config.settings.values()):
-        yield from (name for others in spec.requires.values() for name in others)
-
-
-def _plugin_parts(name: str) -> Iterable[str]:
-    bare = split_kind(name)[1]
-    yield bare
-    if "/" in bare:
-        yield bare.rpartition("/")[0]
 
 
 def store_url(stated: str | None, folder: Path) -> str:

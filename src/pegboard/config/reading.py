@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from pegboard.config.check.loadout_checks import WrittenLoadout
 from pegboard.config.compile import UncheckedConfig, compiled, env_file_of, loadout_of
-from pegboard.config.documents import json_text, yaml_text
+from pegboard.config.documents import json_text, mapping, yaml_text
 from pegboard.config.documents.document import Document, Key, UnreadableError, display_path, is_mapping, read_text
 from pegboard.config.documents.expansion import Expansion, Missing
 from pegboard.config.schema import mcp_json
@@ -23,6 +23,8 @@ from pegboard.support import user_folders
 
 S = TypeVar("S", bound=BaseModel)
 LOADOUTS: Final = "loadouts"
+MAPPING: Final = "configuration"
+"""How messages name a mapping that a program gives."""
 _TEXT_KEYS: Final = frozenset(
     (key,) for key in ("command", "args", "env", "cwd", "url", "headers", "description", "category", "prefix")
 )
@@ -32,12 +34,13 @@ _TEXT_KEYS: Final = frozenset(
 class Reading:
     """One reading of the files of a configuration: what was found, and what is wrong.
 
-    ``text`` is read in place of what is in the file.
+    ``text`` is read in place of what is in the file, or ``value``, a mapping that a program gives.
     """
 
     path: Path
     env: Mapping[str, str]
     text: str | None = field(default=None, repr=False)
+    value: Mapping[str, Any] | None = field(default=None, repr=False)
     secrets: set[str] = field(default_factory=set[str])
     problems: list[Problem] = field(default_factory=list[Problem])
     files: list[Path] = field(default_factory=list[Path])
@@ -50,7 +53,7 @@ class Reading:
     @property
     def file(self) -> str:
         """Return the file as problems name it."""
-        return display_path(self.path)
+        return display_path(self.path) if self.value is None else MAPPING
 
     def folders(self) -> Iterable[Path]:
         """Return where files of loadouts may lie, nearest first."""
@@ -94,6 +97,8 @@ class Reading:
         return config, [*own, *(item for name, item in files.items() if name not in shadowed)]
 
     def _document(self, path: Path) -> Document:
+        if self.value is not None and path == self.path:
+            return mapping.compose(self.value, self.file)
         file = display_path(path)
         text = self.text if self.text is not None and path == self.path else read_text(path, file=file)
         self.files.append(path)

@@ -1,11 +1,13 @@
-"""Plugins of packages: those that installed ones register in an entry-point group, and our own packaged ones."""
+"""What packages bring: plugins, toolkits and loadouts in three entry-point groups, and our own packaged plugins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import Any, Final, cast
 
 from pegboard.core.model.loadouts import category_of
 from pegboard.core.model.specs import PluginSpec, RegisteredSpec
@@ -22,7 +24,11 @@ from pegboard.sources.signatures import (
     nothing_adopted,
 )
 
+log = logging.getLogger("pegboard")
+
 GROUP: Final = "pegboard.plugins"
+TOOLKITS: Final = "pegboard.toolkits"
+LOADOUTS: Final = "pegboard.loadouts"
 _ENTRY_POINT: Final = "entry_point:"
 _MISSING: Final = "missing:"
 _PACKAGED: Final = "packaged:"
@@ -44,6 +50,44 @@ def installed() -> Mapping[str, RegisteredSpec]:
             for name in _entries()
         }
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packaged:
+    """What one installed package registers in the groups of toolkits and loadouts, as it gives it (T11)."""
+
+    package: str
+    toolkits: tuple[object, ...] = ()
+    loadouts: tuple[object, ...] = ()
+
+
+def packaged() -> tuple[Packaged, ...]:
+    """Return the toolkits and loadouts of installed packages, which are imported for it; one that fails is logged."""
+    entries = entry_points()
+    packages = {_package(entry): None for group in (TOOLKITS, LOADOUTS) for entry in entries.select(group=group)}
+    return tuple(
+        Packaged(
+            package=package,
+            toolkits=tuple(_values(entries.select(group=TOOLKITS), package)),
+            loadouts=tuple(_values(entries.select(group=LOADOUTS), package)),
+        )
+        for package in sorted(packages)
+    )
+
+
+def _values(entries: Iterable[EntryPoint], package: str) -> Iterator[object]:
+    """Yield what a package registers: a value, a list of them, or a function that returns either."""
+    for entry in sorted(entries, key=lambda e: e.name):
+        if _package(entry) != package:
+            continue
+        try:
+            found = entry.load()
+            found = found() if callable(found) else found
+        except Exception as error:  # whatever a broken package raises when it is imported
+            log.warning("%s of package '%s' cannot be loaded: %s: %s", entry.name, package, type(error).__name__, error)
+            continue
+        for value in cast("list[object]", found) if isinstance(found, list | tuple) else [found]:
+            yield {"name": entry.name, **cast("dict[str, Any]", value)} if isinstance(value, dict) else value
 
 
 class PackageSource:

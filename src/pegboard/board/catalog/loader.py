@@ -71,6 +71,7 @@ def plugin_of(spec: PluginSpec) -> Plugin:
         default_on=spec.default_on,
         trusted=trusted,
         variants=Frozen({"": Variant(unavailable=fault)} if fault else {}),
+        by_category=isinstance(spec, RegisteredSpec) and spec.by_category,
         place=spec.place,
     )
 
@@ -130,6 +131,14 @@ class CatalogLoader:
         if not any(tool.needs for tool in plugin.tools):
             return plugin
         return replace(plugin, tools=tuple(self._conditioned(tool) for tool in plugin.tools))
+
+    def join(self, specs: Mapping[str, PluginSpec]) -> None:
+        """Add the plugins that are not known yet; the others stay as they are, but for how they came in."""
+        fresh = {name: spec for name, spec in specs.items() if self.specs.get(name) != spec}
+        if fresh:
+            self.specs = {**self.specs, **fresh}
+            known = {**self.catalog.plugins, **{name: plugin_of(spec) for name, spec in fresh.items()}}
+            self.catalog = Catalog(known.values())
 
     async def _with_stored(self, spec: PluginSpec, plugin: Plugin) -> Plugin:
         fingerprint = self.source_of(spec).fingerprint(spec)

@@ -90,7 +90,7 @@ def _toolkit_names(agent: Agent, config: UncheckedConfig) -> Iterator[Problem]:
     """Yield what T2 forbids: toolkits that are not defined, initial ones that are not allowed."""
     validated = config.validated
     part = (validated.section.agents or {})[agent.name]
-    declared = validated.declared("toolkits")
+    declared = validated.declared("toolkits") | config.toolkits.keys()
     allowed = {*part.allowed_toolkits}
     for key, listed in (("allowed_toolkits", part.allowed_toolkits), ("initial_toolkits", part.initial_toolkits)):
         seen: set[str] = set()
@@ -173,9 +173,10 @@ def _conflicts(agent: Agent, config: UncheckedConfig, names: Names, masker: Mask
 
 def _conflict(agent: Agent, first: Member, second: Member, masker: Masker) -> Problem:
     line = (first.place or Place(file="")).line
+    where = f" (line {line})" if line is not None else ""
     message = (
         f"'{second.name}' is loaded from the start of agent '{agent.name}' with two different settings: "
-        f"{_shown(first, masker)} (line {line}) and {_shown(second, masker)}."
+        f"{_shown(first, masker)}{where} and {_shown(second, masker)}."
     )
     return error("conflict", message, second.place, "Make them equal, or remove one.")
 

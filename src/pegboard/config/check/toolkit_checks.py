@@ -22,7 +22,7 @@ from pegboard.problems import Place, Problem
 def check_toolkits(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
     """Yield what is wrong with the toolkits of a file, and with policy texts."""
     for name, toolkit in config.toolkits.items():
-        if not config.generated:
+        if not config.generated or name in config.added:
             yield from _members(toolkit.members, names)
             yield from _ambiguous(name, config, names)
             yield from _focus(name, config, names)
@@ -45,7 +45,8 @@ def _members(items: Iterable[Member], names: Names) -> Iterator[Problem]:
         if identity in first:
             line = (first[identity].place or Place(file="")).line
             message = f"'{item.name}' stands twice in this toolkit."
-            yield error("duplicate_member", message, item.place, f"The first one is in line {line}.")
+            hint = f"The first one is in line {line}." if line is not None else "Remove one."
+            yield error("duplicate_member", message, item.place, hint)
             continue
         first[identity] = item
         yield from check_member(item, meaning, names)
@@ -78,29 +79,31 @@ def _sharing(name: str, config: UncheckedConfig) -> Iterator[Problem]:
 
 def _focus(toolkit: str, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
     """Yield what focus rules name that is known as nothing (F3); tools of servers have their own names too."""
-    members, rules = config.toolkits[toolkit].members, config.validated.section.toolkits[toolkit].focus
+    document = config.document_of(toolkit)
+    members, rules = config.toolkits[toolkit].members, document.section.toolkits[toolkit].focus
     if not rules or any(isinstance(names.plugins.get(names.meaning(item.name).plugin), ServerSpec) for item in members):
         return
-    raw: Any = config.validated.raw["toolkits"]
+    raw: Any = document.raw["toolkits"]
     several = is_list(raw[toolkit].get("focus"))
     for index, rule in enumerate(rules):
         for position, name in enumerate(rule.tools):
             if names.meaning(name).kind in ("unknown", "category", "toolkit"):
                 spot = ("focus", index) if several else ("focus",)
-                place = config.validated.place("toolkits", toolkit, *spot, "tools", position)
+                place = document.place("toolkits", toolkit, *spot, "tools", position)
                 message = f"no plugin or tool is known as '{one_line(name, limit=80)}'."
                 yield warning("unknown_focus", message, place, names.question(name))
 
 
 def _policies(config: UncheckedConfig) -> Iterator[Problem]:
     """Yield policy texts that are longer than what goes to a model (T6)."""
-    validated = config.validated
-    texts: list[tuple[str, tuple[str, ...]]] = [
-        (kit.policy, ("toolkits", name, "policy")) for name, kit in config.toolkits.items() if not config.generated
+    texts = [
+        (kit.policy, config.document_of(name).place("toolkits", name, "policy"))
+        for name, kit in config.toolkits.items()
+        if not config.generated or name in config.added
     ]
-    for name, part in validated.section.plugins.items():
-        texts += [(text, ("plugins", name, "policy", tool)) for tool, text in part.policy.items()]
-    for text, path in texts:
+    for name, part in config.validated.section.plugins.items():
+        texts += [(text, config.validated.place("plugins", name, "policy", tool)) for tool, text in part.policy.items()]
+    for text, place in texts:
         if len(text) > LIMIT:
             message = f"the policy has {len(text):,} characters; at most {LIMIT:,} go to a model."
-            yield error("bad_value", message, validated.place(*path), "Say less, or split it over several toolkits.")
+            yield error("bad_value", message, place, "Say less, or split it over several toolkits.")

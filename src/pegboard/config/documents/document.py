@@ -87,13 +87,15 @@ class UnreadableError(Exception):
 class Document:
     """What one file says; ``problems`` are those that did not stop the reading.
 
-    ``heads`` says where a section really stands, if not under its own key.
+    ``heads`` says where a section really stands, if not under its own key. ``placed`` is whether there are lines: a
+    mapping of a program has none, and its places are whole paths.
     """
 
     file: str
     root: Node
     problems: tuple[Problem, ...] = ()
     heads: Mapping[Key, tuple[Key, ...]] = field(default_factory=dict[Key, tuple[Key, ...]])
+    placed: bool = True
 
     @property
     def value(self) -> Any:
@@ -104,6 +106,8 @@ class Document:
         """Return where a value, or its key, stands; for a missing one, where its nearest owner does."""
         if path and path[0] in self.heads:
             path = (*self.heads[path[0]], *path[1:])
+        if not self.placed:
+            return Place(file=self.file, path=dotted(path, whole=True))
         node, spot = self.root, (self.root.line, self.root.column)
         for part in path:
             child = node.children.get(part)
@@ -115,14 +119,14 @@ class Document:
         return Place(file=self.file, line=spot[0], column=spot[1], path=dotted(path))
 
 
-def dotted(path: Sequence[Key]) -> str:
-    """Return a path as it is shown; the place of an entry in a list says enough at the end.
+def dotted(path: Sequence[Key], *, whole: bool = False) -> str:
+    """Return a path as it is shown; the place of an entry in a list says enough at the end, unless it is ``whole``.
 
     >>> dotted(("toolkits", "data", "tools", 3, "sql")), dotted(("agents", "a", "tools", 1))
     ('toolkits.data.tools[3].sql', 'agents.a.tools')
     """
     parts = list(path)
-    while parts and isinstance(parts[-1], int):
+    while not whole and parts and isinstance(parts[-1], int):
         parts.pop()
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
     return text.removeprefix(".")

@@ -172,14 +172,14 @@ class Decisions:
         loadout, agent = self.loadout, self._given.agent
         if loadout is not None:
             link = loadout.includes(plugin.name, plugin.category)
-            pattern = loadout.discovers(plugin.name, plugin.category)
+            pattern = _reaching(plugin, loadout.discovers(plugin.name, plugin.category))
             if link is not None:
                 text = f"Loadout '{loadout.name}' makes it active (by '{link}')."
                 yield Reason(code="granted_loadout", text=text, where=self._loadout_place(link))
             elif pattern is not None:
                 text = f"Loadout '{loadout.name}' makes it discoverable (pattern '{pattern}')."
                 yield Reason(code="granted_discoverable", text=text)
-        pattern = matches_any(agent.discoverable, plugin.name)
+        pattern = _reaching(plugin, matches_any(agent.discoverable, plugin.name))
         if pattern is not None:
             text = f"It is discoverable (pattern '{pattern}')."
             yield Reason(code="granted_discoverable", text=text, where=agent.place)
@@ -243,6 +243,11 @@ def switch_reason(switch: Switch, agent: Agent) -> Reason:
     how = " at run time" if switch.at_run_time else ""
     text = f"The {switch.kind} '{switch.name}' is switched {state}{how} for agent '{agent.name}'."
     return Reason(code="granted_switch" if switch.on else "denied_switch", text=text, where=switch.place)
+
+
+def _reaching(plugin: Plugin, pattern: str | None) -> str | None:
+    """Return the pattern, or None where it does not reach the plugin: a category alone brought that in (L9)."""
+    return None if plugin.by_category else pattern
 
 
 def _grant(code: str, text: str, entry: Entry) -> Reason:

@@ -127,7 +127,7 @@ class LoadoutRegistry:
     PLUGIN_CATEGORIES = PLUGIN_CATEGORIES
 
     def __init__(self, loadouts: Iterable[Loadout] = ()) -> None:
-        self._loadouts: dict[str, Loadout] = dict(BUILT_IN)
+        self._loadouts: Mapping[str, Loadout] = BUILT_IN
         self._merged: dict[str, MergedLoadout] = {}
         self._plugins: tuple[str | Plugin, ...] = ()
         self._names = Names(())
@@ -144,10 +144,15 @@ class LoadoutRegistry:
         Raises:
             UsageError: it is not a loadout, or has no name.
         """
-        if not isinstance(loadout, Loadout):  # pyright: ignore[reportUnnecessaryIsInstance]
-            message = f"{loadout!r:.100} is not a loadout."
-            raise UsageError(message, code="bad_loadout", hint="Make one with Loadout(name=…) or LoadoutBuilder.")
-        self._loadouts[_text(loadout.name, "name").casefold()] = loadout
+        self._loadouts = {**self._loadouts, checked(loadout).name.casefold(): loadout}
+        self._forget()
+
+    def _known(self) -> Mapping[str, Loadout]:
+        """Return the loadouts of now by their case-folded names."""
+        return self._loadouts
+
+    def _forget(self) -> None:
+        """Forget what was merged and resolved."""
         self._merged.clear()
         self._resolved.clear()
 
@@ -157,11 +162,11 @@ class LoadoutRegistry:
         Args:
             name: the loadout's name; case does not count.
         """
-        return self._loadouts.get(name.casefold())
+        return self._known().get(name.casefold())
 
     def all(self) -> tuple[Loadout, ...]:
         """Return every loadout in the order of registration, the built-in ones first."""
-        return tuple(self._loadouts.values())
+        return tuple(self._known().values())
 
     def chain(self, name: str) -> tuple[Loadout, ...]:
         """Return the loadout and its parents, root first (L3).
@@ -172,7 +177,7 @@ class LoadoutRegistry:
         Returns:
             Nothing for an unknown name; a cycle is cut where it comes back.
         """
-        return chain(name, self._loadouts)
+        return chain(name, self._known())
 
     def merged(self, name: str) -> MergedLoadout:
         """Return the loadout with everything that it inherits (L2).
@@ -180,10 +185,10 @@ class LoadoutRegistry:
         Args:
             name: the loadout's name; case does not count.
         """
-        fold = name.casefold()
+        fold, known_loadouts = name.casefold(), self._known()
         known = self._merged.get(fold)
         if known is None:
-            known = self._merged[fold] = merge(name, self._loadouts)
+            known = self._merged[fold] = merge(name, known_loadouts)
         return known
 
     def resolve_active(self, name: str, plugins: Iterable[str | Plugin]) -> frozenset[str]:
@@ -206,6 +211,7 @@ class LoadoutRegistry:
 
     def _resolve(self, what: str, name: str, plugins: Iterable[str | Plugin]) -> frozenset[str]:
         given = tuple(plugins)
+        self._known()
         if given != self._plugins:
             self._plugins = given
             self._names = Names(
@@ -219,6 +225,15 @@ class LoadoutRegistry:
             resolve = active_of if what == "active" else discoverable_of
             known = self._resolved[key] = resolve(self.merged(name), self._names)
         return known
+
+
+def checked(loadout: Loadout) -> Loadout:
+    """Return the loadout; raises ``UsageError`` where it is none, or has no name."""
+    if not isinstance(loadout, Loadout):  # pyright: ignore[reportUnnecessaryIsInstance]
+        message = f"{loadout!r:.100} is not a loadout."
+        raise UsageError(message, code="bad_loadout", hint="Make one with Loadout(name=…) or LoadoutBuilder.")
+    _text(loadout.name, "name")
+    return loadout
 
 
 class LoadoutBuilder:

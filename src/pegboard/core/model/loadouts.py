@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pegboard.core.model.tools import Frozen
 from pegboard.problems import Place
@@ -28,7 +28,26 @@ CATEGORIES: Final = (
 
 _KNOWN: Final = frozenset(category.casefold() for category in CATEGORIES)
 
-PLUGIN_CATEGORIES: Final[Mapping[str, str]] = Frozen(
+
+class _AnyCase(Frozen):
+    """A mapping whose keys are found in any case."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: str) -> str:
+        """Return the value of a key."""
+        return str(super().__getitem__(key.casefold()))
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether there is such a key."""
+        return isinstance(key, str) and super().__contains__(key.casefold())
+
+    def get(self, key: str, default: Any = None, /) -> Any:
+        """Return the value of a key, or the default."""
+        return super().get(key.casefold(), default)
+
+
+PLUGIN_CATEGORIES: Final[Mapping[str, str]] = _AnyCase(
     {
         **dict.fromkeys(("file", "batchedit", "diff", "notebook", "migration"), "Filesystem"),
         "git": "Git",
@@ -45,7 +64,7 @@ PLUGIN_CATEGORIES: Final[Mapping[str, str]] = Frozen(
         **dict.fromkeys(("policy", "encoding"), "Security"),
     }
 )
-"""The category of a plugin name, case-folded (L4, seed 003)."""
+"""The category of a plugin name, whatever its case (L4, seed 003)."""
 
 
 def category_of(plugin: str) -> str | None:
@@ -54,7 +73,7 @@ def category_of(plugin: str) -> str | None:
     >>> category_of("batchEdit"), category_of("unheard-of")
     ('Filesystem', None)
     """
-    return PLUGIN_CATEGORIES.get(plugin.casefold())
+    return PLUGIN_CATEGORIES.get(plugin)
 
 
 def matches(pattern: str, name: str) -> bool:

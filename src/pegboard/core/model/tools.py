@@ -166,6 +166,7 @@ class Plugin(NamesReplacements):
         trusted: whether its reports of read-only tools are believed (G6).
         offers: what a server has besides tools (resources, prompts, completions), as the newest manifest has it;
             None is not known.
+        by_category: whether only a category that a loadout names brought it in, so that no pattern reaches it (L9).
         place: where the configuration names it.
     """
 
@@ -182,6 +183,7 @@ class Plugin(NamesReplacements):
     default_on: bool = True
     trusted: bool = False
     offers: frozenset[str] | None = None
+    by_category: bool = False
     place: Place | None = None
 
     def variant(self, key: str) -> Variant:

@@ -1,0 +1,116 @@
+"""Which configuration is meant, what it is read from, and what installed packages add to it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pegboard.errors import UsageError
+from pegboard.problems import Problem
+
+if TYPE_CHECKING:
+    from pegboard.config.additions import Addition, GivenLoadout, GivenToolkit
+    from pegboard.config.inspection import ConfigurationSource
+    from pegboard.config.schema.configuration import Configuration
+    from pegboard.core.model.specs import RegisteredSpec
+
+log = logging.getLogger("pegboard")
+
+QUICKSTART = Path(__file__).parent / "quickstart" / "quickstart.yaml"
+IN_CODE = "pegboard.yaml"
+"""Where a mapping counts as lying: paths and modules in it are looked for beside."""
+
+
+def registered() -> Mapping[str, RegisteredSpec]:
+    """Return the plugins that are known by name; those of installed packages come first."""
+    from pegboard.sources.packages import installed
+    from pegboard.sources.registry import registered as built_in
+
+    return {**built_in(), **installed()}
+
+
+def packages() -> tuple[Addition, ...]:
+    """Return the toolkits and loadouts that installed packages bring (T11)."""
+    from pegboard.config.additions import Addition
+    from pegboard.sources.packages import packaged
+
+    return tuple(
+        Addition(
+            origin=f"package {found.package}",
+            toolkits=cast("tuple[GivenToolkit, ...]", found.toolkits),
+            loadouts=cast("tuple[GivenLoadout, ...]", found.loadouts),
+            packaged=True,
+        )
+        for found in packaged()
+    )
+
+
+def choose(path: str | Path | None) -> tuple[Path, bool]:
+    """Return the configuration that is meant, and whether it is the packaged quickstart."""
+    from pegboard.config.location import find
+
+    if path is not None:
+        return Path(path), False
+    found = find(Path.cwd())
+    return (found, False) if found is not None else (QUICKSTART, True)
+
+
+def keep(path: str | Path | None) -> bool:
+    """Keep what a configuration compiles to for the next start; return whether it is kept.
+
+    It goes to the user's cache folder; what cannot be written, or has a secret in it, is not kept.
+    """
+    from pegboard.config.cache.writer import write
+
+    return write(choose(path)[0], os.environ, _compiled)
+
+
+def kept(path: Path, env: Mapping[str, str]) -> Configuration | None:
+    """Return the configuration that an earlier start kept, or None where something of it has changed."""
+    from pegboard.config.cache.reader import read
+
+    return read(path, env)
+
+
+def _compiled(path: Path, env: Mapping[str, str]) -> Configuration:
+    from pegboard.config.inspection import load
+
+    return load(path, registered=registered(), env=env, additions=packages())
+
+
+def source_of(
+    config: str | Path | Mapping[str, Any] | None,
+    toolkits: Sequence[GivenToolkit],
+    loadouts: Sequence[GivenLoadout],
+) -> tuple[ConfigurationSource, bool]:
+    """Return what the configuration is read from, and whether it is the packaged quickstart."""
+    from pegboard.config.inspection import ConfigurationSource
+
+    value = config if isinstance(config, Mapping) else None
+    if value is None and not isinstance(config, str | os.PathLike | None):
+        hint = "Give a path, a mapping, or nothing."
+        raise UsageError(f"A configuration is no value of the type {type(config).__name__}.", hint=hint)
+    path, quickstart = choose(IN_CODE if value is not None else cast("str | Path | None", config))
+    source = ConfigurationSource(path=path, value=value, toolkits=tuple(toolkits), loadouts=tuple(loadouts))
+    return source, quickstart
+
+
+def loaded(source: ConfigurationSource, env: Mapping[str, str]) -> Configuration:
+    """Return what a source says; raises ``ConfigError`` with all of its problems."""
+    from pegboard.config.inspection import refusal
+
+    configuration, problems = source.inspect(registered=registered(), packages=packages(), env=env)
+    if configuration is None:
+        raise refusal(source.name, problems)
+    report(problems)
+    return configuration
+
+
+def report(problems: Iterable[Problem]) -> None:
+    """Log what may be wrong with what code gives: no check of a file shows it (L3, T11)."""
+    for problem in problems:
+        if problem.code == "shadowed" or (problem.place is not None and problem.place.file == "code"):
+            log.warning("%s", problem)
