@@ -12,8 +12,8 @@ from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError
 from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StateChange, StoredState, TrailPage, UseRecord
 from pegboard.stores.sqlite.audit import AuditQueue, select_entries, select_trail
-from pegboard.stores.sqlite.claims import SqliteClaims, count
 from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
+from pegboard.stores.sqlite.read_only_tools import SqliteClaims, count
 from pegboard.stores.sqlite.schema import MIGRATIONS, Step
 from pegboard.stores.sqlite.uses import UseQueue
 
