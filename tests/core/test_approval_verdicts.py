@@ -32,7 +32,7 @@ def test_an_allowed_call_uses_its_approval() -> None:
 
 @given(part=st.sampled_from(PARTS), value=st.text(), lasts=st.sampled_from(["once", "session", "always"]))
 def test_an_altered_call_finds_no_approval(part: str, value: str, lasts: Any) -> None:
-    """A2, MR103: whatever part of a call differs; what lasts is for other arguments, and always for other sessions too."""
+    """A2, MR103: whatever part of a call differs; what lasts is for other arguments, always for other sessions."""
     other = replace(CALL, **{part: f"{getattr(CALL, part)}{value}-"})
     free = {"once": (), "session": ("arguments",), "always": ("arguments", "session")}[lasts]
     found = judge(other, [approval(lasts=lasts)], NOW)
