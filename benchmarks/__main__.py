@@ -7,7 +7,19 @@ import importlib
 import json
 import sys
 
-from benchmarks import check, conversations, fast_path, frameworks, growing, imports, loadouts, path, resolve, upstream
+from benchmarks import (
+    check,
+    conversations,
+    fast_path,
+    frameworks,
+    growing,
+    hints,
+    imports,
+    loadouts,
+    path,
+    resolve,
+    upstream,
+)
 
 KNOWN = {
     "imports": imports.measure,
@@ -15,6 +27,7 @@ KNOWN = {
     "loadouts": loadouts.measure,
     "check": check.measure,
     "conversations": conversations.measure,
+    "hints": hints.measure,
     "upstream": upstream.measure,
     "path": path.measure,
     "fast": fast_path.measure,

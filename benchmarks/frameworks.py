@@ -16,6 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from pegboard import Pegboard, Session
 
@@ -83,7 +84,33 @@ async def pydantic_ai(functions: Sequence[Tool], session: Session | None) -> Tak
     return clock.taken
 
 
-FRAMEWORKS: dict[str, Run] = {"pydantic-ai": pydantic_ai}
+async def agno(functions: Sequence[Tool], session: Session | None) -> Taken:
+    from agno.agent import Agent
+    from agno.models.base import Model
+    from agno.models.response import ModelResponse
+
+    from pegboard.frameworks.agno import equip
+
+    clock = Clock()
+    call = {"id": "call", "type": "function", "function": {"name": "tool_0", "arguments": '{"text": "x"}'}}
+
+    class Scripted(Model):
+        """A model that calls as long as the clock runs."""
+
+        async def ainvoke(self, *args: Any, **request: Any) -> ModelResponse:
+            answer = ModelResponse(tool_calls=[call]) if clock.called() else ModelResponse(content="done")
+            clock.answers()
+            return answer
+
+        invoke = invoke_stream = ainvoke_stream = ainvoke  # type: ignore[assignment]
+        _parse_provider_response = _parse_provider_response_delta = ainvoke  # type: ignore[assignment]
+
+    agent = Agent(model=Scripted(id="scripted"), tools=list(functions), telemetry=False)
+    await (agent if session is None else equip(agent, session)).arun("Go on.")
+    return clock.taken
+
+
+FRAMEWORKS: dict[str, Run] = {"pydantic-ai": pydantic_ai, "agno": agno}
 
 
 def measure() -> list[dict[str, object]]:

@@ -39,7 +39,6 @@ from pegboard.search.ranker import ToolRanker
 from pegboard.tokens import OfflineTokenCounter
 
 DIALECT = PegboardDialect()
-UNBOUNDED = 1_000_000
 SEPARATOR = re.compile(r"[:,\s]+")
 RANKER = ToolRanker()
 LIMITS = (5, 20)
@@ -171,11 +170,6 @@ class Oracle:
     def names(self, tool: Tool) -> bool:
         """Return whether the hints name a tool: as on the wire, or by its own name in its plugin's line."""
         return tool.wire in self.words or (tool.plugin, tool.name) in self.own
-
-    def more_with_full_hints(self) -> int:
-        """Return how many tokens full descriptions as hints take more than the default tier."""
-        full = hints(self.access, count, budget=UNBOUNDED)
-        return sum(count(line) + 1 for line in full) - sum(count(line) + 1 for line in self.lines)
 
     def converse(self, turns: tuple[Turn, ...]) -> Iterator[Event]:
         """Yield what goes to and fro in one conversation."""

@@ -1,7 +1,8 @@
 """Run an agent whose model manages its own tools: search, load, call, unload, and go on after a restart.
 
 The model here is a script, so that this runs anywhere: `python examples/library.py`. A real one takes its place in
-`Model.next`: it gets the messages and the tools, and answers with a call or with a text.
+`Model.next`: it gets the messages and the tools, and answers with a call or with a text. Hints and policy stand in the
+system prompt, the suffix behind the newest message.
 """
 
 import asyncio
@@ -31,6 +32,8 @@ agents:
     tools: [clock]                        # always loaded
     allowed_toolkits: [numbers, search]   # the model may load them
 """
+
+ROLE = "Answer in one sentence. Load what you need."
 
 Call = tuple[str, dict[str, Any]]
 FIRST_TURN: list[Call | str] = [
@@ -75,20 +78,30 @@ def definitions(surface: Surface) -> list[dict[str, Any]]:
     ]
 
 
+def prompt(surface: Surface, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages of one request: what stays the same first, so that it can be cached, what changes last."""
+    hints = "\n".join(("Not loaded yet:", *surface.hints)) if surface.hints else ""
+    system = "\n\n".join(text for text in (ROLE, hints, surface.policy) if text)
+    newest = history[-1]
+    if surface.suffix:
+        newest = {**newest, "content": f"{newest['content']}\n\n{surface.suffix}"}
+    return [{"role": "system", "content": system}, *history[:-1], newest]
+
+
 async def turn(session: Session, model: Model, question: str) -> str:
     """Answer one user request: model, tool, model, tool … until the model answers with a text."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": question}]
+    history: list[dict[str, Any]] = [{"role": "user", "content": question}]
     while True:
         surface = await session.surface(message=question)  # afresh at each step: tools come and go in between
         print(f"  {len(surface.tools)} tools, {surface.tokens.total} tokens: {', '.join(surface.names)}")
-        step = model.next(messages, definitions(surface))
+        step = model.next(prompt(surface, history), definitions(surface))
         if isinstance(step, str):
             await session.end_turn()
             return step
         name, arguments = step
         answer = await session.call(name, arguments)  # a meta-tool or a tool: both go through here
         content = "\n".join(block.get("text", "") for block in answer.result.content)
-        messages.append({"role": "tool", "name": name, "content": content, "is_error": answer.is_error})
+        history.append({"role": "tool", "name": name, "content": content, "is_error": answer.is_error})
         print(f"  {name} -> {answer.status}: {content.splitlines()[0][:70]}")
 
 

@@ -72,7 +72,7 @@ agents:
   nothing: {}
   essential: {essential: [tools]}
   static: {tools: [tools], permissions: {three: true}}
-  allowed: {allowed_toolkits: [kit]}
+  allowed: {dialect: pegboard, allowed_toolkits: [kit]}
   initial: {allowed_toolkits: [kit], initial_toolkits: [kit]}
   filtered: {allowed_toolkits: [part]}
   lean: {loadout: lean}

@@ -100,3 +100,30 @@ async def test_the_plugin_of_the_full_example_has_two_tools_and_a_guard(folder: 
         )
         added = await session.call("add_note", {"text": "tea"})
         assert added.result.content[0]["text"] == "There are 3 notes now."
+
+
+def test_the_members_of_a_team_analyse_data_each_with_tools_of_its_own(folder: Path) -> None:
+    said = run(folder, sys.executable, "mindroom_team.py")
+    assert "assistant called load_tools, create_pandas_dataframe, run_dataframe_operation" in said
+    assert "mean   4.000000" in said
+
+
+def test_a_loop_of_messages_loads_falls_back_forgets_what_idles_and_restarts(folder: Path) -> None:
+    "S7, S8: five idle turns stay, six go; a fallback is for one turn."
+    said = run(folder, sys.executable, "mira_loop.py").splitlines()
+    turns = {line.partition(":")[0]: line for line in said if line.startswith("Turn")}
+    assert "no_such_tool not found" in said[0]
+    assert "summarize_numbers" in turns["Turn 3"]
+    assert "summarize_numbers" not in turns["Turn 4"]
+    assert ["calculate" in turns[f"Turn {number}"] for number in (6, 7, 8)] == [True, True, False]
+
+
+def test_a_seed_over_mcp_serves_clients_of_both_eras(folder: Path) -> None:
+    said = run(folder, sys.executable, "seed_over_mcp.py")
+    assert said.count("can load data") == said.count("mean   4.000000") == said.count("  success") == 2
+    assert said.count("will be removed on the next request") == 2
+
+
+def test_the_examples_of_agents_are_short() -> None:
+    lengths = {path.name: len(path.read_text("utf-8").splitlines()) for path in EXAMPLES.glob("*.py")}
+    assert {name: lines for name, lines in lengths.items() if lines >= 60 and name != "library.py"} == {}

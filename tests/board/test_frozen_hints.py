@@ -1,6 +1,5 @@
 """Hints of a session in the library: frozen, stored with the first change, and what follows the history."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ agents:
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Iterator[Path]:
+def config(tmp_path: Path) -> Path:
     path = tmp_path / "pegboard.yaml"
     path.write_text(CONFIG)
     return path

@@ -57,4 +57,5 @@ async def test_the_full_examples_show_the_real_tools_of_agno(tmp_path: Path, nam
         assert (await session.load("devops")).items[0].status == "tool_unavailable"
         if name == "data-agents.yaml":
             assert (await session.load("csv")).status == "ok"
+            await session.end_turn()
             assert (await session.call("list_csv_files", {})).status == "ok"

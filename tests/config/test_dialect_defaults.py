@@ -11,6 +11,7 @@ WORLD = """
     plugins: {calc: {python: pegboard.quickstart.calc}}
     toolkits: {numbers: {tools: [calc]}}
     loadouts: {plain: {plugins: [calc]}}
+    sub_apps: {billing: {tool_names: [calc]}}
 """
 
 
@@ -30,6 +31,7 @@ def agent_of(writer: Writer):
         ("{allowed_toolkits: [numbers], initial_toolkits: [numbers], tools: [calc]}", "toolkits"),
         ("{allowed_toolkits: [numbers], loadout: plain}", "pegboard"),
         ("{allowed_toolkits: [numbers], discoverable: ['*']}", "pegboard"),
+        ("{allowed_toolkits: [numbers], sub_apps: [billing]}", "pegboard"),
         ("{allowed_toolkits: [numbers], dialect: discovery}", "discovery"),
         ("{allowed_toolkits: []}", "pegboard"),
         ("{discoverable: ['*']}", "pegboard"),

@@ -32,7 +32,7 @@ def test_an_allowed_call_uses_its_approval() -> None:
 
 @given(part=st.sampled_from(PARTS), value=st.text(), lasts=st.sampled_from(["once", "session", "always"]))
 def test_an_altered_call_finds_no_approval(part: str, value: str, lasts: Any) -> None:
-    """A2: whatever part of a call differs; what lasts is for other arguments, and always for other sessions too."""
+    """A2, MR103: whatever part differs; what lasts is for other arguments, and always for other sessions too."""
     other = replace(CALL, **{part: f"{getattr(CALL, part)}{value}-"})
     free = {"once": (), "session": ("arguments",), "always": ("arguments", "session")}[lasts]
     found = judge(other, [approval(lasts=lasts)], NOW)
@@ -65,7 +65,7 @@ def test_what_an_operator_allowed_for_longer_goes_first_and_the_newest_answer_co
 
 
 def test_a_digest_is_keyed_and_differs_with_every_part_of_a_definition() -> None:
-    """A2, A4: name, description, schema, annotations, and what a person does."""
+    """A2: name, description, schema, annotations, and what a person does."""
     plain = Tool(plugin="disk", name="wipe", wire="wipe", description="Wipe.")
     schema = Frozen({"type": "object", "properties": {"path": {"type": "string"}}})
     others = [

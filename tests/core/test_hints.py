@@ -195,7 +195,7 @@ def test_a_toolkit_of_which_nothing_is_left_to_load_is_not_hinted() -> None:
     assert hints(kits(initial_toolkits=("work",)), words, budget=100)[0] == "boxes: docker (1 tool)"
     everything = kits(initial_toolkits=("work", "boxes"), static=["file"])
     assert hints(everything, words, budget=100) == ()
-    only = Loadout(name="only", plugins=("docker",))
+    only = Loadout(name="only", discoverable=("docker",))
     narrowed = rendered(kits(loadouts=[only]), words, budget=100, loadout="only")
     assert narrowed.lines == ("boxes: docker (1 tool)",)
 

@@ -197,6 +197,29 @@ async def test_a_run_that_is_cancelled_behind_a_load_keeps_its_record(session: S
     assert shown(model) == [False]
 
 
+async def test_in_the_dialect_of_the_seed_a_load_counts_from_the_next_run(board: Pegboard) -> None:
+    """D2, MR44: the run that loads ends without the tools; the next message has them."""
+    load = call("load_tools", toolkit="notes")
+    model = scripted(load, LIST, "On your next message.", LIST, "Milk.")
+    agent = equip(agent_of(model), await board.session(agent="later", session_id="s"))
+
+    first = await agent.arun("Load my notes.", session_id="talk")
+    second = await agent.arun("Go ahead.", session_id="talk")
+
+    assert (first.content, second.content, RAN) == ("On your next message.", "Milk.", ["note_list"])
+    assert shown(model) == [False, False, False, True, True]
+    assert "Toolkit 'notes' will be available on the next request in this session." in model.script.calls[1].results[0]
+
+
+async def test_a_call_in_the_batch_of_its_load_does_not_run(session: Session) -> None:
+    """D2: nor where Agno makes the calls of a batch one after the other."""
+    model = scripted([LOAD, LIST], LIST, "Milk.")
+
+    await equip(agent_of(model), session).arun("Go on.")
+
+    assert RAN == ["note_list"]
+
+
 async def test_members_of_a_team_load_for_themselves_and_go_on_with_their_model(board: Pegboard) -> None:
     """MR77, S1: each has its own state in the team's session; a model that is replaced meanwhile counts later."""
 
@@ -306,10 +329,10 @@ async def test_the_history_of_agno_keeps_neither_hints_nor_notes(session: Sessio
 
 
 def test_a_run_that_blocks_takes_a_session_that_does(config: Path) -> None:
-    """S6: the same steps without an event loop; the call beside its load has not run."""
+    """D2, S6: the same steps without an event loop; the call in the batch of its load has not run."""
     with Pegboard.open_sync(config) as board:
         session = board.session(agent="assistant", session_id="s")
-        model = scripted(LOAD, [LIST, call("add_numbers", first=2, second=3)], "Milk, and five.")
+        model = scripted([LOAD, LIST], [LIST, call("add_numbers", first=2, second=3)], "Milk, and five.")
         agent = equip(agent_of(model), session)
 
         run = agent.run("What is on my list?")

@@ -281,7 +281,7 @@ async def test_policy_and_hints_reach_the_model(driver: Driver, board: Pegboard)
     ran = await talk.run("Go on.", LOAD_NOTES)
 
     assert "Never do sums in your head." in ran.calls[0].system
-    assert "note_add" in ran.calls[0].system
+    assert "notes: The notes of the user" in ran.calls[0].system
     assert "Read the notes" not in ran.calls[0].system
     assert "Read the notes before you add one." in ran.calls[1].results[0]
 

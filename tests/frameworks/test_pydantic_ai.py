@@ -28,7 +28,7 @@ from pydantic_ai.settings import ToolOrOutput
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from pydantic_ai_driver import PydanticTalk
 
-from pegboard import Cache, Host, Pegboard, Session
+from pegboard import Cache, Host, Pegboard, Session, SyncSession
 from pegboard.frameworks.pydantic_ai import SessionTools
 
 CONFIG = """
@@ -179,7 +179,7 @@ async def test_the_text_of_a_message_in_parts_reaches_the_session(session: Sessi
 @pytest.mark.parametrize(
     ("tool", "content"),
     [
-        ("draw", BinaryContent(PICTURE, media_type="image/png")),
+        ("draw", [BinaryContent(PICTURE, media_type="image/png")]),
         ("measure_picture", {"width": 3, "height": 2}),
     ],
 )
@@ -212,7 +212,7 @@ def waiting_call(output: object) -> str:
     return call.tool_call_id
 
 
-def clerk(session: Session, name: str = "shred", **arguments: Any) -> Agent[Any, Any]:
+def clerk(session: Session | SyncSession, name: str = "shred", **arguments: Any) -> Agent[Any, Any]:
     model = Recorder(name, **arguments).model
     return Agent(model, output_type=[str, DeferredToolRequests], capabilities=[SessionTools(session)])
 
@@ -337,12 +337,17 @@ async def test_a_run_that_fails_ends_its_turn(session: Session) -> None:
     assert (await session.surface()).turn == 3
 
 
-async def test_what_is_no_session_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_program_that_blocks_has_a_session_that_does(tmp_path: Path) -> None:
+    """The session of `Pegboard.open_sync`, with `run_sync`: load, call, an approval, the end of the turn."""
+    RAN.clear()
     (tmp_path / "pegboard.yaml").write_text(CONFIG)
     with Pegboard.open_sync(tmp_path / "pegboard.yaml") as board:
-        blocking: Any = board.session(agent="assistant", session_id="s")
-        with pytest.raises(TypeError, match=r"a Session of Pegboard.open, or what opens one, not a SyncSession"):
-            SessionTools(blocking)
+        session = board.session(agent="clerk", session_id="s")
+        asked = clerk(session, paper="draft").run_sync("Shred it.")
+        results = DeferredToolResults(approvals={waiting_call(asked.output): True})
+        clerk(session, name="").run_sync(message_history=asked.all_messages(), deferred_tool_results=results)
+
+        assert (RAN, session.surface().turn) == (["shred"], 2)
 
 
 def test_where_it_is_missing_the_error_has_the_install_line() -> None:

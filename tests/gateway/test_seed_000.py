@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -79,15 +79,17 @@ def config(tmp_path: Path) -> Path:
 class Serving:
     """The command, serving one configuration; it can be killed and started again."""
 
-    def __init__(self, config: Path) -> None:
+    def __init__(self, config: Path, *, packages: Path | None = ACME, env: Mapping[str, str] | None = None) -> None:
         self.config = config
+        self.env = {**os.environ, **({"PYTHONPATH": str(packages)} if packages else {}), **(env or {})}
         self.url = ""
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        env = {**os.environ, "PYTHONPATH": str(ACME)}
         command = [sys.executable, "-m", "pegboard", "serve", "--port", "0", "--config", str(self.config)]
-        self.process = await asyncio.create_subprocess_exec(*command, env=env, stderr=asyncio.subprocess.PIPE)
+        self.process = await asyncio.create_subprocess_exec(
+            *command, env=self.env, cwd=self.config.parent, stderr=asyncio.subprocess.PIPE
+        )
         assert self.process.stderr is not None
         lines: list[str] = []
         while not self.url:

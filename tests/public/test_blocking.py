@@ -73,7 +73,7 @@ def shape(value: Any) -> tuple[list[inspect.Parameter], object]:
 def test_a_blocking_twin_has_the_same_methods_with_the_same_arguments_and_returns(plain: type, blocking: type) -> None:
     for_users = public_names.of(plain) - public_names.for_adapters(plain) - {"open", "open_sync"}
     assert public_names.of(blocking) - {"wait"} == for_users  # for adapters
-    attributes = {"permissions", "approvals", "toolkits", "loadouts"}  # of the one; properties of the other
+    attributes = {"permissions", "approvals", "toolkits", "loadouts"}  # of the one, a property of the other
     for name in for_users - attributes:
         mine, other = inspect.getattr_static(blocking, name), inspect.getattr_static(plain, name)
         assert shape(mine) == shape(other), name

@@ -1,6 +1,7 @@
 """What Agno's functions become: schemas that take what Agno takes, descriptions, annotations, marks."""
 
 import json
+import subprocess
 import sys
 import textwrap
 
@@ -267,8 +268,32 @@ WITHOUT = textwrap.dedent(
 
 
 def lines_without(blocked: str, plugin: str, overrides: dict, folder) -> list[str]:
-    import subprocess
-
     arguments = [sys.executable, "-c", WITHOUT, blocked, plugin, json.dumps(overrides)]
     done = subprocess.run(arguments, capture_output=True, text=True, cwd=folder, check=True)
     return done.stdout.splitlines()
+
+
+def test_without_agno_the_packaged_counterpart_stands_in_for_file(tmp_path):
+    """P6: as it is; what only Agno's toolkit takes is answered with the line that installs it."""
+    script = textwrap.dedent(
+        """
+        import asyncio, sys
+        sys.modules["agno"] = None
+        from pegboard.errors import ToolUnavailableError
+        from pegboard.sources.agno import AgnoSource
+        from pegboard.sources.registry import registered
+        async def main():
+            source, spec = AgnoSource(), registered()["file"]
+            print(*(tool.name for tool in (await source.describe(spec, {})).tools))
+            try:
+                await source.describe(spec, {"base_dir": "."})
+            except ToolUnavailableError as error:
+                print(error.hint)
+        asyncio.run(main())
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout.splitlines() == [
+        "file_info find_files list_files list_tree read_file",
+        "pip install 'pegboard[agno]'",
+    ]

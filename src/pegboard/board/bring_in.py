@@ -18,7 +18,7 @@ from pegboard.core.access.lookup import lookup
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
-from pegboard.core.state.active_tools import starting_tools
+from pegboard.core.state.active_tools import starting_entries, starting_tools
 from pegboard.core.state.commands import Load
 from pegboard.core.state.narrowing import active_plugins, may_bring
 from pegboard.core.state.requirements import plugins_to_ask
@@ -135,15 +135,7 @@ def _unseen(access: CompiledPermissions) -> _Unseen:
 
 def at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
     """Yield what is loaded from the start and not known yet, under the overrides with which it is loaded."""
-    initial = (access.entries.toolkits.get(name, ()) for name in access.agent.initial_toolkits)
-    entries = (entry for group in (access.entries.essential, access.entries.static, *initial) for entry in group)
-    yield from _of_entries(access, entries)
-    for plugin in access.world.catalog.plugins.values():
-        loadout, switch = access.loadout, access.switches.plugins.get(plugin.name)
-        switched = switch is not None and switch.on
-        active = loadout is not None and loadout.includes(plugin.name, plugin.category) is not None
-        if not plugin.tools and (switched or active) and access.grants_unseen(plugin):
-            yield PluginRequest(plugin=plugin.name)
+    return _of_entries(access, starting_entries(access))
 
 
 @once_per_permissions

@@ -12,23 +12,19 @@ from pegboard.board.calls.approvals import Approvals
 from pegboard.board.calls.commands import apply_command, carry_out, end_turn
 from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.calls.resuming import resume
-from pegboard.board.meta_tools import meta_tools_by_name
-from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo, agent_of, child_of
-from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import explain_name
 from pegboard.board.views.given import checked_message, checked_search, checked_turn
 from pegboard.board.views.search import search
 from pegboard.board.views.session_reads import OPEN, SessionReads
-from pegboard.board.views.shown import Shown
 from pegboard.board.views.surface import instructions, surface
 from pegboard.board.views.wire_list import next_wire_list
 from pegboard.core.access.host_duties import delegates
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host, deliverable
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
-from pegboard.core.state.call_plans import CallAnswer, find_called
+from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.surfaces import Surface
@@ -49,7 +45,7 @@ class Session(SessionReads, NamesReplacements):
 
     def __init__(self, services: Services, info: SessionInfo) -> None:
         super().__init__(services, info)
-        self._shown = Shown()
+        self.approvals = Approvals(services)
         self._ranked: TurnMessage | None = None
 
     @property
@@ -61,11 +57,6 @@ class Session(SessionReads, NamesReplacements):
     def info(self) -> SessionInfo:
         """Return which session this is, for adapters."""
         return self._info
-
-    @property
-    def approvals(self) -> Approvals:
-        """Return the answers to calls that wait for a person, for adapters."""
-        return Approvals(self._services)
 
     @property
     def agent(self) -> Agent:
@@ -84,15 +75,6 @@ class Session(SessionReads, NamesReplacements):
     @host.setter
     def host(self, host: Host) -> None:
         self._info = replace(self._info, host=deliverable(host))
-
-    async def snapshot(self) -> Snapshot:
-        """Return the session as it is stored now: what it may, its leases and turn; for adapters and diagnostics.
-
-        Raises:
-            StoreError: the stored state cannot be read.
-            UnknownAgentError: the agent is not configured any more.
-        """
-        return await self._read()
 
     # -- what a model or a host asks for ---------------------------------------------------------
 
@@ -199,7 +181,7 @@ class Session(SessionReads, NamesReplacements):
         with self._info.conversation.requests.start() as request:
             snapshot = await self._planned_for(await self._read())
             snapshot, outcome = await carry_out(self._services, snapshot, command, request)
-            await request.settle()
+            await request.let_others_start()
         self._note_shown(snapshot, request)
         return outcome
 
@@ -338,7 +320,7 @@ class Session(SessionReads, NamesReplacements):
             try:
                 answered = await self._answered(name, given, channel, arrived)
                 if request.brought:
-                    await request.settle()
+                    await request.let_others_start()
             except StoreError:
                 if self._services.loader.closed:
                     raise board_closed(OPEN) from None
@@ -374,22 +356,3 @@ class Session(SessionReads, NamesReplacements):
             UsageError: a result is given for a call that runs here.
         """
         return await resume(self._services, await self._read(), self._shown, approval_id, result)
-
-    def _note_shown(self, snapshot: Snapshot, request: Request) -> None:
-        if snapshot.unloaded or (request.brought and "result" in self._info.host.delivery):
-            self._shown = self._shown.after(snapshot, request)
-
-    def known_tool(self, name: str) -> Tool | None:
-        """Return the permitted tool or meta-tool that a call of this name means as of the last request, or None.
-
-        Nothing is waited for or read (P9).
-
-        Args:
-            name: the wire name that the model wrote.
-        """
-        services, info, known = self._services, self._info, self._known
-        if known is None and info.parent is not None:
-            return None
-        access = services.compiler.permissions(info, known.narrowed_above if known is not None else ())
-        state = known.stored if known is not None else info.start
-        return meta_tools_by_name(services, info, access, state).get(name) or find_called(access, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from pegboard.cli.common import DONE, Options, run
-from pegboard.cli.options import ConfigOption, JsonOption
+from pegboard.cli.common import DONE, Options, run, system_user
+from pegboard.cli.options import ByOption, ConfigOption, JsonOption
 from pegboard.cli.rendering import Column, Printer
 from pegboard.errors import UsageError
 
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from pegboard.core.model.tools import JsonObject
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The approval, as `approvals list` has it.")]
-ByOption = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Who decides. [default: the user of this machine]")
-]
 COLUMNS = (*map(Column, ("id", "status", "tool", "who", "session")), Column("arguments", flexible=True))
 
 
@@ -73,7 +69,7 @@ def allow(
 
     async def done(board: Pegboard, printer: Printer) -> int:
         given = None if fields is None else _fields(fields)
-        allowed = await board.approvals.allow(approval, by=_decider(by), lasts=lasts, fields=given)
+        allowed = await board.approvals.allow(approval, by=by or system_user(), lasts=lasts, fields=given)
         what = {
             "once": "this call may run once",
             "session": f"every call of it may run in session '{allowed.binding.session}'",
@@ -94,7 +90,7 @@ def refuse(
     """Refuse a call that waits, or take back what was allowed."""
 
     async def done(board: Pegboard, printer: Printer) -> int:
-        refused = await board.approvals.refuse(approval, by=_decider(by), reason=reason)
+        refused = await board.approvals.refuse(approval, by=by or system_user(), reason=reason)
         return _answered(refused, f"'{refused.tool}' is refused{_until(refused)}.", printer)
 
     return run(Options(config=config, as_json=as_json), done)
@@ -106,15 +102,6 @@ def _answered(approval: Approval, said: str, printer: Printer) -> int:
     else:
         printer.say(said)
     return DONE
-
-
-def _decider(by: str | None) -> str:
-    if by is not None:
-        return by
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return "command"
 
 
 def _fields(text: str) -> JsonObject:

@@ -175,11 +175,8 @@ async def _asked(
         if not stored:
             return replace(found, problems=problems)
         accepted = await board.permissions.accept_claims(by=system_user()) if accept else ()
-        return replace(
-            found,
-            problems=[*problems, *plugin_problems.claims(board), *(await plugin_problems.over_budget(board))],
-            accepted=accepted,
-        )
+        problems += [*plugin_problems.claims(board), *(await plugin_problems.over_budget(board))]
+        return replace(found, problems=problems, accepted=accepted)
 
 
 def _needs_store(configuration: Configuration) -> bool:

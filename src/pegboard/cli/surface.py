@@ -31,7 +31,7 @@ def surface(
 ) -> int:
     """Show what goes to the model now, and what it costs.
 
-    Tools in order, hints, suffix, policy and focus.
+    Tools in order, hints, suffix, policy and focus, and what is missing because it cannot run.
     """
 
     async def printed(board: Pegboard, printer: Printer) -> int:
@@ -69,6 +69,7 @@ def _surface_json(found: Surface, rows: list[dict[str, Any]]) -> dict[str, Any]:
         "policy": found.policy,
         "focus": found.focus,
         "tokens": asdict(found.tokens),
+        "missing": [asdict(item) for item in found.missing],
     }
 
 
@@ -87,6 +88,11 @@ def _show(found: Surface, rows: list[dict[str, Any]], printer: Printer) -> None:
         printer.say()
         printer.heading("Focus")
         printer.say(", ".join(f"{key}: {value}" for key, value in found.focus.items()))
+    if found.missing:
+        printer.say()
+        printer.heading("Missing")
+        for item in found.missing:
+            printer.say(f"{item.plugin}: {item.reason}")
     printer.say(f"\n{totals(found)}")
 
 

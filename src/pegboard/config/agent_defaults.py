@@ -14,8 +14,8 @@ def dialect_of(part: AgentSection, defaults: DefaultsSection) -> DialectName:
     """
     if part.dialect or defaults.dialect:
         return part.dialect or defaults.dialect or "pegboard"
-    only_toolkits = part.allowed_toolkits and part.loadout is None and not part.discoverable
-    return "toolkits" if only_toolkits else "pegboard"
+    others = part.loadout is not None or part.discoverable or part.sub_apps
+    return "toolkits" if part.allowed_toolkits and not others else "pegboard"
 
 
 def hint_tokens(part: AgentSection, dialect: DialectName) -> int | None:

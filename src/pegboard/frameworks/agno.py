@@ -132,7 +132,7 @@ class _SessionFunction(Function):
             if call.approval_id and not call.is_paused:
                 refused = str(call.confirmation_note or "") if call.confirmed is False else None
                 handed_in = call.result if call.external_execution_required is False else None
-                await runs.settle(session, call.approval_id, refused=refused, result=handed_in)
+                await runs.record_decision(session, call.approval_id, refused=refused, result=handed_in)
         step = await self.run.step(message if self.run.begins else None, taken, session)
         return {
             **request,

@@ -6,21 +6,24 @@ provider by the framework's own record of tools that joined; approvals are its d
 
 from __future__ import annotations
 
-from base64 import b64decode
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast, get_args
 
 import anyio
 from pydantic_core import SchemaValidator, core_schema
 
+from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval
-from pegboard.core.model.tools import CallResult, JsonObject, Tool
+from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.surfaces import Surface
 from pegboard.errors import UsageError
+from pegboard.frameworks.runs import AnySession, text_and_media
 
 try:
     from pydantic_ai import RunContext
@@ -29,12 +32,15 @@ try:
     from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
     from pydantic_ai.messages import (
         BinaryContent,
+        DocumentMediaType,
         InstructionPart,
         ModelMessage,
         ModelResponse,
         TextContent,
+        ToolCallPart,
         ToolReturnPart,
         UserContent,
+        VideoMediaType,
     )
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
@@ -44,9 +50,11 @@ try:
 except ImportError as error:
     raise ImportError("pydantic-ai is missing. Install it: pip install 'pegboard[pydantic-ai]'") from error
 
+T = TypeVar("T")
 Context = RunContext[Any]
-OpenSession = Callable[[Context], Awaitable[Session]]
+OpenSession = Callable[[Context], Awaitable[AnySession]]
 
+_FILES: Final = frozenset((*get_args(DocumentMediaType), *get_args(VideoMediaType)))
 _ANY_OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 """Whether arguments fit their schema is asked by the session (X2)."""
 
@@ -60,19 +68,17 @@ class SessionTools(AbstractCapability[Any]):
         id: the name under which a run's capability takes the place of its agent's.
     """
 
-    session: Session | OpenSession
+    session: AnySession | OpenSession
     id: str | None = field(default="pegboard", kw_only=True)
     _toolset: SessionToolset | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.session, Session):
+        if isinstance(self.session, AnySession):
             self._toolset = SessionToolset(self.session, self.id)
-        elif not callable(self.session):
-            raise TypeError(f"a Session of Pegboard.open, or what opens one, not a {type(self.session).__name__}")
 
     async def for_run(self, ctx: Context) -> SessionTools:
         """Return the capability with the session of this run, and with nothing of another run."""
-        session = self.session if isinstance(self.session, Session) else await self.session(ctx)
+        session = self.session if isinstance(self.session, AnySession) else await self.session(ctx)
         return replace(self, session=session)
 
     def get_toolset(self) -> SessionToolset | None:
@@ -111,17 +117,17 @@ class SessionTools(AbstractCapability[Any]):
         finally:
             if over and self._toolset is not None:
                 with anyio.CancelScope(shield=True):
-                    await self._toolset.session.end_turn()
+                    await self._toolset.come(lambda session: session.end_turn())
 
 
 class SessionToolset(AbstractToolset[Any]):
     """What a session gives to the model calls of one run."""
 
-    def __init__(self, session: Session, name: str | None) -> None:
-        self.session = session
+    def __init__(self, session: AnySession, name: str | None) -> None:
+        self._session = session
         self._name = name
         self._surface: Surface | None = None
-        self._unsettled = True
+        self._undecided = True
         self._definitions: dict[str, tuple[Tool, ToolDefinition]] = {}
 
     @property
@@ -129,15 +135,16 @@ class SessionToolset(AbstractToolset[Any]):
         """Return the capability's name, which makes its instructions addressable."""
         return self._name
 
+    async def come(self, use: Callable[[Session], Awaitable[T]]) -> T:
+        """Return what comes of using the session, in the event loop that it belongs to."""
+        if isinstance(self._session, SyncSession):
+            return await asyncio.to_thread(self._session.wait, use)
+        return await use(self._session)
+
     async def get_tools(self, ctx: Context) -> dict[str, ToolsetTool[Any]]:
         """Return the tools of this step; the first step of a run brings the user's message (S5)."""
         message = _text_of(ctx.prompt) if self._surface is None else None
-        self._surface = surface = await self.session.surface(message=message)
-        tools: Iterable[Tool] = (entry.tool for entry in surface.tools)
-        if self.session.host.cache is not None:
-            tools = await self.session.wire()
-            if surface.focus is not None:
-                await self.session.surface(message=message)  # a wire list takes the focus away
+        self._surface, tools = await self.come(partial(_step, message))
         given = partial(ToolsetTool[Any], toolset=self, max_retries=ctx.max_retries, args_validator=_ANY_OBJECT)
         return {tool.wire: given(tool_def=self._definition(tool)) for tool in tools}
 
@@ -149,8 +156,8 @@ class SessionToolset(AbstractToolset[Any]):
 
     async def get_instructions(self, ctx: Context) -> list[InstructionPart]:  # noqa: ARG002
         """Return policy and hints for the prefix, and what is loaded behind the history as it changes (F2, T6)."""
-        surface = self._surface or await self.session.surface()
-        hints = "\n".join(("Not loaded yet; load what is needed:", *surface.hints)) if surface.hints else ""
+        surface = self._surface or await self.come(lambda session: session.surface())
+        hints = "\n".join(("Not loaded, but can be:", *surface.hints)) if surface.hints else ""
         prefix = "\n\n".join(text for text in (surface.policy, hints) if text)
         return [
             InstructionPart(prefix, name="policy"),
@@ -167,7 +174,7 @@ class SessionToolset(AbstractToolset[Any]):
 
     def bind_calls(self, ctx: Context, response: ModelResponse) -> None:
         """Let the session answer calls of tools that the model was not shown: it loads or refuses them (X1, P9)."""
-        known = ctx.tool_manager.tools if ctx.tool_manager is not None else None
+        known = ctx.tool_manager.tools if ctx.tool_manager is not None and self._name else None
         ours = next((tool for tool in (known or {}).values() if tool.tool_def.toolset_id == self._name), None)
         if known is None or ours is None:
             return
@@ -185,54 +192,68 @@ class SessionToolset(AbstractToolset[Any]):
             ModelRetry: the arguments do not fit.
             ToolFailed: it did not run, or failed.
         """
-        answer = await self.session.call(name, tool_args)
-        if answer.status == "needs_approval" and answer.approval is not None:
-            answer = await self._approved(answer.approval, ctx)
+        answer = await self.come(lambda session: session.call(name, tool_args))
+        if answer.status == "needs_approval" and (approval := answer.approval) is not None:
+            self._undecided = True
+            about = {"approval": approval.id, "reason": approval.reason, "fields": dict(approval.fields)}
+            if approval.kind == "external":
+                raise CallDeferred(metadata=about)
+            if not ctx.tool_call_approved:
+                raise ApprovalRequired(metadata=about)
+            try:
+                given = (
+                    cast("JsonObject", ctx.tool_call_metadata) if isinstance(ctx.tool_call_metadata, dict) else EMPTY
+                )
+                answer = await self.come(partial(_approved, approval, given))
+            except UsageError as error:
+                raise ToolFailed(error.message) from error
         return _returned(answer)
-
-    async def _approved(self, approval: Approval, ctx: Context) -> CallAnswer:
-        """Return the answer of a call that the framework's user has approved; the run waits until then."""
-        self._unsettled = True
-        about = {"approval": approval.id, "reason": approval.reason, "fields": dict(approval.fields)}
-        if approval.kind == "external":
-            raise CallDeferred(metadata=about)
-        if not ctx.tool_call_approved:
-            raise ApprovalRequired(metadata=about)
-        given: JsonObject = ctx.tool_call_metadata or {}
-        by = given.get("by", self.session.key.principal)
-        try:
-            await self.session.approvals.allow(approval.id, by=by, fields=given.get("fields"))
-        except UsageError as error:
-            raise ToolFailed(error.message) from error
-        return await self.session.resume(approval.id)
 
     async def take_decisions(self, messages: Sequence[ModelMessage]) -> None:
         """Take into the session what came of its waiting calls in the framework: a refusal, or a result (A3, T13)."""
-        returned = [part for part in messages[-1].parts if isinstance(part, ToolReturnPart)] if self._unsettled else []
-        self._unsettled = False
-        waiting = await self._waiting() if returned else []
-        responses = [message for message in messages if isinstance(message, ModelResponse)] if waiting else []
-        calls = {
-            call.tool_call_id: (call.tool_name, call.args_as_dict()) for one in responses for call in one.tool_calls
-        }
-        for part in returned:
-            own = (one for one in waiting if (one.tool, one.arguments) == calls.get(part.tool_call_id))
-            if (approval := next(own, None)) is None:
-                continue
-            if part.outcome == "denied":
-                by, said = self.session.key.principal, part.model_response_str()
-                await self.session.approvals.refuse(approval.id, by=by, reason=said)
-            elif approval.kind == "external":
-                await self.session.resume(approval.id, result=part.model_response_str())
+        undecided, self._undecided = self._undecided, False
+        returned = [part for part in messages[-1].parts if isinstance(part, ToolReturnPart)] if undecided else []
+        if returned:
+            responses = (message for message in messages if isinstance(message, ModelResponse))
+            calls = {call.tool_call_id: call for response in responses for call in response.tool_calls}
+            made = [(calls[part.tool_call_id], part) for part in returned if part.tool_call_id in calls]
+            await self.come(partial(_decided, made))
 
-    async def _waiting(self) -> list[Approval]:
-        """Return the approvals that calls of the session wait for."""
-        key = self.session.key
-        return [
-            one
-            for one in await self.session.approvals.list(agent=key.agent)
-            if one.lasts == "once" and (one.binding.principal, one.binding.session) == (key.principal, key.session)
-        ]
+
+async def _step(message: str | None, session: Session) -> tuple[Surface, Sequence[Tool]]:
+    """Return what goes to the model at a step, and the tools of its list."""
+    surface = await session.surface(message=message)
+    if session.host.cache is None:
+        return surface, [entry.tool for entry in surface.tools]
+    tools = await session.wire()
+    if surface.focus is not None:
+        await session.surface(message=message)  # a wire list takes the focus away
+    return surface, tools
+
+
+async def _approved(approval: Approval, given: JsonObject, session: Session) -> CallAnswer:
+    """Return the answer of a call that the user of the framework has approved."""
+    by = str(given.get("by") or session.key.principal)
+    await session.approvals.allow(approval.id, by=by, fields=given.get("fields"))
+    return await session.resume(approval.id)
+
+
+async def _decided(made: Sequence[tuple[ToolCallPart, ToolReturnPart]], session: Session) -> None:
+    """Refuse what was denied, and hand in what ran elsewhere, of the calls that wait."""
+    key = session.key
+    waiting = [
+        one
+        for one in await session.approvals.list(agent=key.agent)
+        if one.lasts == "once" and (one.binding.principal, one.binding.session) == (key.principal, key.session)
+    ]
+    for call, part in made:
+        own = (one for one in waiting if (one.tool, one.arguments) == (call.tool_name, call.args_as_dict()))
+        approval = next(own, None)
+        if approval is not None and part.outcome == "denied":
+            with suppress(UsageError):  # another one was first
+                await session.approvals.refuse(approval.id, by=key.principal, reason=part.model_response_str())
+        elif approval is not None and approval.kind == "external":
+            await session.resume(approval.id, result=part.model_response_str())
 
 
 def delegate_to(agent: AbstractAgent[Any, Any]) -> Callable[[Session, str], Awaitable[str]]:
@@ -265,35 +286,12 @@ def _defined(tool: Tool, toolset: str | None) -> ToolDefinition:
 
 
 def _returned(answer: CallAnswer) -> Any:
-    """Return the result for the model, as the framework returns that of an MCP server."""
-    if answer.status == "invalid_arguments":
-        raise ModelRetry(_error_text(answer))
+    """Return the result for the model; files that no model of the framework reads are named in its text."""
+    text, media = text_and_media(answer.result, _FILES)
     if answer.is_error:
-        raise ToolFailed(_error_text(answer))
-    return _value(answer.result)
-
-
-def _error_text(answer: CallAnswer) -> str:
-    texts = [str(block["text"]) for block in answer.result.content if block.get("type") == "text"]
-    return "\n\n".join(texts) or answer.message or answer.status
-
-
-def _value(result: CallResult) -> Any:
-    values = [_content(block) for block in result.content]
-    if all(isinstance(value, str) for value in values):
-        return result.structured if result.structured is not None else "\n\n".join(values)
-    return values[0] if len(values) == 1 else values
-
-
-def _content(block: JsonObject) -> Any:
-    match block:
-        case {"type": "text", "text": text}:
-            return text
-        case {"type": "image" | "audio", "data": data, "mimeType": media_type}:
-            return BinaryContent(data=b64decode(data), media_type=media_type)
-        case {"type": "resource", "resource": {"blob": data, **about}}:
-            return BinaryContent(data=b64decode(data), media_type=about.get("mimeType", "application/octet-stream"))
-        case {"type": "resource", "resource": {"text": text}}:
-            return text
-        case _:
-            return dict(block)
+        raise (ModelRetry if answer.status == "invalid_arguments" else ToolFailed)(text or answer.message)
+    if not media:
+        return text if answer.result.structured is None else answer.result.structured
+    blobs = (blob for kind in media.values() for blob in kind)
+    parts = [BinaryContent(data=blob["content"], media_type=blob["mime_type"]) for blob in blobs]
+    return [text, *parts] if text else parts

@@ -63,6 +63,7 @@ class Run:
         self._unfinished = unfinished
         self._session: AnySession | None = None
         self._going = Continuation(limit=limit)
+        self._tools: tuple[Tool, ...] = ()
         self._functions: dict[str, tuple[Tool, dict[str, Any]]] = {}
         self._content = self._calls = False
 
@@ -112,11 +113,12 @@ class Run:
             listed = await session.wire()
             surface = surface if surface.focus is None else await session.surface(message=message)
         tools = tuple(tool for tool in listed if tool.wire not in taken)
-        self._going = self._going.next(tuple(tool.wire for tool in tools))
+        if tools != self._tools:
+            self._tools, self._functions = tools, {tool.wire: self._function(tool) for tool in tools}
+        self._going = self._going.next(tuple(self._functions))
         self._content = self._calls = False
         choice = "none" if self._going.over else None if surface.focus is None else surface.focus["tool_choice"]
         note = " ".join(text for text in (surface.suffix, self._going.note) if text)
-        self._functions = {tool.wire: self._function(tool) for tool in tools}
         functions = [function for _, function in self._functions.values()]
         return Step(functions=functions, prefix=_prefix(surface), note=note, choice=choice)
 
@@ -176,7 +178,7 @@ class Run:
         return answer
 
 
-async def settle(session: Session, approval_id: str, *, refused: str | None, result: object) -> None:
+async def record_decision(session: Session, approval_id: str, *, refused: str | None, result: object) -> None:
     """Take into a session what a person decided in the framework: words of refusal, or a result from elsewhere."""
     with suppress(UsageError):  # it was settled before
         if refused is not None:

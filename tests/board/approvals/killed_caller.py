@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pegboard import Approval, Pegboard
+from pegboard.core.access.approvals.approval import ApprovalStatus
 from pegboard.ports import Adapters, AuditRecord
 from pegboard.stores.sqlite import SqliteStore
 
@@ -18,7 +19,9 @@ from pegboard.stores.sqlite import SqliteStore
 class KilledStore(SqliteStore):
     when = "after"
 
-    async def change_approval(self, approval: Approval, *, expected: str, audit: Sequence[AuditRecord] = ()) -> bool:
+    async def change_approval(
+        self, approval: Approval, *, expected: ApprovalStatus, audit: Sequence[AuditRecord] = ()
+    ) -> bool:
         if self.when == "after":
             assert await super().change_approval(approval, expected=expected, audit=audit)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -33,4 +36,5 @@ async def main(config: Path, approval: str, when: str) -> None:
         await session.resume(approval)
 
 
-asyncio.run(main(Path(sys.argv[1]), *sys.argv[2:]))
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), *sys.argv[2:]))

@@ -149,7 +149,7 @@ async def test_every_step_is_on_the_audit_trail_with_who_did_it(board: Pegboard,
         ("refused", "delete_file", second.id, "thread"),
         ("used", "delete_file", first.id, "thread"),
     ]
-    assert [one.reason for one in records[1:3]] == ["Refused by edsger. Not on a Friday.", "Allowed by grace."]
+    assert [(one.by, one.reason) for one in records[1:3]] == [("edsger", "Not on a Friday."), ("grace", "For once.")]
     assert "file" not in "".join(f"{one.reason}{one.arguments}" for one in records)
     (called,) = await board.services.store.entries(kind="call")
     assert called.arguments == records[0].arguments != ""

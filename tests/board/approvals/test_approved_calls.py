@@ -151,7 +151,7 @@ async def test_an_approval_does_not_count_once_the_tool_or_its_rules_have_change
 async def test_permission_is_asked_again_when_the_call_is_resumed(
     board: Pegboard, ada: Session, tmp_path: Path
 ) -> None:
-    """P4, A2: an approval grants nothing: the tool was switched off meanwhile."""
+    """P4, A2, MR104: an approval grants nothing: the tool was switched off meanwhile."""
     approval = await asked(ada)
     await board.approvals.allow(approval.id, by="grace")
     await board.permissions.set("ada", "delete_file", False)

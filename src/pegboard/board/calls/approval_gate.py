@@ -74,8 +74,7 @@ async def pass_gate(
         try:
             hooks = await call.source.ask_hooks(call.spec, call.tool.overrides, tool, arguments, context)
         except ToolUnavailableError as error:
-            message = services.masker.text(f"{error.message} {error.hint}".strip())
-            return answer("tool_unavailable", message, tool=tool)
+            return answer("tool_unavailable", services.masker.text(error.text), tool=tool)
     if hooks.refused:
         return await guarded(services, snapshot, tool, text_result(hooks.refused, is_error=True))
     if demand is None:

@@ -15,7 +15,7 @@ from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Tool
 from pegboard.errors import UsageError
 from pegboard.ports import SessionKey
 
-_LASTS = {"once": "", "session": " for the session", "always": " for always"}
+_LASTS = {"once": "For once.", "session": "For the session.", "always": "For always."}
 _LONGEST_MESSAGE = 1000
 
 
@@ -70,7 +70,7 @@ class Approvals:
                 decided_at=now,
                 expires_at=now + self._lifetime(known) if lasts == "once" else None,
             )
-            if await self._changed(known, allowed, f"Allowed by {by}{_LASTS[lasts]}."):
+            if await self._changed(known, allowed, _LASTS[lasts]):
                 return allowed
 
     async def refuse(self, approval_id: str, *, by: str, reason: str = "") -> Approval:
@@ -99,7 +99,7 @@ class Approvals:
                 decided_at=now,
                 expires_at=now + self._lifetime(known),
             )
-            if await self._changed(known, refused, f"Refused by {by}. {reason}".rstrip()):
+            if await self._changed(known, refused, reason):
                 self._services.unkept.drop(known.id)
                 return refused
 
@@ -175,7 +175,7 @@ class Approvals:
         key = SessionKey(principal=own.principal, agent=own.agent, session=own.session)
         decision = "allowed" if approval.status == "allowed" else "refused"
         record = recorder.entry(
-            key, approval.turn, "approval", approval.tool, decision, reason=reason, outcome=approval.id
+            key, approval.turn, "approval", approval.tool, decision, reason=reason, outcome=approval.id, by=approval.by
         )
         if not await self._services.store.change_approval(approval, expected=known.status, audit=[record]):
             return False

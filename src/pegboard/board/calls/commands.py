@@ -38,7 +38,7 @@ async def carry_out(
     """
     snapshot = await bring_in_loaded(services, snapshot)
     if isinstance(command, Load):
-        if snapshot.info.stable:  # as they are before what is named is brought in (F2)
+        if snapshot.info.conversation.hints is None:  # as they are before what is named is brought in (F2)
             session_hints(services, snapshot.info, snapshot.access, snapshot.state)
         snapshot = await bring_in_named(services, snapshot, command)
     return await apply_command(services, snapshot, command, request)

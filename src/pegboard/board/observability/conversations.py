@@ -97,7 +97,7 @@ class Request:
         self.brought |= brought
         self._with.bring(brought)
 
-    async def settle(self) -> None:
+    async def let_others_start(self) -> None:
         """Let the calls of the same batch start before a load is answered."""
         await asyncio.sleep(0)
 

@@ -5,23 +5,53 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pegboard.board.bring_in import bring_in_loaded
+from pegboard.board.meta_tools import meta_tools_by_name
+from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot, read, read_start
+from pegboard.board.views.shown import Shown
 from pegboard.board.views.wire_list import everything_pays
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.call_plans import find_called
 from pegboard.errors import board_closed
 
 OPEN = "Pegboard.open"
 
 
 class SessionReads:
-    """The reading of one session object: it keeps the newest snapshot, and whether everything pays for its host."""
+    """The reading of one session object: its newest snapshot, what its model was shown, whether everything pays."""
 
     def __init__(self, services: Services, info: SessionInfo) -> None:
         self._services = services
         self._info = info
         self._known: Snapshot | None = None
         self._planned = False
+        self._shown = Shown()
+
+    async def snapshot(self) -> Snapshot:
+        """Return the session as it is stored now: what it may, its leases and turn; for adapters and diagnostics.
+
+        Raises:
+            StoreError: the stored state cannot be read.
+            UnknownAgentError: the agent is not configured any more.
+        """
+        return await self._read()
+
+    def known_tool(self, name: str) -> Tool | None:
+        """Return the permitted tool or meta-tool that a call of this name means as of the last request, or None.
+
+        Nothing is waited for or read (P9).
+
+        Args:
+            name: the wire name that the model wrote.
+        """
+        services, info, known = self._services, self._info, self._known
+        if known is None and info.parent is not None:
+            return None
+        access = services.compiler.permissions(info, known.narrowed_above if known is not None else ())
+        state = known.stored if known is not None else info.start
+        return meta_tools_by_name(services, info, access, state).get(name) or find_called(access, name)
 
     async def _read(self, since: float | None = None, *, start: bool = False) -> Snapshot:
         """Return the session as of ``since``, or of now; the one that is known where nothing has changed.
@@ -52,3 +82,8 @@ class SessionReads:
             return snapshot
         self._info = replace(self._info, constraints=replace(self._info.constraints, everything=True))
         return await self._read(start=start)
+
+    def _note_shown(self, snapshot: Snapshot, request: Request) -> None:
+        """Note what no list of tools keeps after a request, and what its answer has (D1, D3)."""
+        if snapshot.unloaded or (request.brought and "result" in self._info.host.delivery):
+            self._shown = self._shown.after(snapshot, request)

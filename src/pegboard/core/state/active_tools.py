@@ -135,6 +135,19 @@ def starting_tools(access: CompiledPermissions) -> StartingTools:
     )
 
 
+def starting_entries(access: CompiledPermissions) -> Iterator[Entry]:
+    """Yield what is to be loaded from the start, whether its tools are known or not."""
+    yield from (*access.entries.essential, *access.entries.static)
+    for name in access.agent.initial_toolkits:
+        yield from access.entries.toolkits.get(name, ())
+    for plugin in access.world.catalog.plugins.values():
+        loadout, switch = access.loadout, access.switches.plugins.get(plugin.name)
+        switched = switch is not None and switch.on
+        active = loadout is not None and loadout.includes(plugin.name, plugin.category) is not None
+        if (switched or active) and access.grants_unseen(plugin):
+            yield access.entries.of_plugin(plugin.name)
+
+
 def _permitted(access: CompiledPermissions, group: Iterable[Entry]) -> Iterator[tuple[Tool, Entry]]:
     return ((tool, entry) for entry in group for tool in entry.tools if access.permits(tool))
 

@@ -36,10 +36,13 @@ class Continuation:
         Args:
             tools: their wire names, in order.
         """
-        before = tools if self.tools is None else self.tools
-        new, gone = [name for name in tools if name not in before], [name for name in before if name not in tools]
-        if not new and not gone:
+        if tools == self.tools:
+            return replace(self, note=_OVER if self.over else "")
+        before, now = frozenset(tools if self.tools is None else self.tools), frozenset(tools)
+        if before == now:
             return replace(self, tools=tools, note=_OVER if self.over else "")
+        new = [name for name in tools if name not in before]
+        gone = [name for name in self.tools or () if name not in now]
         changes = self.changes + 1
         over = self.over or changes > self.limit
         return replace(self, tools=tools, changes=changes, over=over, note=_OVER if over else _note(new, gone))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.anticipation.anticipated_leases import newly_anticipated
 from pegboard.core.model.leases import ALWAYS, LEASED, LeaseReason
 from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_tools
+from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_entries, starting_tools
 from pegboard.core.state.sessions import State
 
 
@@ -35,6 +36,19 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A plugin that is to be loaded from the start and cannot run (P6).
+
+    Attributes:
+        plugin: its name.
+        reason: why, and what to do.
+    """
+
+    plugin: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
     """What goes to the model at one step (F1).
 
@@ -52,6 +66,7 @@ class Surface:
         shrunk: the loadout that narrows what is loaded from the start to fit the budget, or None (S9).
         anticipated: the tools that joined in this turn ahead of being asked for (S5). A host without array delivery
             puts their definitions once behind the newest message.
+        missing: the plugins that are to be loaded from the start and cannot run.
         count: what counts the tokens, or None.
     """
 
@@ -66,6 +81,7 @@ class Surface:
     loadout: str | None = None
     shrunk: str | None = None
     anticipated: tuple[Tool, ...] = ()
+    missing: tuple[Missing, ...] = ()
     count: Callable[[], Costs] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -115,7 +131,20 @@ def resolve(
         loadout=state.loadout,
         shrunk=state.shrunk,
         anticipated=newly_anticipated(access, state),
+        missing=missing(access),
     )
+
+
+@once_per_permissions
+def missing(access: CompiledPermissions) -> tuple[Missing, ...]:
+    """Return the plugins that are to be loaded from the start and cannot run, the first reason of each."""
+    found: dict[str, str] = {}
+    for entry in starting_entries(access):
+        plugin = access.world.catalog.plugins[entry.plugin]
+        reason = plugin.variant(entry.key).unavailable
+        if reason and (entry.tools or access.grants_unseen(plugin)):
+            found.setdefault(plugin.name, reason)
+    return tuple(Missing(plugin=name, reason=reason) for name, reason in found.items())
 
 
 def loaded_meta_tools(tools: Iterable[Tool]) -> tuple[LoadedTool, ...]:

@@ -75,7 +75,7 @@ class AgnoPlugin:
         arguments: JsonObject,  # noqa: ARG002
         context: CallContext,  # noqa: ARG002
     ) -> HookAnswer:
-        """Return that nothing is said: toolkits of Agno have marks, and no hooks."""
+        """Return nothing: functions of Agno have no hooks of ours."""
         return HookAnswer()
 
     async def aclose(self) -> None:

@@ -2,7 +2,7 @@
 
 from pegboard.sources.signatures.annotations import adapter_for
 from pegboard.sources.signatures.confirmations import without_fields
-from pegboard.sources.signatures.constructed import ConstructedPlugins
+from pegboard.sources.signatures.constructed import Built, ConstructedPlugins, LocalPlugin, called
 from pegboard.sources.signatures.distributions import distribution_of, is_installed
 from pegboard.sources.signatures.docs import summary
 from pegboard.sources.signatures.functions import Described, described
@@ -16,12 +16,9 @@ from pegboard.sources.signatures.parameters import (
 )
 from pegboard.sources.signatures.plugins import (
     Adopt,
-    Built,
-    LocalPlugin,
     adopted,
     as_tools,
     built,
-    called,
     nothing_adopted,
 )
 from pegboard.sources.signatures.results import as_result, failure, given_up, image_type, run

@@ -7,41 +7,15 @@ import inspect
 import textwrap
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, cast, get_args, get_origin
+from typing import Any, Protocol, cast, get_args, get_origin
 
-from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest
+from pegboard.core.model.tools import JsonObject
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import mark_of
-from pegboard.ports import CallContext, HookAnswer
+from pegboard.sources.signatures.constructed import LIFE_CYCLE, Built, LocalPlugin, takes_nothing
 from pegboard.sources.signatures.docs import summary
 from pegboard.sources.signatures.functions import Described, described, hints_of, is_record
 from pegboard.sources.signatures.parameters import Parameters, construct, parameters_of, refused_override
-from pegboard.sources.signatures.results import hook_answer, run
-
-_LIFE_CYCLE = frozenset({"close", "aclose"})
-NO_PARAMETERS = Parameters()
-T = TypeVar("T")
-
-
-class LocalPlugin(Protocol):
-    """A plugin of this process that is ready to be called."""
-
-    def manifest(self, plugin: str) -> Manifest:
-        """Return the manifest of the plugin."""
-        ...
-
-    async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
-        """Run a tool; what it raises is an error result."""
-        ...
-
-    async def ask_hooks(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> HookAnswer:
-        """Return what guard and approval hook of a tool say to a call, before it runs (T10, A1)."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close what was constructed."""
-        ...
 
 
 class Adopt(Protocol):
@@ -65,50 +39,6 @@ def nothing_adopted(
     parameters: Parameters | None = None,
 ) -> None:
     """Return None: no other framework is known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
-    """A plugin that is ready to be called; ``tools`` by their names."""
-
-    tools: Mapping[str, Described] = field(default=EMPTY)
-    parameters: Parameters = NO_PARAMETERS
-    description: str = ""
-    owner: object = None
-
-    def manifest(self, plugin: str) -> Manifest:
-        """Return the manifest of the plugin."""
-        return Manifest(
-            tools=tuple(tool.tool(plugin, self.tools) for tool in self.tools.values()),
-            parameters=self.parameters.types,
-            secrets=self.parameters.secrets,
-            description=self.description,
-        )
-
-    async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
-        """Run a function; what it raises is an error result."""
-        return await run(called(self.tools, plugin, name), arguments, principal=context.principal)
-
-    async def ask_hooks(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> HookAnswer:
-        """Return what guard and approval hook of a function say to a call, before it runs."""
-        return await hook_answer(called(self.tools, plugin, name), arguments, principal=context.principal)
-
-    async def aclose(self) -> None:
-        """Call the ``aclose`` or ``close`` of what was constructed."""
-        for name in ("aclose", "close"):
-            method = getattr(self.owner, name, None)
-            if method is not None and _takes_nothing(method):
-                outcome = method()
-                if inspect.isawaitable(outcome):
-                    await outcome
-                return
-
-
-def called(tools: Mapping[str, T], plugin: str, name: str) -> T:
-    """Return the tool of this name; raises ``ToolUnavailableError`` where it has gone."""
-    if name not in tools:
-        raise ToolUnavailableError(f"plugin '{plugin}' has no tool '{name}' any more.")
-    return tools[name]
 
 
 def adopted(target: object, overrides: JsonObject, *, plugin: str, adopt: Adopt) -> LocalPlugin:
@@ -223,7 +153,7 @@ def _of_object(target: object) -> list[tuple[str, Callable[..., Any]]]:
         if name.startswith("_") or not isinstance(raw, (types.FunctionType, staticmethod, classmethod)):
             continue
         method = getattr(target, name)
-        if not (name in _LIFE_CYCLE and _takes_nothing(method)):
+        if not (name in LIFE_CYCLE and takes_nothing(method)):
             found.append((name, method))
     return found or ([("", target)] if callable(target) else [])
 
@@ -232,14 +162,6 @@ def _checked(value: object, plugin: str) -> Callable[..., Any]:
     if callable(value) and not inspect.isclass(value):
         return value
     raise ToolUnavailableError(f"plugin '{plugin}': {value!r} stands among its tools but is not a function.")
-
-
-def _takes_nothing(method: object) -> bool:
-    try:
-        parameters = inspect.signature(cast("Callable[..., Any]", method)).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    return all(p.default is not p.empty or p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in parameters)
 
 
 def is_factory(function: Callable[..., Any], overrides: JsonObject) -> bool:

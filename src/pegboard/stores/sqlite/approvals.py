@@ -33,7 +33,7 @@ class SqliteApprovals:
     def _opened(self) -> Database:
         raise NotImplementedError
 
-    async def _write(self, work: Work[T]) -> T:
+    async def _write(self, work: Work[T], *, permissions: bool | None = None) -> T:
         raise NotImplementedError
 
     async def add_approval(self, approval: Approval, *, audit: Sequence[AuditRecord] = ()) -> None:

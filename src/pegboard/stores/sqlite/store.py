@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError
 from pegboard.ports import AuditRecord, ChangeToken, SessionKey, StateChange, StoredState, TrailPage, UseRecord
-from pegboard.stores.sqlite.approvals import SqliteApprovals
 from pegboard.stores.sqlite.audit import AuditQueue, select_entries, select_trail
 from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
+from pegboard.stores.sqlite.read_only_tools import SqliteClaims, count
 from pegboard.stores.sqlite.schema import MIGRATIONS, Step
 from pegboard.stores.sqlite.uses import UseQueue
 
@@ -29,7 +28,7 @@ Columns = tuple[str | bytes, str | bytes, str | bytes]
 MANIFESTS_PER_PLUGIN = 32
 
 
-class SqliteStore(SqliteApprovals):
+class SqliteStore(SqliteClaims):
     """A store in one file, shared by any number of processes; one event loop uses one store.
 
     ``audit_keep`` is about how many of the newest audit entries are kept, ``patience`` for how many seconds a
@@ -183,7 +182,7 @@ class SqliteStore(SqliteApprovals):
                 connection.execute("DELETE FROM switches WHERE agent = ? AND name = ?", columns)
             else:
                 connection.execute("INSERT OR REPLACE INTO switches VALUES (?, ?, ?)", (*columns, value))
-            _count(connection, "permissions")
+            count(connection, "permissions")
             self._queue.write(connection, audit)
 
         await self._write(change, permissions=True)
@@ -251,39 +250,6 @@ class SqliteStore(SqliteApprovals):
 
         await self._write(keep)
 
-    async def claims(self) -> Mapping[str, frozenset[str]]:
-        """Return the tools that count as read-only, of every server that has been seen (G6)."""
-        rows = await self._opened().read(
-            lambda connection: connection.execute("SELECT plugin, tools FROM claims").fetchall()
-        )
-        return {from_column(plugin): frozenset(json.loads(tools)) for plugin, tools in rows}
-
-    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> frozenset[str]:
-        """Store what counts for a server of which nothing is stored; return what counts now."""
-        row = (to_column(plugin), json.dumps(sorted(set(tools))))
-
-        def keep(connection: sqlite3.Connection) -> str:
-            if connection.execute("INSERT OR IGNORE INTO claims VALUES (?, ?)", row).rowcount:
-                _count(connection, "permissions")
-            return connection.execute("SELECT tools FROM claims WHERE plugin = ?", row[:1]).fetchone()[0]
-
-        counted = await self._write(keep, permissions=True)
-        return frozenset(json.loads(counted))
-
-    async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
-        """Add tools to those that count, and take others away."""
-        name = to_column(plugin)
-        added, removed = frozenset(accept), frozenset(retract)
-
-        def change(connection: sqlite3.Connection) -> None:
-            row = connection.execute("SELECT tools FROM claims WHERE plugin = ?", (name,)).fetchone()
-            tools = frozenset(json.loads(row[0]) if row else ()) | added
-            text = json.dumps(sorted(tools - removed))
-            connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?)", (name, text))
-            _count(connection, "permissions")
-
-        await self._write(change, permissions=True)
-
     async def record(self, *entries: AuditRecord) -> None:
         """Store decisions, after the calls that wait, before returning."""
         self._opened()
@@ -345,6 +311,11 @@ class SqliteStore(SqliteApprovals):
         return self._digest_key[1]
 
 
+def _digest_key(connection: sqlite3.Connection) -> bytes:
+    connection.execute("INSERT OR IGNORE INTO secrets VALUES ('digest', ?)", (secrets.token_bytes(32),))
+    return connection.execute("SELECT value FROM secrets WHERE name = 'digest'").fetchone()[0]
+
+
 def _version(connection: sqlite3.Connection, columns: Columns) -> int:
     """Return the version of a stored state, or 0 where none is stored."""
     query = "SELECT version FROM sessions WHERE principal = ? AND agent = ? AND session = ?"
@@ -371,14 +342,3 @@ def _swapped(connection: sqlite3.Connection, columns: Columns, text: str | None,
 
 def _columns(key: SessionKey) -> Columns:
     return to_column(key.principal), to_column(key.agent), to_column(key.session)
-
-
-def _count(connection: sqlite3.Connection, counter: str) -> int:
-    """Return the next number of a counter."""
-    connection.execute("UPDATE counters SET value = value + 1 WHERE name = ?", (counter,))
-    return connection.execute("SELECT value FROM counters WHERE name = ?", (counter,)).fetchone()[0]
-
-
-def _digest_key(connection: sqlite3.Connection) -> bytes:
-    connection.execute("INSERT OR IGNORE INTO secrets VALUES ('digest', ?)", (secrets.token_bytes(32),))
-    return connection.execute("SELECT value FROM secrets WHERE name = 'digest'").fetchone()[0]
