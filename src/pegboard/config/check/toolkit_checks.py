@@ -63,16 +63,18 @@ def _ambiguous(name: str, config: UncheckedConfig, names: Names) -> Iterator[Pro
 
 def _sharing(name: str, config: UncheckedConfig) -> Iterator[Problem]:
     """Yield agents that a toolkit names and that are not defined or may not load it, and one that is alone (S1)."""
-    written = config.validated.section.toolkits[name].share_with
-    known = config.validated.declared("agents")
+    part = config.validated.section.toolkits.get(name)
+    toolkit = config.toolkits[name]
+    written = part.share_with if part is not None else toolkit.share_with
+    known = config.agents
     for index, agent in enumerate(written):
-        place = config.validated.place("toolkits", name, "share_with", index)
+        place = config.validated.place("toolkits", name, "share_with", index) if part is not None else toolkit.place
         if agent in written[:index]:
             yield warning("duplicate_name", f"agent '{agent}' stands twice.", place, "Remove one of them.")
         elif agent not in known:
             yield error("unknown_agent", f"agent '{agent}' is not defined.", place, did_you_mean(agent, known))
     if len({*written}) == 1:
-        place = config.validated.place("toolkits", name, "share_with")
+        place = config.validated.place("toolkits", name, "share_with") if part is not None else toolkit.place
         message = f"only agent '{written[0]}' shares toolkit '{name}': it shares it with nobody."
         yield warning("shared_with_nobody", message, place, "Name every agent that shares it, two at least.")
 
