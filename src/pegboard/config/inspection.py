@@ -17,7 +17,7 @@ from pegboard.config.check.reach_checks import check_reach
 from pegboard.config.compile import UncheckedConfig, store_url
 from pegboard.config.documents.document import UnreadableError, display_path
 from pegboard.config.joining.additions import Addition, GivenLoadout, GivenToolkit, with_additions
-from pegboard.config.joining.joined import joined, with_settings
+from pegboard.config.joining.joining_plugins import joined, with_settings
 from pegboard.config.reading import MAPPING, Reading
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.loadouts import BUILT_IN, Loadout
