@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group, Searchable
 
-UNLIKELY: Final = 0.3
+UNLIKELY: Final = 0.33
 """Below which probability that anything fits an answer says so, and loads nothing."""
 
 
