@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pegboard.board.catalog.availability import Availability
 from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.prices import Prices
@@ -28,7 +29,7 @@ from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import PluginSpec
 from pegboard.dialects.names import Dialect
 from pegboard.errors import UsageError, agent_required
-from pegboard.ports import ArgumentValidator, FocusRules, Ranker, SessionKey, Source, Store, TokenCounter
+from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, SessionKey, Source, Store, TokenCounter
 from pegboard.removed import NamesReplacements
 
 RunChild = Callable[[Session, str], Awaitable[str]]
@@ -46,6 +47,7 @@ class Parts:
     validator: ArgumentValidator
     dialects: Mapping[str, Dialect]
     focus: FocusRules | None = None
+    hooks: HookRunner | None = None
 
 
 class Board(NamesReplacements):
@@ -67,6 +69,8 @@ class Board(NamesReplacements):
             validator=parts.validator,
             dialects=parts.dialects,
             focus=parts.focus,
+            hooks=parts.hooks,
+            availability=Availability(loader, parts.hooks, self._availability_changed),
             compiler=PermissionCompiler(parts.store, trust),
             loader=loader,
             trust=trust,
@@ -119,6 +123,9 @@ class Board(NamesReplacements):
         await services.loader.adopt(specs)
         services.compiler.adopt(replace(world, catalog=services.loader.catalog))
         services.events.emit("configuration_changed", {})
+
+    def _availability_changed(self, plugin: str) -> None:
+        self.services.events.emit("catalog_changed", {"plugin": plugin})
 
     def _catalog_changed(self, plugins: Iterable[str]) -> None:
         services = self.services
@@ -243,6 +250,7 @@ class Board(NamesReplacements):
     async def aclose(self) -> None:
         """Stop what was started; write what is still to be written."""
         await self.resources.aclose()
+        await self.services.availability.aclose()
         await self.services.loader.aclose()
         await self.services.store.aclose()
 

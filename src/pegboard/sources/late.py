@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
-from pegboard.ports import CallContext, Source
+from pegboard.ports import CallContext, ConditionalSource, Source
 
 
 class LateSource:
@@ -45,6 +45,12 @@ class LateSource:
     ) -> CallResult:
         """Run one tool."""
         return await self._source().call(spec, overrides, tool, arguments, context)
+
+    async def holds(self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object) -> object:
+        """Return what a predicate of the plugin's code answers (T12)."""
+        source = self._source()
+        assert isinstance(source, ConditionalSource)
+        return await source.holds(spec, overrides, condition, *given)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Call back when the tools of a plugin have changed by themselves."""

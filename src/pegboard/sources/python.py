@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -29,9 +28,6 @@ _DISTRIBUTIONS: Final[Mapping[str, str]] = {
     "sklearn": "scikit-learn",
     "yaml": "PyYAML",
 }
-
-HOOK_SECONDS: Final = 2.0
-"""How long a hook may take."""
 
 
 class PythonSource:
@@ -63,6 +59,11 @@ class PythonSource:
         plugin = await self._built(spec, overrides)
         return await self._plugins.call(plugin, spec.name, tool.name, arguments, context)
 
+    async def holds(self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object) -> object:
+        """Return what a predicate of the plugin's code answers (T12)."""
+        assert isinstance(spec, PythonSpec)
+        return await self._plugins.ask(await self._built(spec, overrides), condition, *given)
+
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: what was imported does not change by itself."""
 
@@ -77,7 +78,7 @@ class PythonSource:
 
 
 class Hooks:
-    """The functions that the configuration names as ``module:function`` (F3)."""
+    """The functions that the configuration names as ``module:function`` (F3, T6, T12)."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -85,14 +86,21 @@ class Hooks:
         self._modules = ModulesBeside()
 
     async def ask(self, hook: str, *given: Any) -> object:
-        """Return what a function answers, plain or async; raises what it raises, and ``TimeoutError``."""
-        async with asyncio.timeout(HOOK_SECONDS):
-            function = self._known.get(hook)
-            if function is None:
-                function = self._known[hook] = await in_thread(self._found, hook)
-            with plugin_output():
-                answer: Any = await in_thread(function, *given)
-                return await answer if inspect.isawaitable(answer) else answer
+        """Return what a function answers, plain or async; raises what it raises."""
+        function = await self._function(hook)
+        with plugin_output():
+            answer: Any = await in_thread(function, *given)
+            return await answer if inspect.isawaitable(answer) else answer
+
+    async def prepare(self, hook: str) -> None:
+        """Import a function, once; raises what its import raises."""
+        await self._function(hook)
+
+    async def _function(self, hook: str) -> Callable[..., Any]:
+        function = self._known.get(hook)
+        if function is None:
+            function = self._known[hook] = await in_thread(self._found, hook)
+        return function
 
     def close(self) -> None:
         """Remove the modules that were imported for the hooks."""

@@ -13,7 +13,9 @@ from pegboard.errors import ToolUnavailableError
 
 def misnamed(manifest: Manifest, spec: PluginSpec) -> Iterator[ToolUnavailableError]:
     """Yield an error for every name in the settings of a plugin that is not one of its tools; wire names count too."""
-    tables = {"requires": spec.requires, "policy": spec.policy, "needs": spec.needs, "guards": spec.guards}
+    needs = {**spec.needs, **spec.when}
+    needs.pop("", None)
+    tables = {"requires": spec.requires, "policy": spec.policy, "needs": needs, "guards": spec.guards}
     if not any(tables.values()):
         return
     names = [tool.name for tool in manifest.tools]
@@ -28,7 +30,7 @@ def misnamed(manifest: Manifest, spec: PluginSpec) -> Iterator[ToolUnavailableEr
 
 def configured(manifest: Manifest, spec: PluginSpec) -> Manifest:
     """Return a manifest with what the configuration adds to each tool."""
-    if not (spec.requires or spec.needs or spec.policy):
+    if not (spec.requires or spec.needs or spec.when or spec.policy):
         return manifest
     own = frozenset(tool.name for tool in manifest.tools)
     return replace(manifest, tools=tuple(_with_settings(tool, spec, own) for tool in manifest.tools))
@@ -39,9 +41,11 @@ def _with_settings(tool: Tool, spec: PluginSpec, siblings: Collection[str]) -> T
         return table.get(tool.name) or table.get(tool.wire) or ()
 
     requires = (f"{spec.name}/{name}" if name in siblings else name for name in said(spec.requires))
+    whens = (spec.when.get(name, "") for name in dict.fromkeys((tool.name, tool.wire, "")))
     return replace(
         tool,
         requires=tuple(dict.fromkeys((*tool.requires, *requires))),
-        needs=tuple(dict.fromkeys((*tool.needs, *said(spec.needs)))),
+        needs=tuple(dict.fromkeys((*tool.needs, *said(spec.needs), *spec.needs.get("", ())))),
+        when=tuple(dict.fromkeys((*tool.when, *filter(None, whens)))),
         policy=spec.policy.get(tool.name) or spec.policy.get(tool.wire) or tool.policy,
     )

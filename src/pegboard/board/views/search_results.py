@@ -70,7 +70,11 @@ def _standing(snapshot: Snapshot, loaded: _Loaded, tool: Tool) -> tuple[Standing
     access = snapshot.access
     known = loaded.now.get(tool.id)
     key = known.key if known is not None else access.entries.of_tool(tool).key
-    fault = tool.unavailable or access.world.catalog.plugins[tool.plugin].variant(key).unavailable
+    fault = (
+        tool.unavailable
+        or access.faults.get(tool.id)
+        or access.world.catalog.plugins[tool.plugin].variant(key).unavailable
+    )
     if fault:
         return "unavailable", fault
     if known is None:

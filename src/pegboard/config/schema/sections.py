@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
@@ -16,12 +15,14 @@ from pegboard.config.schema.values import (
     Free,
     Name,
     Names,
+    NeedsOfPlugin,
     Rules,
     Seconds,
     Size,
     SwitchedBounds,
     Text,
     bad,
+    hook,
 )
 
 Transport = Literal["stdio", "http", "sse", "streamable-http", "streamableHttp", "streamable_http", "local", "remote"]
@@ -86,6 +87,15 @@ class Needs(Section):
     """What a tool cannot work without."""
 
     env: Names = _optional("Environment variables.", default_factory=list)
+    when: Name | None = _optional("A predicate that is asked whether it can run now: module:function.")
+
+    @field_validator("when")
+    @classmethod
+    def _is_a_hook(cls, value: str | None) -> str | None:
+        return hook(value)
+
+
+NEEDS = "What a tool cannot work without, by its name; without a name, what all of them cannot."
 
 
 class ServerSection(Section):
@@ -118,7 +128,7 @@ class ServerSection(Section):
     shared: Flag = _optional("Let several principals share one process.", default=False)
     requires: dict[str, Names] = _optional("Tools that a tool brings with it.", default_factory=dict)
     policy: dict[str, Text] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
-    needs: dict[str, Needs] = _optional("What a tool cannot work without.", default_factory=dict)
+    needs: Annotated[dict[str, Needs], NeedsOfPlugin] = _optional(NEEDS, default_factory=dict)
     guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
     )
@@ -138,7 +148,7 @@ class PluginSection(Section):
     prefix: Text | None = _optional("What stands before `__` in the names of its tools.")
     requires: dict[str, Names] = _optional("Tools that a tool brings with it.", default_factory=dict)
     policy: dict[str, Text] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
-    needs: dict[str, Needs] = _optional("What a tool cannot work without.", default_factory=dict)
+    needs: Annotated[dict[str, Needs], NeedsOfPlugin] = _optional(NEEDS, default_factory=dict)
     guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
     )
@@ -164,11 +174,7 @@ class FocusRule(Section):
     @field_validator("python")
     @classmethod
     def _is_a_hook(cls, value: str | None) -> str | None:
-        if value is not None and not all(part.isidentifier() for part in re.split(r"[.:]", value)):
-            raise bad("is not module:function.", "Name a function of a module beside this file.")
-        if value is not None and value.count(":") != 1:
-            raise bad("is not module:function.", "Name a function of a module beside this file.")
-        return value
+        return hook(value)
 
     @model_validator(mode="after")
     def _one_of_both(self) -> FocusRule:

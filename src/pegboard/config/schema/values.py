@@ -229,7 +229,26 @@ Seconds = Annotated[float, BeforeValidator(_seconds), WithJsonSchema(_DURATION_S
 Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
 Free = Annotated[dict[str, Any], BeforeValidator(_free)]
 ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]
+
+
+def hook(value: str | None) -> str | None:
+    """Return the name of a function, which has to be ``module:function``."""
+    named = value is None or (value.count(":") == 1 and all(part.isidentifier() for part in re.split(r"[.:]", value)))
+    if not named:
+        raise bad("is not module:function.", "Name a function of a module beside this file.")
+    return value
+
+
+def _needs(data: Any) -> Any:
+    """Return needs by tool, those of the whole plugin under no name: a tool's are a mapping, its are not."""
+    if not is_mapping(data):
+        return data
+    own = {key: data[key] for key in ("env", "when") if key in data and not is_mapping(data[key])}
+    return {**{key: value for key, value in data.items() if key not in own}, "": own} if own else data
+
+
 Names = list[Name]
 Entries = list[ToolEntry]
 Rules = BeforeValidator(_rules)
 SwitchedBounds = BeforeValidator(_bounds)
+NeedsOfPlugin = BeforeValidator(_needs)

@@ -14,7 +14,8 @@ from pegboard.problems import Place
 class PluginSettings:
     """What the configuration can say of any plugin (T10).
 
-    ``requires``, ``policy``, ``needs`` and ``guards`` speak of its tools by their own names.
+    ``requires``, ``policy``, ``needs``, ``when`` and ``guards`` speak of its tools by their own names; in ``needs`` and
+    ``when`` no name at all speaks of the whole plugin (T12).
     """
 
     name: str
@@ -24,6 +25,7 @@ class PluginSettings:
     requires: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
     policy: Mapping[str, str] = field(default=EMPTY)
     needs: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
+    when: Mapping[str, str] = field(default=EMPTY)
     guards: JsonObject = field(default=EMPTY)
     default_on: bool = True
     shared_only: bool = False

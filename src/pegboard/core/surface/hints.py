@@ -33,7 +33,11 @@ def hints(access: CompiledPermissions, count: Count, *, budget: int, state: Stat
 @once_per_permissions
 def _hints(access: CompiledPermissions, count: Count, budget: int, loadout: str | None) -> tuple[str, ...]:
     start, state = starting_tools(access), State(loadout=loadout)
-    found = (tool for tool in reachable(access, state) if tool.id not in start and not tool.unavailable)
+    found = (
+        tool
+        for tool in reachable(access, state)
+        if tool.id not in start and not (tool.unavailable or tool.id in access.faults)
+    )
     tools = list(islice(found, budget // min(_LEAST.values()) + 1))  # more than that fits in no tier
     later = tuple(_unseen_lines(access, state))
     if not tools and not later:

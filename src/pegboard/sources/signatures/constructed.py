@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable
 
 from pegboard.core.model.tools import CallResult, JsonObject
@@ -37,6 +38,15 @@ class ConstructedPlugins:
         if function is None:
             raise ToolUnavailableError(f"plugin '{owner}' has no tool '{name}' any more.")
         return await run(function, arguments, principal=context.principal)
+
+    async def ask(self, plugin: Built, condition: str, *given: object) -> object:
+        """Return what a predicate of a plugin answers, plain or async; raises what it raises."""
+        function = plugin.predicate(condition)
+        if function is None:
+            raise ToolUnavailableError("its condition is not there any more.")
+        with plugin_output():
+            answer = await in_thread(function, *given)
+            return await answer if inspect.isawaitable(answer) else answer
 
     async def aclose(self) -> None:
         """Close what was constructed, and end the threads that nobody uses."""

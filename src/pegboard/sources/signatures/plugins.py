@@ -7,17 +7,19 @@ import inspect
 import textwrap
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, cast, get_args, get_origin
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast, get_args, get_origin
 
 from pegboard.core.model.tools import EMPTY, JsonObject, Manifest
 from pegboard.errors import ToolUnavailableError
-from pegboard.marks import mark_of
+from pegboard.marks import ATTRIBUTE, mark_of
 from pegboard.sources.signatures.docs import summary
 from pegboard.sources.signatures.functions import Described, described, hints_of, is_record
 from pegboard.sources.signatures.parameters import Parameters, construct, parameters_of, refused_override
 
 _LIFE_CYCLE = frozenset({"close", "aclose"})
+CONDITION: Final = "is_available"
+"""The name of a method or module function that says whether a plugin can run now (T12)."""
 NO_PARAMETERS = Parameters()
 
 
@@ -29,15 +31,26 @@ class Built:
     parameters: Parameters = NO_PARAMETERS
     description: str = ""
     owner: object = None
+    condition: Callable[..., Any] | None = None
+
+    def predicate(self, name: str) -> Callable[..., Any] | None:
+        """Return the predicate of this name: the plugin's own, or ``is_available TOOL`` of a tool's mark (T12)."""
+        _, _, tool = name.partition(" ")
+        described = self.tools.get(tool)
+        return described.mark.is_available if described is not None else self.condition if not tool else None
 
     def manifest(self, plugin: str) -> Manifest:
         """Return the manifest of the plugin."""
         return Manifest(
-            tools=tuple(tool.tool(plugin, self.tools) for tool in self.tools.values()),
+            tools=tuple(replace(tool.tool(plugin, self.tools), when=self._when(tool)) for tool in self.tools.values()),
             parameters=self.parameters.types,
             secrets=self.parameters.secrets,
             description=self.description,
         )
+
+    def _when(self, tool: Described) -> tuple[str, ...]:
+        own = (f"{CONDITION} {tool.name}",) if tool.mark.is_available is not None else ()
+        return (*own, CONDITION) if self.condition is not None else own
 
     async def aclose(self) -> None:
         """Call the ``aclose`` or ``close`` of what was constructed."""
@@ -60,11 +73,18 @@ def built(target: object, overrides: JsonObject, *, plugin: str) -> Built:
         parameters = parameters_of(maker)
         owner = _made(maker, parameters, overrides, plugin)
         tools = as_tools(owner, plugin=plugin)
-        return Built(tools=tools, parameters=parameters, description=summary(target), owner=owner)
+        condition = condition_of(owner)
+        return Built(tools=tools, parameters=parameters, description=summary(target), owner=owner, condition=condition)
     for name in overrides:
         raise refused_override(plugin, name, ())
     text = "" if inspect.isroutine(target) else summary(target)
-    return Built(tools=as_tools(target, plugin=plugin), description=text)
+    return Built(tools=as_tools(target, plugin=plugin), description=text, condition=condition_of(target))
+
+
+def condition_of(target: object) -> Callable[..., Any] | None:
+    """Return the predicate of a module or object; a function of that name that is marked as a tool is none."""
+    found = None if isinstance(target, Mapping) else getattr(cast("Any", target), CONDITION, None)
+    return found if inspect.isroutine(found) and not hasattr(found, ATTRIBUTE) else None
 
 
 def _made(maker: Callable[..., Any], parameters: Parameters, overrides: JsonObject, plugin: str) -> Any:
@@ -87,7 +107,10 @@ def _made(maker: Callable[..., Any], parameters: Parameters, overrides: JsonObje
 def as_tools(target: object, *, plugin: str) -> dict[str, Described]:
     """Return the tools of something that is constructed already; raises where it has none."""
     tools: dict[str, Described] = {}
+    condition = condition_of(target)
     for name, function in _functions(target, plugin):
+        if function == condition:
+            continue
         tool = described(function, name=name)
         if tool.name in tools:
             raise ToolUnavailableError(f"plugin '{plugin}' has two functions named '{tool.name}'.")
