@@ -21,7 +21,7 @@ from pegboard.config.schema.sections import (
     ServerSection,
 )
 from pegboard.config.schema.validation import ValidatedDocument
-from pegboard.config.schema.values import Entry
+from pegboard.config.schema.values import Entry, HookName
 from pegboard.core.model.agents import Agent, Anticipate, Budget
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
@@ -208,7 +208,8 @@ def _toolkit(name: str, validated: ValidatedDocument[File]) -> Toolkit:
         name=name,
         description=part.description,
         members=tuple(_members(part.tools, validated, "toolkits", name, "tools")),
-        policy=part.policy,
+        policy="" if isinstance(part.policy, HookName) else part.policy,
+        policy_hook=str(part.policy) if isinstance(part.policy, HookName) else "",
         focus=tuple(Frozen(rule.model_dump(exclude_none=True)) for rule in part.focus),
         label=part.label,
         icon=part.icon,

@@ -10,6 +10,7 @@ from pegboard.board.calls.anticipating import anticipation_of, notes_of_anticipa
 from pegboard.board.meta_tools import command_context
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Change, Note, Snapshot, change
+from pegboard.board.views.policy_hooks import later_policy
 from pegboard.core.state.commands import (
     Command,
     EndTurn,
@@ -22,6 +23,7 @@ from pegboard.core.state.commands import (
     Unload,
     Use,
 )
+from pegboard.core.surface import policy
 from pegboard.core.surface.outcomes import apply
 from pegboard.ports import AuditKind, SessionKey
 
@@ -45,6 +47,9 @@ async def apply_command(services: Services, snapshot: Snapshot, command: Command
         return Change(state=state, result=outcome, notes=_notes(services, newest.info.key, command, outcome))
 
     snapshot, outcome = await change(services, snapshot, decide)
+    if outcome.added and policy.hooked_with(snapshot.access, snapshot.state, outcome.added):
+        text = await later_policy(services, snapshot.access, snapshot.state, outcome.added)
+        outcome = replace(outcome, policy=text)
     if isinstance(command, Unload):
         snapshot = replace(snapshot, unloaded=snapshot.unloaded.union(outcome.removed))
     return snapshot, outcome

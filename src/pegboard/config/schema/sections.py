@@ -16,6 +16,7 @@ from pegboard.config.schema.values import (
     Name,
     Names,
     NeedsOfPlugin,
+    Policy,
     Rules,
     Seconds,
     Size,
@@ -188,8 +189,9 @@ class ToolkitSection(Section):
 
     description: Text = _optional("What the model reads of it in lists.", default="")
     tools: Entries = _optional("Its members.", default_factory=list)
-    policy: Text = _optional(
-        "Policy text for the model while a member is visible; {tools} names the visible ones.", default=""
+    policy: Policy = _optional(
+        "Policy text for the model while a member is visible, {tools} being the visible ones; or its hook.",
+        default="",
     )
     focus: Annotated[list[FocusRule], Rules] = _optional(
         "When to narrow a step to some of its tools: a rule, or a list of rules.", default_factory=list

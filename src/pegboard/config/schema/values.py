@@ -239,6 +239,20 @@ def hook(value: str | None) -> str | None:
     return value
 
 
+class HookName(str):
+    """The name of a function that stands where a text may stand: ``{python: "module:function"}``."""
+
+    __slots__ = ()
+
+
+def _policy(value: Any) -> str:
+    if not is_mapping(value):
+        return _text(value)
+    if list(value) != ["python"]:
+        raise bad("is neither a text nor a hook.", "Write the text, or {python: module:function}.")
+    return HookName(hook(_name(value["python"])))
+
+
 def _needs(data: Any) -> Any:
     """Return needs by tool, those of the whole plugin under no name: a tool's are a mapping, its are not."""
     if not is_mapping(data):
@@ -252,3 +266,20 @@ Entries = list[ToolEntry]
 Rules = BeforeValidator(_rules)
 SwitchedBounds = BeforeValidator(_bounds)
 NeedsOfPlugin = BeforeValidator(_needs)
+Policy = Annotated[
+    Any,
+    BeforeValidator(_policy),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {"python": {"type": "string"}},
+                    "required": ["python"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]

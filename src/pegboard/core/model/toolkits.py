@@ -23,12 +23,16 @@ ISOLATING_SCOPES = frozenset({"user", "user_agent"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolkit:
-    """A selector with a name, and what models and people are shown of it (T1, T6)."""
+    """A selector with a name, and what models and people are shown of it (T1, T6).
+
+    ``policy_hook`` names what writes the policy text in place of ``policy``: ``module:function``.
+    """
 
     name: str
     description: str = ""
     members: tuple[Member, ...] = ()
     policy: str = ""
+    policy_hook: str = ""
     focus: tuple[JsonObject, ...] = ()
     label: str = ""
     icon: str = ""
