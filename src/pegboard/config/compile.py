@@ -254,6 +254,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         loadout=part.loadout,
         discoverable=tuple(part.discoverable),
         sub_apps=tuple(dict.fromkeys(part.sub_apps)),
+        self_config=tuple(dict.fromkeys(part.self_config.allow)) if part.self_config else (),
         switches=Frozen(switches),
         switch_places=Frozen(places),
         worker_scope=part.worker_scope,

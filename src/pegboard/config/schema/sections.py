@@ -274,6 +274,14 @@ class PrivateSection(Section):
     per: Name = Field(description="user, or another unit of isolation.")
 
 
+class SelfConfigSection(Section):
+    """What an agent may change of itself, through the tool `self_config`."""
+
+    allow: list[Literal["switches", "loadout", "initial_toolkits", "lease"]] = _optional(
+        "Which of its settings; without any, it may look at them.", default_factory=list
+    )
+
+
 class AgentSection(Section):
     """The profile of an agent."""
 
@@ -309,6 +317,7 @@ class AgentSection(Section):
     may_delegate: Names = _optional(
         "Agents that work for it under their own profiles; others are cut to what it may.", default_factory=list
     )
+    self_config: SelfConfigSection | None = _optional("What it may change of itself, where it lists `self_config`.")
     turn_gap: Seconds = _optional("How long without a call ends a turn in the gateway.", default=120.0)
     remember: Flag | None = _optional(
         "Whether what is called after which need is remembered for its searches. [default: as `defaults` says]"

@@ -21,6 +21,8 @@ def to_text(state: State, *, start: State = DEFAULT) -> str | None:
     for name in ("recent", "evicted"):
         if names := getattr(state, name):
             document[name] = names
+    if state.own_loadout:
+        document["own_loadout"] = True
     if state.failure is not None:
         document["failure"] = [state.failure.call, state.failure.count]
     return json.dumps(document, separators=(",", ":"))
@@ -55,6 +57,7 @@ def from_text(text: str) -> State:
             turn=int(document["turn"]),
             label=document.get("label"),
             loadout=document.get("loadout"),
+            own_loadout=document.get("own_loadout") is True,
             leases=tuple(_lease_of(item) for item in document["leases"]),
             recent=tuple(document.get("recent", ())),
             evicted=tuple(document.get("evicted", ())),

@@ -23,7 +23,8 @@ class State:
     """What a session has loaded, in the order of loading, and its turn.
 
     ``label`` is the last turn label that a client gave (G3). ``loadout`` is the session's active
-    loadout (L7). ``recent`` are ids of tools that were loaded and used, the last used first (S8).
+    loadout (L7), ``own_loadout`` whether the agent itself has set it.
+    ``recent`` are ids of tools that were loaded and used, the last used first (S8).
     ``evicted`` are names of what went at the end of the last turn, reported once (S7).
     ``shrunk`` is the loadout that narrows what is loaded from the start where the budget needs it
     (S9); it follows from everything else and is never stored.
@@ -33,6 +34,7 @@ class State:
     label: str | None = None
     leases: tuple[Lease, ...] = ()
     loadout: str | None = None
+    own_loadout: bool = False
     failure: Failure | None = None
     recent: tuple[str, ...] = ()
     evicted: tuple[str, ...] = ()
