@@ -91,3 +91,12 @@ async def test_the_plugin_of_the_full_example_has_two_tools_and_a_guard(folder: 
         )
         added = await session.call("add_note", {"text": "tea"})
         assert added.result.content[0]["text"] == "There are 3 notes now."
+
+
+def test_the_flip_of_a_switch_binds_the_next_call(folder: Path) -> None:
+    """SJ18, P4, T6: the panel of an operator, and a session that runs meanwhile."""
+    lines = run(folder, sys.executable, "operator_switches.py").splitlines()
+    assert [line for line in lines if line.startswith("→")] == ["→ ok ", "→ not_found ", "→ ok "]
+    assert (
+        "[ ] Self-evolution: The toolkit 'self_evolution_toolkit' is switched off at run time for agent 'sea'." in lines
+    )

@@ -6,9 +6,9 @@ from pegboard.board.bring_in import bring_in_every
 from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
-from pegboard.core.access.own_settings import OFF, switches_of
-from pegboard.core.access.panels import panel
 from pegboard.core.access.pool_scope import LOCAL
+from pegboard.core.access.settings.own_settings import OFF, switches_of
+from pegboard.core.access.settings.panels import panel
 from pegboard.core.access.switches import switchable
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import did_you_mean, one_line

@@ -14,7 +14,7 @@ from pegboard.board.meta_tools import command_context, meta_tools_by_name, view
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.access.predicates import conditions
+from pegboard.core.access.settings.predicates import conditions
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool

@@ -9,7 +9,7 @@ from pegboard.board.calls.commands import apply_command
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
 from pegboard.core.access.lookup import lookup
-from pegboard.core.access.own_settings import OFF, SELF, VALUES, lease_of, own_settings, stored_value
+from pegboard.core.access.settings.own_settings import OFF, SELF, VALUES, lease_of, own_settings, stored_value
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import JsonObject, Tool, text_result

@@ -10,7 +10,7 @@ from typing import Final
 from pegboard.board.catalog.loader import CONSTRUCT_WAIT, CatalogLoader
 from pegboard.board.session_info import SessionInfo
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.access.predicates import Asker, Condition, conditions, fault_of
+from pegboard.core.access.settings.predicates import Asker, Condition, conditions, fault_of
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Frozen
 from pegboard.ports import ConditionalSource, HookRunner

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.session_info import SessionInfo, agent_of
 from pegboard.core.access.host_duties import delegates
-from pegboard.core.access.own_settings import switches_of, with_own
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
+from pegboard.core.access.settings.own_settings import switches_of, with_own
 from pegboard.core.model.agents import World
 from pegboard.ports import ChangeToken, Store
 
