@@ -20,7 +20,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.dialects.by_name import Dialects
 from pegboard.errors import ConfigError
-from pegboard.ports import Adapters, FocusRules, Source, Store, TokenCounter
+from pegboard.ports import Adapters, Source, Store, TokenCounter
 from pegboard.problems import Problem
 from pegboard.search.meaning.by_meaning import ByMeaning
 from pegboard.search.ranker import ToolRanker
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("pegboard")
 
 WATCH_SECONDS = 0.5
+HOOK_SECONDS = 2.0
+"""How long a focus hook may take, its import included."""
 
 
 class Pegboard(Board):
@@ -108,9 +110,9 @@ class Pegboard(Board):
         sources, upstreams = _sources(masker, fast_path=fast, beside=beside)
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
-        focus = _FocusRules(source.path.absolute().parent)
+        hooks = _FileHooks(source.path.absolute().parent)
         meaning = ByMeaning(vectors=user_folders.cache() if configuration.store != "memory:" else None)
-        parts = _parts(store, (*own.sources, *sources), counter, own, focus, meaning)
+        parts = _parts(store, (*own.sources, *sources), counter, own, hooks, meaning)
         board = cls(parts, masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env, board._meaning = quickstart, upstreams, variables, meaning
         board._source = source
@@ -128,7 +130,7 @@ class Pegboard(Board):
                     await watcher
             await board.aclose()
             meaning.use_transformer(False)
-            focus.close()
+            hooks.close()
             counter.rest()
 
     @classmethod
@@ -267,7 +269,7 @@ def _parts(
     sources: tuple[Source, ...],
     counter: TokenCounter,
     own: Adapters,
-    focus: FocusRules | None = None,
+    hooks: _FileHooks | None = None,
     meaning: ByMeaning | None = None,
 ) -> Parts:
     return Parts(
@@ -277,7 +279,8 @@ def _parts(
         counter=own.counter or counter,
         validator=own.validator or SchemaValidator(),
         dialects=Dialects(),
-        focus=own.focus or focus,
+        focus=own.focus or (_FocusRules(hooks) if hooks is not None else None),
+        hooks=hooks,
     )
 
 
@@ -290,12 +293,39 @@ def trial(sources: Sequence[Source], masker: Masker) -> Board:
     )
 
 
-class _FocusRules:
-    """The focus rules of a configuration: its patterns and hooks (F3)."""
+class _FileHooks:
+    """The hooks of a configuration, imported when the first is asked."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder)
-        self._hooks: Hooks | None = None
+        self._made: Hooks | None = None
+
+    def _hooks(self) -> Hooks:
+        from pegboard.sources.python import Hooks
+
+        if self._made is None:
+            self._made = Hooks(self._folder)
+        return self._made
+
+    async def prepare(self, hook: str) -> None:
+        """Import a function, once."""
+        await self._hooks().prepare(hook)
+
+    async def ask(self, hook: str, *given: object) -> object:
+        """Return what a function answers."""
+        return await self._hooks().ask(hook, *given)
+
+    def close(self) -> None:
+        """Remove the modules that were imported for the hooks."""
+        if self._made is not None:
+            self._made.close()
+
+
+class _FocusRules:
+    """The focus rules of a configuration: its patterns and hooks (F3)."""
+
+    def __init__(self, hooks: _FileHooks) -> None:
+        self._hooks = hooks
 
     def matches(self, pattern: str, message: str) -> bool:
         """Return whether the pattern is found in the message."""
@@ -305,16 +335,8 @@ class _FocusRules:
 
     async def ask(self, hook: str, message: str, tools: Sequence[str]) -> object:
         """Return what the hook answers."""
-        from pegboard.sources.python import Hooks
-
-        if self._hooks is None:
-            self._hooks = Hooks(self._folder)
-        return await self._hooks.ask(hook, message, list(tools))
-
-    def close(self) -> None:
-        """Remove the modules that were imported for the hooks."""
-        if self._hooks is not None:
-            self._hooks.close()
+        async with asyncio.timeout(HOOK_SECONDS):
+            return await self._hooks.ask(hook, message, list(tools))
 
 
 def _stamps(configuration: Configuration) -> tuple[tuple[str, int, int], ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
-from pegboard.ports import CallContext, HasHooks, HookAnswer, Source
+from pegboard.ports import CallContext, ConditionalSource, HasHooks, HookAnswer, Source
 
 
 class LateSource:
@@ -61,6 +61,12 @@ class LateSource:
         if not isinstance(source, HasHooks):
             return HookAnswer()
         return await source.ask_hooks(spec, overrides, tool, arguments, context)
+
+    async def holds(self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object) -> object:
+        """Return what a predicate of the plugin's code answers (T12)."""
+        source = self._source()
+        assert isinstance(source, ConditionalSource)
+        return await source.holds(spec, overrides, condition, *given)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Call back when the tools of a plugin have changed by themselves."""
