@@ -80,6 +80,7 @@ async def test_a_switch_of_its_own_takes_away_and_gives_back_and_grants_nothing(
     async with opened(tmp_path, EVERYTHING) as board:
         sea = await begun(board)
         assert (await sea.load("writing")).status == "ok"
+        await sea.end_turn()
         assert await ask(sea, "set", "change", False) == ("ok", "'change' is off.")
         assert (await sea.call("change", {"what": "x"})).status == "not_found"
         assert (await shown(sea))["set_by_yourself"] == {"change": False}
