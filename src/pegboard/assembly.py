@@ -29,8 +29,8 @@ from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
-    from pegboard.config.additions import GivenLoadout, GivenToolkit
     from pegboard.config.inspection import ConfigurationSource
+    from pegboard.config.joining.additions import GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.model.loadouts import Loadout
     from pegboard.sources.mcp.source import McpSource
@@ -115,19 +115,12 @@ class Pegboard(Board):
         parts = _parts(store, (*own.sources, *sources), counter, own, hooks, meaning)
         board = cls(parts, masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env, board._meaning = quickstart, upstreams, variables, meaning
-        board._source = source
-        board.fast_path, board.from_cache = fast, known is not None
-        watcher: asyncio.Task[None] | None = None
+        board._source, board.fast_path, board.from_cache = source, fast, known is not None
         try:
             await board._take(configuration)
-            if watch:
-                watcher = asyncio.create_task(board._watch(), name="watch configuration")
-            yield board
+            async with board._watched(watch):
+                yield board
         finally:
-            if watcher is not None:
-                watcher.cancel()
-                with suppress(asyncio.CancelledError):
-                    await watcher
             await board.aclose()
             meaning.use_transformer(False)
             hooks.close()
@@ -239,7 +232,19 @@ class Pegboard(Board):
             raise refusal("What code gives", problems)
         report(problem for problem in problems if problem not in self.configuration.problems)
         self._source, self.configuration = source, configuration
-        self.join(configuration.world(Catalog()), configuration.specs)
+        self._join(configuration.world(Catalog()), configuration.specs)
+
+    @asynccontextmanager
+    async def _watched(self, watch: bool) -> AsyncGenerator[None]:
+        """Take up edits meanwhile, where that is wanted."""
+        watcher = asyncio.create_task(self._watch(), name="watch configuration") if watch else None
+        try:
+            yield
+        finally:
+            if watcher is not None:
+                watcher.cancel()
+                with suppress(asyncio.CancelledError):
+                    await watcher
 
     async def _watch(self) -> None:
         """Reload when a file or folder that the configuration was read from changes."""

@@ -12,8 +12,8 @@ from pegboard.errors import UsageError
 from pegboard.problems import Problem
 
 if TYPE_CHECKING:
-    from pegboard.config.additions import Addition, GivenLoadout, GivenToolkit
     from pegboard.config.inspection import ConfigurationSource
+    from pegboard.config.joining.additions import Addition, GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.model.specs import RegisteredSpec
 
@@ -34,7 +34,7 @@ def registered() -> Mapping[str, RegisteredSpec]:
 
 def packages() -> tuple[Addition, ...]:
     """Return the toolkits and loadouts that installed packages bring (T11)."""
-    from pegboard.config.additions import Addition
+    from pegboard.config.joining.additions import Addition
     from pegboard.sources.packages import packaged
 
     return tuple(

@@ -1,5 +1,6 @@
 """Registered plugins that join because an agent's loadout names their category."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,7 @@ async def test_a_category_that_the_configuration_gives_counts() -> None:
 def test_check_says_where_an_agent_has_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """L9, P7: it is a warning; `--strict` fails."""
     (folder / "pegboard.yaml").write_text('agents: {a: {discoverable: ["*"]}, b: {loadout: minimal}}\n')
-    assert main(["check"]) == 0
-    assert "agent 'a' has no tool and may load none" in " ".join(capsys.readouterr().out.split())
+    assert main(["check", "--json"]) == 0
+    (problem,) = (one for one in json.loads(capsys.readouterr().out)["problems"] if one["code"] == "nothing_granted")
+    assert problem["message"].startswith("agent 'a' has no tool and may load none")
     assert main(["check", "--strict"]) == 1

@@ -147,6 +147,7 @@ async def test_on_one_name_the_file_counts_and_the_clash_is_reported(caplog: pyt
     async with Pegboard.open(said, toolkits=[RESEARCH]) as board:
         clash = "toolkit 'research' is given by code too; the one that stands here counts."
         assert f"configuration: toolkits.research: {clash}" in caplog.text
+        assert [problem.code for problem in board.configuration.problems] == ["shadowed"]
         assert await names(await board.session(session_id="s")) == {"log"}
 
 

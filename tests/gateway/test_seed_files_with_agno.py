@@ -14,7 +14,12 @@ from .test_seed_000 import Serving
 
 RESEARCH = ["web_search", "search_news", "search_arxiv_and_return_articles", "read_arxiv_papers", "search_wikipedia"]
 SEEDS = Path(__file__).resolve().parent.parent / "fixtures" / "seeds"
-JOB = {"name": "daily", "cron": "0 9 * * *", "endpoint": "/agents/a/runs", "payload": '{"message": "hi"}'}
+JOB: dict[str, Any] = {
+    "name": "daily",
+    "cron": "0 9 * * *",
+    "endpoint": "/agents/a/runs",
+    "payload": '{"message": "hi"}',
+}
 NO_TOKENS = {"GITHUB_ACCESS_TOKEN": "", "AWS_DEFAULT_REGION": "eu-west-1"}
 
 
@@ -48,7 +53,7 @@ async def test_a_client_of_the_file_of_seed_001_reads_draws_and_schedules(servin
         assert json.loads(await chat.text("create_schedule", **JOB))["status"] == "created"
         assert [kit["name"] for kit in (await ask(chat, "list_toolkits"))["toolkits"]] == ["devops", "research", "data"]
         assert (await ask(chat, "load_tools", toolkit="data"))["status"] == "loaded"
-        frame = {"dataframe_name": "sales", "create_using_function": "read_csv"}
+        frame: dict[str, Any] = {"dataframe_name": "sales", "create_using_function": "read_csv"}
         await chat.text("create_pandas_dataframe", **frame, function_parameters={"filepath_or_buffer": "sales.csv"})
         described = await chat.text(
             "run_dataframe_operation", dataframe_name="sales", operation="describe", operation_parameters={}

@@ -134,7 +134,7 @@ class Board(NamesReplacements):
         services.compiler.adopt(replace(world, catalog=services.loader.catalog))
         services.events.emit("configuration_changed", {})
 
-    def join(self, world: World, specs: Mapping[str, PluginSpec]) -> None:
+    def _join(self, world: World, specs: Mapping[str, PluginSpec]) -> None:
         """Take over a configuration that only adds to the one in use; the next request of every session has it.
 
         Args:

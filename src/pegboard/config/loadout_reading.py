@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pegboard.config.documents.document import UnreadableError
-from pegboard.config.joining import joined, with_settings
+from pegboard.config.joining.joining_plugins import joined, with_settings
 from pegboard.config.reading import Reading
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
 from pegboard.core.model.specs import RegisteredSpec

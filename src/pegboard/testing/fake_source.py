@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import PegboardError, ToolUnavailableError
-from pegboard.ports import CallContext
+from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures import Built, as_result, built, end_free_threads, failure, run
 from pegboard.testing.fake_resources import FakeResources
 
@@ -187,6 +187,26 @@ class FakeSource:
         if tool.name not in made.tools:
             raise ToolUnavailableError(f"plugin '{spec.name}' has no tool '{tool.name}' any more.")
         return await run(made.tools[tool.name], arguments, principal=context.principal)
+
+    async def ask_hooks(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
+    ) -> HookAnswer:
+        """Return what guard and approval hook of a function say to a call; given results have none.
+
+        Args:
+            spec: The plugin.
+            overrides: Those of the variant that is called.
+            tool: The tool.
+            arguments: As the model gave them, valid under the schema.
+            context: On whose behalf.
+
+        Returns:
+            The answer.
+        """
+        made, canned = self._defined(spec.name, overrides)
+        if tool.name in canned:
+            return HookAnswer()
+        return await made.ask_hooks(spec.name, tool.name, arguments, context)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Call back with the name of a plugin after :meth:`change`.

@@ -208,7 +208,7 @@ class Plugin(NamesReplacements):
         fresh = {tool.name: tool for tool in manifest.tools}
         others = {name for k, v in self.variants.items() if k != key for name in (v.tools or ())}
         kept = tuple(
-            fresh.pop(tool.name, tool) if tool.name in fresh else tool
+            _marked(fresh.pop(tool.name), tool if tool.name in others else None) if tool.name in fresh else tool
             for tool in self.tools
             if tool.name in fresh or tool.name in others
         )
@@ -232,6 +232,13 @@ class Plugin(NamesReplacements):
         """
         variant = replace(self.variant(key), unavailable=reason)
         return replace(self, variants=Frozen({**self.variants, key: variant}))
+
+
+def _marked(fresh: Tool, known: Tool | None) -> Tool:
+    """Return a tool with the mark that it has under other overrides: what one demands, no other takes away (T13)."""
+    if known is None or known.confirmation is None or fresh.confirmation is not None:
+        return fresh
+    return replace(fresh, confirmation=known.confirmation)
 
 
 UNSEEN: Final = Variant()
