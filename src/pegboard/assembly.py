@@ -24,6 +24,7 @@ from pegboard.ports import Adapters, Source, Store, TokenCounter
 from pegboard.problems import Problem
 from pegboard.search.meaning.by_meaning import ByMeaning
 from pegboard.search.ranker import ToolRanker
+from pegboard.sources.late import LateHooks, local_sources
 from pegboard.support import user_folders
 from pegboard.tokens import OfflineTokenCounter, default_memory
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.model.loadouts import Loadout
     from pegboard.sources.mcp.source import McpSource
-    from pegboard.sources.python import Hooks
 
 log = logging.getLogger("pegboard")
 
@@ -110,7 +110,7 @@ class Pegboard(Board):
         sources, upstreams = _sources(masker, fast_path=fast, beside=beside)
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
-        hooks = _FileHooks(source.path.absolute().parent)
+        hooks = LateHooks(source.path.absolute().parent)
         meaning = ByMeaning(vectors=user_folders.cache() if configuration.store != "memory:" else None)
         parts = _parts(store, (*own.sources, *sources), counter, own, hooks, meaning)
         board = cls(parts, masker=masker, env=variables)
@@ -274,7 +274,7 @@ def _parts(
     sources: tuple[Source, ...],
     counter: TokenCounter,
     own: Adapters,
-    hooks: _FileHooks | None = None,
+    hooks: LateHooks | None = None,
     meaning: ByMeaning | None = None,
 ) -> Parts:
     return Parts(
@@ -298,38 +298,10 @@ def trial(sources: Sequence[Source], masker: Masker) -> Board:
     )
 
 
-class _FileHooks:
-    """The hooks of a configuration, imported when the first is asked."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = str(folder)
-        self._made: Hooks | None = None
-
-    def _hooks(self) -> Hooks:
-        from pegboard.sources.python import Hooks
-
-        if self._made is None:
-            self._made = Hooks(self._folder)
-        return self._made
-
-    async def prepare(self, hook: str) -> None:
-        """Import a function, once."""
-        await self._hooks().prepare(hook)
-
-    async def ask(self, hook: str, *given: object) -> object:
-        """Return what a function answers."""
-        return await self._hooks().ask(hook, *given)
-
-    def close(self) -> None:
-        """Remove the modules that were imported for the hooks."""
-        if self._made is not None:
-            self._made.close()
-
-
 class _FocusRules:
     """The focus rules of a configuration: its patterns and hooks (F3)."""
 
-    def __init__(self, hooks: _FileHooks) -> None:
+    def __init__(self, hooks: LateHooks) -> None:
         self._hooks = hooks
 
     def matches(self, pattern: str, message: str) -> bool:
@@ -393,7 +365,6 @@ def quickstart_store() -> Path:
 
 def _sources(masker: Masker, *, fast_path: bool, beside: Path | None) -> tuple[tuple[Source, ...], McpSource]:
     """Return the sources of all plugins; toolkits that need a database have it beside the store."""
-    from pegboard.sources.late import local_sources
     from pegboard.sources.mcp import McpSource
 
     upstreams = McpSource(mask=masker.text, fast_path=fast_path)
