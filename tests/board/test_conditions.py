@@ -183,6 +183,27 @@ async def test_an_answer_counts_for_thirty_seconds(tmp_path: Path) -> None:
         assert len(rules["ASKED"]) == 3
 
 
+async def test_an_approved_call_waits_while_the_condition_does_not_hold_and_keeps_its_approval(tmp_path: Path) -> None:
+    """T12, A2: a call that is resumed is a call; one that cannot run uses no approval up."""
+    plugins = {
+        "meters": {"python": "meters:Meter", "approve": {"read_meter": "always"}, "needs": {"when": "rules:seats"}}
+    }
+    async with opened(tmp_path, {}, plugins=plugins) as board:
+        clock = ManualClock()
+        board.services.availability.clock = clock
+        ada = await session(board)
+        approval = (await ada.call("read_meter")).approval
+        assert approval is not None
+        await board.approvals.allow(approval.id, by="grace")
+        module(board)["ANSWERS"]["local"] = "Nobody reads meters at night."
+        clock.advance(31.0)
+        refused = await ada.resume(approval.id)
+        assert (refused.status, "at night" in refused.message) == ("tool_unavailable", True)
+        module(board)["ANSWERS"].clear()
+        clock.advance(31.0)
+        assert (await ada.resume(approval.id)).status == "ok"
+
+
 async def test_many_requests_at_once_ask_once(tmp_path: Path) -> None:
     """T12: and all of them get the answer."""
     async with opened(tmp_path, {"when": "rules:seats"}) as board:
