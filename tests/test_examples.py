@@ -127,3 +127,12 @@ def test_a_seed_over_mcp_serves_clients_of_both_eras(folder: Path) -> None:
 def test_the_examples_of_agents_are_short() -> None:
     lengths = {path.name: len(path.read_text("utf-8").splitlines()) for path in EXAMPLES.glob("*.py")}
     assert {name: lines for name, lines in lengths.items() if lines >= 60 and name != "library.py"} == {}
+
+
+def test_the_flip_of_a_switch_binds_the_next_call(folder: Path) -> None:
+    """SJ18, P4, T6: the panel of an operator, and a session that runs meanwhile."""
+    lines = run(folder, sys.executable, "operator_switches.py").splitlines()
+    assert [line for line in lines if line.startswith("→")] == ["→ ok ", "→ not_found ", "→ ok "]
+    assert (
+        "[ ] Self-evolution: The toolkit 'self_evolution_toolkit' is switched off at run time for agent 'sea'." in lines
+    )

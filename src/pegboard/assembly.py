@@ -20,10 +20,11 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.dialects.by_name import Dialects
 from pegboard.errors import ConfigError
-from pegboard.ports import Adapters, FocusRules, Source, Store, TokenCounter
+from pegboard.ports import Adapters, Source, Store, TokenCounter
 from pegboard.problems import Problem
 from pegboard.search.meaning.by_meaning import ByMeaning
 from pegboard.search.ranker import ToolRanker
+from pegboard.sources.late import LateHooks, local_sources
 from pegboard.support import user_folders
 from pegboard.tokens import OfflineTokenCounter, default_memory
 
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.model.loadouts import Loadout
     from pegboard.sources.mcp.source import McpSource
-    from pegboard.sources.python import Hooks
 
 log = logging.getLogger("pegboard")
 
 WATCH_SECONDS = 0.5
+HOOK_SECONDS = 2.0
+"""How long a focus hook may take, its import included."""
 
 
 class Pegboard(Board):
@@ -108,9 +110,9 @@ class Pegboard(Board):
         sources, upstreams = _sources(masker, fast_path=fast, beside=beside)
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
-        focus = _FocusRules(source.path.absolute().parent)
+        hooks = LateHooks(source.path.absolute().parent)
         meaning = ByMeaning(vectors=user_folders.cache() if configuration.store != "memory:" else None)
-        parts = _parts(store, (*own.sources, *sources), counter, own, focus, meaning)
+        parts = _parts(store, (*own.sources, *sources), counter, own, hooks, meaning)
         board = cls(parts, masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env, board._meaning = quickstart, upstreams, variables, meaning
         board._source, board.fast_path, board.from_cache = source, fast, known is not None
@@ -121,7 +123,7 @@ class Pegboard(Board):
         finally:
             await board.aclose()
             meaning.use_transformer(False)
-            focus.close()
+            hooks.close()
             counter.rest()
 
     @classmethod
@@ -272,7 +274,7 @@ def _parts(
     sources: tuple[Source, ...],
     counter: TokenCounter,
     own: Adapters,
-    focus: FocusRules | None = None,
+    hooks: LateHooks | None = None,
     meaning: ByMeaning | None = None,
 ) -> Parts:
     return Parts(
@@ -282,7 +284,8 @@ def _parts(
         counter=own.counter or counter,
         validator=own.validator or SchemaValidator(),
         dialects=Dialects(),
-        focus=own.focus or focus,
+        focus=own.focus or (_FocusRules(hooks) if hooks is not None else None),
+        hooks=hooks,
     )
 
 
@@ -298,9 +301,8 @@ def trial(sources: Sequence[Source], masker: Masker) -> Board:
 class _FocusRules:
     """The focus rules of a configuration: its patterns and hooks (F3)."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = str(folder)
-        self._hooks: Hooks | None = None
+    def __init__(self, hooks: LateHooks) -> None:
+        self._hooks = hooks
 
     def matches(self, pattern: str, message: str) -> bool:
         """Return whether the pattern is found in the message."""
@@ -310,16 +312,8 @@ class _FocusRules:
 
     async def ask(self, hook: str, message: str, tools: Sequence[str]) -> object:
         """Return what the hook answers."""
-        from pegboard.sources.python import Hooks
-
-        if self._hooks is None:
-            self._hooks = Hooks(self._folder)
-        return await self._hooks.ask(hook, message, list(tools))
-
-    def close(self) -> None:
-        """Remove the modules that were imported for the hooks."""
-        if self._hooks is not None:
-            self._hooks.close()
+        async with asyncio.timeout(HOOK_SECONDS):
+            return await self._hooks.ask(hook, message, list(tools))
 
 
 def _stamps(configuration: Configuration) -> tuple[tuple[str, int, int], ...]:
@@ -371,7 +365,6 @@ def quickstart_store() -> Path:
 
 def _sources(masker: Masker, *, fast_path: bool, beside: Path | None) -> tuple[tuple[Source, ...], McpSource]:
     """Return the sources of all plugins; toolkits that need a database have it beside the store."""
-    from pegboard.sources.late import local_sources
     from pegboard.sources.mcp import McpSource
 
     upstreams = McpSource(mask=masker.text, fast_path=fast_path)

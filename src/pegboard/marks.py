@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast, overload
 
@@ -11,6 +11,7 @@ __all__ = ["ATTRIBUTE", "Mark", "mark_of", "tool"]
 ATTRIBUTE: Final = "__pegboard__"
 """The attribute of a mark: a :class:`Mark`, or a plain mapping with the same keys."""
 
+Condition = Callable[[str, str, "str | None"], "bool | str | Awaitable[bool | str]"]
 Guard = Callable[[str, Mapping[str, Any]], str | None]
 ApprovalHook = Callable[[str, Mapping[str, Any]], "bool | str | None"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,7 +24,8 @@ class Mark:
     ``read_only``, ``destructive``, ``idempotent`` and ``open_world`` become MCP's annotations where
     they are not None. ``requires`` names tools that come and go with this one (T8), ``needs``
     environment variables without which it is unavailable. ``guard`` sees the principal and the
-    arguments before the tool runs, and returns the reason of a refusal or None (T10). ``factory``
+    arguments before the tool runs, and returns the reason of a refusal or None (T10). ``is_available`` sees principal,
+    agent and sub-app, and returns whether the tool can run now, or the reason why it cannot (T12). ``factory``
     marks a function that is no tool but returns the tools of its plugin.
 
     Of ``requires_confirmation`` (a person allows the call), ``user_input_fields`` (a person fills these
@@ -44,6 +46,7 @@ class Mark:
     policy: str = ""
     default_on: bool = True
     guard: Guard | None = None
+    is_available: Condition | None = None
     factory: bool = False
     requires_confirmation: bool | ApprovalHook = False
     user_input_fields: Sequence[str] = ()
@@ -86,6 +89,7 @@ def tool(
     policy: str = "",
     default_on: bool = True,
     guard: Guard | None = None,
+    is_available: Condition | None = None,
     factory: bool = False,
     requires_confirmation: bool | ApprovalHook = False,
     user_input_fields: Sequence[str] = (),

@@ -52,6 +52,7 @@ FULL_TOOL = Tool(
     extra={"title": "Log", "_meta": {"x/y": [1, {"deep": []}]}},
     requires=("git/status",),
     needs=("GIT_TOKEN", "HOME"),
+    when=("rules:open_now", "is_available log"),
     default_on=False,
     policy="Use {tools} sparingly.",
     unavailable="Set GIT_TOKEN.",

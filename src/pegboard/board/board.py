@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pegboard.board.calls.approvals import Approvals
+from pegboard.board.catalog.availability import Availability
 from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.prices import Prices
@@ -34,7 +35,7 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.dialects.names import Dialect
 from pegboard.errors import UsageError, agent_required
-from pegboard.ports import ArgumentValidator, FocusRules, Ranker, SessionKey, Source, Store, TokenCounter
+from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, SessionKey, Source, Store, TokenCounter
 from pegboard.removed import NamesReplacements
 
 RunChild = Callable[[Session, str], Awaitable[str]]
@@ -52,6 +53,7 @@ class Parts:
     validator: ArgumentValidator
     dialects: Mapping[str, Dialect]
     focus: FocusRules | None = None
+    hooks: HookRunner | None = None
 
 
 class Board(NamesReplacements):
@@ -73,6 +75,8 @@ class Board(NamesReplacements):
             validator=parts.validator,
             dialects=parts.dialects,
             focus=parts.focus,
+            hooks=parts.hooks,
+            availability=Availability(loader, parts.hooks, self._availability_changed),
             compiler=PermissionCompiler(parts.store, trust),
             loader=loader,
             trust=trust,
@@ -147,6 +151,9 @@ class Board(NamesReplacements):
 
     def _add_loadout(self, loadout: Loadout) -> None:
         raise UsageError(f"There is no configuration that '{loadout.name}' could join.")
+
+    def _availability_changed(self, plugin: str) -> None:
+        self.services.events.emit("catalog_changed", {"plugin": plugin})
 
     def _catalog_changed(self, plugins: Iterable[str]) -> None:
         services = self.services
@@ -278,6 +285,7 @@ class Board(NamesReplacements):
     async def aclose(self) -> None:
         """Stop what was started; write what is still to be written."""
         await self.resources.aclose()
+        await self.services.availability.aclose()
         await self.services.loader.aclose()
         await self.services.store.aclose()
 

@@ -6,8 +6,9 @@ from pegboard.board.bring_in import bring_in_every
 from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
-from pegboard.core.access.panels import panel
 from pegboard.core.access.pool_scope import LOCAL
+from pegboard.core.access.settings.own_settings import OFF, switches_of
+from pegboard.core.access.settings.panels import panel
 from pegboard.core.access.switches import switchable
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import did_you_mean, one_line
@@ -53,6 +54,8 @@ class Permissions:
         key = SessionKey(principal=LOCAL, agent=agent, session="")
         state = "unset" if value is None else "on" if value else "off"
         record = services.recorder.entry(key, 0, "permission", name, state, by=by)
+        if f"{OFF}{name}" in (await services.store.all_switches()).get(agent, {}):  # it replaces the agent's own
+            await services.store.set_switch(agent, f"{OFF}{name}", None)
         await services.store.set_switch(agent, name, value, audit=[record])
         services.events.emit("permissions_changed", {"agent": agent, "subject": name, "by": by})
 
@@ -113,7 +116,7 @@ class Permissions:
         """Return the effective booleans of every agent by its name (P2)."""
         stored = await self._services.store.all_switches()
         agents = self._services.world.agents
-        return {name: {**agent.switches, **stored.get(name, {})} for name, agent in agents.items()}
+        return {name: {**agent.switches, **switches_of(stored.get(name, {}))} for name, agent in agents.items()}
 
 
 def _require_name(by: object) -> None:

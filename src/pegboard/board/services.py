@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pegboard.board.catalog.availability import Availability
 from pegboard.board.catalog.loader import CatalogLoader
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.prices import Prices
@@ -19,7 +20,7 @@ from pegboard.board.session_info import Delegation
 from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
 from pegboard.dialects.names import Dialect
-from pegboard.ports import ArgumentValidator, FocusRules, Ranker, Store, TokenCounter
+from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, Store, TokenCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,7 +33,9 @@ class Services:
     validator: ArgumentValidator
     dialects: Mapping[str, Dialect]
     focus: FocusRules | None
+    hooks: HookRunner | None
     compiler: PermissionCompiler
+    availability: Availability
     loader: CatalogLoader
     trust: ReadOnlyTrust
     events: Events

@@ -129,7 +129,7 @@ class Session(SessionReads, NamesReplacements):
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        return instructions(self._services, await self._prepared(start=True))
+        return await instructions(self._services, await self._prepared(start=True))
 
     async def load(self, *names: str, keep: str | None = None) -> Outcome:
         """Load toolkits, plugins or tools (S10).

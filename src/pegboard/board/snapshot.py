@@ -15,6 +15,7 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.core.access.approvals.demands import ToolRules
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.settings.predicates import conditions
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.active_tools import LoadedTool
@@ -54,6 +55,8 @@ class DecidedCall:
 class Snapshot:
     """A session at one moment: who it is, what it may, its state.
 
+    ``access`` is ``base`` with what predicates hold back now, where ``conditional`` says that there are some (T12).
+
     ``stored`` is the state as it was read, of which ``version`` is the version (0: nothing is stored); ``state`` is
     the same healed and within its budget (S3, S9). ``as_of`` is the moment, see ``PermissionCompiler.refresh``.
     ``meta_tools`` are those of the session by name, ``narrowed_above`` the active loadouts of the sessions above it,
@@ -63,11 +66,13 @@ class Snapshot:
     """
 
     info: SessionInfo
+    base: CompiledPermissions
     access: CompiledPermissions
     stored: State
     state: State
     version: int
     as_of: object
+    conditional: bool
     meta_tools: Mapping[str, Tool]
     narrowed_above: tuple[str | None, ...] = ()
     unloaded: frozenset[str] = frozenset()
@@ -104,10 +109,13 @@ async def read(
         UnknownAgentError: the session's agent is not configured any more.
     """
     as_of = await services.compiler.refresh(since)
-    if known is not None and known.as_of is as_of and known.info is info:
+    same = known is not None and known.as_of is as_of and known.info is info
+    if known is not None and same and known.conditional:
+        same = await services.availability.apply(info, known.base) is known.access
+    if known is not None and same:
         return known
     narrowed = await _narrowed_above(services, info)
-    snapshot = _snapshot(services, info, narrowed, as_of, *await _stored(services, info))
+    snapshot = await _snapshot(services, info, narrowed, as_of, *await _stored(services, info))
     if known is not None and known.info is info and known.access is snapshot.access:
         return replace(snapshot, decided=known.decided)
     return snapshot
@@ -116,7 +124,7 @@ async def read(
 async def read_start(services: Services, info: SessionInfo) -> Snapshot:
     """Return the session as if nothing had been stored of it: what no load changes (G4)."""
     as_of = await services.compiler.refresh()
-    return _snapshot(services, info, await _narrowed_above(services, info), as_of, info.start, 0)
+    return await _snapshot(services, info, await _narrowed_above(services, info), as_of, info.start, 0)
 
 
 async def _narrowed_above(services: Services, info: SessionInfo) -> tuple[str | None, ...]:
@@ -125,7 +133,7 @@ async def _narrowed_above(services: Services, info: SessionInfo) -> tuple[str | 
     return tuple([(await _stored(services, above))[0].loadout for above in sessions_above(info)])
 
 
-def _snapshot(
+async def _snapshot(
     services: Services,
     info: SessionInfo,
     narrowed_above: tuple[str | None, ...],
@@ -133,14 +141,19 @@ def _snapshot(
     stored: State,
     version: int,
 ) -> Snapshot:
-    access = services.compiler.permissions(info, narrowed_above)
+    base = access = services.compiler.permissions(info, narrowed_above)
+    conditional = services.loader.conditional and bool(conditions(base))
+    if conditional:
+        access = await services.availability.apply(info, base)
     return Snapshot(
         info=info,
+        base=base,
         access=access,
         stored=stored,
         state=_settled(services, info, access, stored),
         version=version,
         as_of=as_of,
+        conditional=conditional,
         meta_tools=meta_tools_by_name(services, info, access, stored),
         narrowed_above=narrowed_above,
     )

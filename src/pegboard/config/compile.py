@@ -20,7 +20,7 @@ from pegboard.config.schema.sections import (
     ServerSection,
 )
 from pegboard.config.schema.validation import ValidatedDocument
-from pegboard.config.schema.values import Entry
+from pegboard.config.schema.values import Entry, HookName
 from pegboard.core.model.agents import Agent, Budget
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.loadouts import Loadout, category_of
@@ -194,7 +194,8 @@ def _settings(name: str, part: ServerSection | PluginSection, place: Place) -> d
         "prefix": part.prefix,
         "requires": Frozen({tool: tuple(others) for tool, others in part.requires.items()}),
         "policy": Frozen(part.policy),
-        "needs": Frozen({tool: tuple(needs.env) for tool, needs in part.needs.items()}),
+        "needs": Frozen({tool: tuple(needs.env) for tool, needs in part.needs.items() if needs.env or not needs.when}),
+        "when": Frozen({tool: needs.when for tool, needs in part.needs.items() if needs.when}),
         "guards": _guards(part),
         "approve": _approve(part),
         "default_on": part.default_on,
@@ -223,7 +224,8 @@ def toolkit_of(name: str, validated: ValidatedDocument[File]) -> Toolkit:
         name=name,
         description=part.description,
         members=tuple(_members(part.tools, validated, "toolkits", name, "tools")),
-        policy=part.policy,
+        policy="" if isinstance(part.policy, HookName) else part.policy,
+        policy_hook=str(part.policy) if isinstance(part.policy, HookName) else "",
         focus=tuple(Frozen(rule.model_dump(exclude_none=True)) for rule in part.focus),
         label=part.label,
         icon=part.icon,
@@ -270,6 +272,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         loadout=part.loadout,
         discoverable=tuple(part.discoverable),
         sub_apps=tuple(dict.fromkeys(part.sub_apps)),
+        self_config=tuple(dict.fromkeys(part.self_config.allow)) if part.self_config else (),
         switches=Frozen(switches),
         switch_places=Frozen(places),
         worker_scope=part.worker_scope,

@@ -8,11 +8,12 @@ from typing import Final
 from pegboard.core.access.host_duties import host_duties
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import Frozen, Tool
-from pegboard.dialects import delegate
+from pegboard.dialects import delegate, self_config
 
 _DEFINITIONS: Final[Mapping[str, Callable[[CompiledPermissions], Tool]]] = Frozen(
     {
         delegate.DELEGATE: delegate.definition,
+        self_config.SELF_CONFIG: self_config.definition,
     }
 )
 

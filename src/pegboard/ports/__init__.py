@@ -10,6 +10,7 @@ from pegboard.ports.arguments import ArgumentValidator
 from pegboard.ports.audit_trail import AuditKind, AuditLog, AuditRecord, TrailPage
 from pegboard.ports.calls import CallContext, Progress
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
+from pegboard.ports.conditions import ConditionalSource, HookRunner
 from pegboard.ports.focus import FocusRules
 from pegboard.ports.past_uses import USE_LIFETIME, USES_KEPT, UseRecord, UseStore
 from pegboard.ports.ranking import UNLIKELY, Evidence, PastUse, RankContext, Ranked, Ranker, Ranking
@@ -44,11 +45,13 @@ __all__ = [
     "CallContext",
     "ChangeToken",
     "Client",
+    "ConditionalSource",
     "Evidence",
     "FocusRules",
     "HasHooks",
     "HasResources",
     "HookAnswer",
+    "HookRunner",
     "Listener",
     "ManifestStore",
     "PastUse",

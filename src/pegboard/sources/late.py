@@ -11,7 +11,7 @@ from typing import Any
 
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
-from pegboard.ports import CallContext, HasHooks, HookAnswer, Source
+from pegboard.ports import CallContext, ConditionalSource, HasHooks, HookAnswer, HookRunner, Source
 
 
 class LateSource:
@@ -62,6 +62,12 @@ class LateSource:
             return HookAnswer()
         return await source.ask_hooks(spec, overrides, tool, arguments, context)
 
+    async def holds(self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object) -> object:
+        """Return what a predicate of the plugin's code answers (T12)."""
+        source = self._source()
+        assert isinstance(source, ConditionalSource)
+        return await source.holds(spec, overrides, condition, *given)
+
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Call back when the tools of a plugin have changed by themselves."""
         self._callbacks.append(callback)
@@ -72,6 +78,32 @@ class LateSource:
         """Stop whatever was started."""
         if self._made is not None:
             await self._made.aclose()
+
+
+class LateHooks:
+    """The hooks of a configuration, imported when the first is asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+        self._made: Any = None
+
+    def _hooks(self) -> HookRunner:
+        if self._made is None:
+            self._made = import_module("pegboard.sources.python").Hooks(self._folder)
+        return self._made
+
+    async def prepare(self, hook: str) -> None:
+        """Import a function, once."""
+        await self._hooks().prepare(hook)
+
+    async def ask(self, hook: str, *given: object) -> object:
+        """Return what a function answers."""
+        return await self._hooks().ask(hook, *given)
+
+    def close(self) -> None:
+        """Remove the modules that were imported for the hooks."""
+        if self._made is not None:
+            self._made.close()
 
 
 def local_sources(database: Path | None) -> tuple[Source, ...]:

@@ -124,6 +124,11 @@ class PackageSource:
         assert isinstance(spec, RegisteredSpec)
         return await (await self._built(spec, overrides)).ask_hooks(spec.name, tool.name, arguments, context)
 
+    async def holds(self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object) -> object:
+        """Return what a predicate of the plugin's code answers (T12)."""
+        assert isinstance(spec, RegisteredSpec)
+        return await self._plugins.ask(await self._built(spec, overrides), condition, *given)
+
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: installed packages do not change by themselves."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import PluginSpec, PythonSpec
@@ -27,9 +26,6 @@ from pegboard.sources.signatures import (
     nothing_adopted,
 )
 from pegboard.sources.stdout import plugin_output
-
-HOOK_SECONDS: Final = 2.0
-"""How long a hook may take."""
 
 
 class PythonSource:
@@ -68,6 +64,11 @@ class PythonSource:
         assert isinstance(spec, PythonSpec)
         return await (await self._built(spec, overrides)).ask_hooks(spec.name, tool.name, arguments, context)
 
+    async def holds(self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object) -> object:
+        """Return what a predicate of the plugin's code answers (T12)."""
+        assert isinstance(spec, PythonSpec)
+        return await self._plugins.ask(await self._built(spec, overrides), condition, *given)
+
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Take no callback: what was imported does not change by itself."""
 
@@ -82,7 +83,7 @@ class PythonSource:
 
 
 class Hooks:
-    """The functions that the configuration names as ``module:function`` (F3)."""
+    """The functions that the configuration names as ``module:function`` (F3, T6, T12)."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -90,14 +91,21 @@ class Hooks:
         self._modules = ModulesBeside()
 
     async def ask(self, hook: str, *given: Any) -> object:
-        """Return what a function answers, plain or async; raises what it raises, and ``TimeoutError``."""
-        async with asyncio.timeout(HOOK_SECONDS):
-            function = self._known.get(hook)
-            if function is None:
-                function = self._known[hook] = await in_thread(self._found, hook)
-            with plugin_output():
-                answer: Any = await in_thread(function, *given)
-                return await answer if inspect.isawaitable(answer) else answer
+        """Return what a function answers, plain or async; raises what it raises."""
+        function = await self._function(hook)
+        with plugin_output():
+            answer: Any = await in_thread(function, *given)
+            return await answer if inspect.isawaitable(answer) else answer
+
+    async def prepare(self, hook: str) -> None:
+        """Import a function, once; raises what its import raises."""
+        await self._function(hook)
+
+    async def _function(self, hook: str) -> Callable[..., Any]:
+        function = self._known.get(hook)
+        if function is None:
+            function = self._known[hook] = await in_thread(self._found, hook)
+        return function
 
     def close(self) -> None:
         """Remove the modules that were imported for the hooks."""

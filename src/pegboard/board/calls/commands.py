@@ -13,6 +13,7 @@ from pegboard.board.meta_tools import command_context, session_hints
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Change, Note, Snapshot, change
+from pegboard.board.views.policy_hooks import later_policy
 from pegboard.core.state.commands import (
     Command,
     EndTurn,
@@ -25,6 +26,7 @@ from pegboard.core.state.commands import (
     Unload,
     Use,
 )
+from pegboard.core.surface import policy
 from pegboard.core.surface.outcomes import apply
 from pegboard.ports import AuditKind, SessionKey
 
@@ -65,6 +67,9 @@ async def apply_command(
         return Change(state=state, result=outcome, notes=notes, beside=[after for _, after, _ in beside])
 
     snapshot, outcome = await change(services, snapshot, decide)
+    if outcome.added and policy.hooked_with(snapshot.access, snapshot.state, outcome.added):
+        text = await later_policy(services, snapshot.access, snapshot.state, outcome.added)
+        outcome = replace(outcome, policy=text)
     if isinstance(command, Unload):
         snapshot = replace(snapshot, unloaded=snapshot.unloaded.union(outcome.removed))
     return snapshot, outcome

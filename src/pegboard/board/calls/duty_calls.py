@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from pegboard.board.calls.delegating import delegate
+from pegboard.board.calls.self_configuring import self_config
 from pegboard.board.meta_tools import duty_fault
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
@@ -15,7 +16,7 @@ from pegboard.core.state.call_plans import CallAnswer, answer
 
 Duty = Callable[[Services, Snapshot, Tool, JsonObject], Awaitable[tuple[Snapshot, CallAnswer]]]
 """A function that carries out a call whose arguments are valid."""
-_DUTIES: Final[Mapping[str, Duty]] = Frozen({"delegate": delegate})
+_DUTIES: Final[Mapping[str, Duty]] = Frozen({"delegate": delegate, "self_config": self_config})
 
 
 def is_duty(tool: Tool) -> bool:

@@ -16,13 +16,13 @@ from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel
 from pegboard.board.snapshot import Change, Snapshot, change, view_of
+from pegboard.board.views.policy_hooks import later_policy
 from pegboard.board.views.search import search
 from pegboard.board.views.shown import Shown
 from pegboard.core.model.delivery import choose
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.state.sessions import Failure, State
-from pegboard.core.surface import policy
 from pegboard.core.surface.suffix import suffix
 from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
 from pegboard.dialects.names import Done, Payload, Search, Step, schema_of
@@ -74,7 +74,7 @@ async def _executed(
     snapshot, payload = await _converse(services, snapshot, tool, arguments, request)
     blocks = [payload.text()]
     if payload.schemas:
-        blocks += _beside(services, snapshot, payload)
+        blocks += await _beside(services, snapshot, payload)
     if snapshot.info.host.calls_through:
         line = suffix(snapshot.access, snapshot.state)
         blocks += [line] if line else []
@@ -93,14 +93,14 @@ def _tidied(tool: Tool, arguments: JsonObject) -> JsonObject:
     }
 
 
-def _beside(services: Services, snapshot: Snapshot, payload: Payload) -> list[str]:
+async def _beside(services: Services, snapshot: Snapshot, payload: Payload) -> list[str]:
     """Return the block that follows a load's payload: schemas where nothing else brings them, and policy (T6)."""
     block: dict[str, object] = {}
     host = snapshot.info.host
     if (host.calls_through or choose(host) == "result") and not payload.inline:
         block["tools"] = [schema_of(tool) for tool in payload.schemas]
-    if text := policy.later(snapshot.access, snapshot.state, payload.schemas):
-        block["policy"] = services.masker.text(text)
+    if text := await later_policy(services, snapshot.access, snapshot.state, payload.schemas):
+        block["policy"] = text
     return [json.dumps(block, ensure_ascii=False)] if block else []
 
 

@@ -17,12 +17,12 @@ _PATTERN: Final = frozenset("*?[")
 def misnamed(manifest: Manifest, spec: PluginSpec) -> Iterator[ToolUnavailableError]:
     """Yield an error for every name in the settings of a plugin that is not one of its tools; wire names count too.
 
-    A pattern may mean no tool yet.
+    A pattern may mean no tool yet; no name at all in ``needs`` and ``when`` means the whole plugin.
     """
     tables: dict[str, Collection[str]] = {
         "requires": spec.requires,
         "policy": spec.policy,
-        "needs": spec.needs,
+        "needs": [name for name in {**spec.needs, **spec.when} if name],
         "guards": spec.guards,
         "approve": [name for name in spec.approve if not _PATTERN.intersection(name)],
     }
@@ -40,7 +40,7 @@ def misnamed(manifest: Manifest, spec: PluginSpec) -> Iterator[ToolUnavailableEr
 
 def configured(manifest: Manifest, spec: PluginSpec) -> Manifest:
     """Return a manifest with what the configuration adds to each tool."""
-    if not (spec.requires or spec.needs or spec.policy):
+    if not (spec.requires or spec.needs or spec.when or spec.policy):
         return manifest
     own = frozenset(tool.name for tool in manifest.tools)
     return replace(manifest, tools=tuple(_with_settings(tool, spec, own) for tool in manifest.tools))
@@ -51,9 +51,11 @@ def _with_settings(tool: Tool, spec: PluginSpec, siblings: Collection[str]) -> T
         return table.get(tool.name) or table.get(tool.wire) or ()
 
     requires = (f"{spec.name}/{name}" if name in siblings else name for name in said(spec.requires))
+    whens = (spec.when.get(name, "") for name in dict.fromkeys((tool.name, tool.wire, "")))
     return replace(
         tool,
         requires=tuple(dict.fromkeys((*tool.requires, *requires))),
-        needs=tuple(dict.fromkeys((*tool.needs, *said(spec.needs)))),
+        needs=tuple(dict.fromkeys((*tool.needs, *said(spec.needs), *spec.needs.get("", ())))),
+        when=tuple(dict.fromkeys((*tool.when, *filter(None, whens)))),
         policy=spec.policy.get(tool.name) or spec.policy.get(tool.wire) or tool.policy,
     )

@@ -79,6 +79,10 @@ def plugin_of(spec: PluginSpec) -> Plugin:
 _LACKS: Final = "Set the environment variable "
 
 
+def _conditional(plugins: Iterable[Plugin]) -> bool:
+    return any(tool.when for plugin in plugins for tool in plugin.tools)
+
+
 async def _wait(tasks: set[asyncio.Task[None]], seconds: float | None) -> None:
     if tasks:
         await asyncio.wait(tasks, timeout=seconds)
@@ -101,6 +105,8 @@ class CatalogLoader:
         self.specs: Mapping[str, PluginSpec] = {}
         self.masker = masker
         self.closed = False
+        self.conditional = False
+        """Whether a tool has a predicate that is asked whether it can run now (T12)."""
         self._sources = tuple(sources)
         self._manifests = manifests
         self._trust = trust
@@ -125,6 +131,7 @@ class CatalogLoader:
             else:
                 plugins.append(await self._with_stored(spec, plugin_of(spec)))
         self.catalog = Catalog(plugins)
+        self.conditional = _conditional(plugins)
 
     def _looked_at_again(self, plugin: Plugin) -> Plugin:
         """Return a known plugin with whether the conditions of its tools hold now (P6)."""
@@ -273,6 +280,7 @@ class CatalogLoader:
                 clash.second,
                 clash.wire,
             )
+        self.conditional = self.conditional or _conditional(arrived.values())
         self._changed(arrived)
 
     def _shown(self, manifest: Manifest) -> Manifest:

@@ -9,6 +9,7 @@ from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.session_info import SessionInfo, agent_of
 from pegboard.core.access.host_duties import delegates
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
+from pegboard.core.access.settings.own_settings import switches_of, with_own
 from pegboard.core.model.agents import World
 from pegboard.ports import ChangeToken, Store
 
@@ -89,8 +90,9 @@ class PermissionCompiler:
         key = agent, c.sub_app, c.worker_scope, c.narrowed, c.everything, c.draws_ui, c.parent
         known = self._compiled.get(key)
         if known is None:
-            profile = agent_of(self.world, agent)
-            stored = replace(constraints, stored=self._switches.get(agent, {}))
+            switches = self._switches.get(agent, {})
+            profile = with_own(agent_of(self.world, agent), switches)
+            stored = replace(constraints, stored=switches_of(switches))
             known = self._compiled[key] = CompiledPermissions(
                 self.world, profile, stored, before=self._before.pop(key, None)
             )

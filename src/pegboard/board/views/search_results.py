@@ -48,7 +48,11 @@ def _standing(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], tool: Tool) 
     access = snapshot.access
     known = loaded.get(tool.id)
     key = known.key if known is not None else access.entries.of_tool(tool).key
-    fault = tool.unavailable or access.world.catalog.plugins[tool.plugin].variant(key).unavailable
+    fault = (
+        tool.unavailable
+        or access.faults.get(tool.id)
+        or access.world.catalog.plugins[tool.plugin].variant(key).unavailable
+    )
     if fault:
         return "unavailable", fault
     if known is None:

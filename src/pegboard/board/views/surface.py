@@ -8,8 +8,11 @@ from pegboard.board.meta_tools import dialect_of, duties, hint_form, meta_tools,
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, view_of
 from pegboard.board.views.focus import focus_of
+from pegboard.board.views.policy_hooks import initial_policy, later_policy
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.requirements import unknown_plugins, usable
+from pegboard.core.state.sessions import State
 from pegboard.core.surface import policy
 from pegboard.core.surface.hints import hints_since
 from pegboard.core.surface.suffix import suffix
@@ -31,23 +34,30 @@ async def surface(services: Services, snapshot: Snapshot, message: str | None, *
     rendered = replace(
         found,
         hints=hinted,
-        suffix=_suffix(services, snapshot, found) if loaded else "",
-        policy=services.masker.text(policy.initial(access, state)),
+        suffix=await _suffix(services, snapshot, found) if loaded else "",
+        policy=await _initial(services, access, state),
     )
     focus = await focus_of(services, access, rendered, message) if loaded else None
     services.metrics.surfaced(info.key, rendered)
     return replace(rendered, focus=focus, count=lambda: _costs(services, snapshot, rendered))
 
 
-def _suffix(services: Services, snapshot: Snapshot, found: Surface) -> str:
+async def _initial(services: Services, access: CompiledPermissions, state: State) -> str:
+    """Return the policy of what is loaded from the start, without secrets."""
+    if policy.hooked_at_start(access, state):
+        return await initial_policy(services, access, state)
+    return services.masker.text(policy.initial(access, state))
+
+
+async def _suffix(services: Services, snapshot: Snapshot, found: Surface) -> str:
     """Return what follows the history: what is loaded, what has become known since the hints, and policy.
 
     The policy is that of what joined ahead of being asked for in this turn (T6).
     """
     access, state = snapshot.access, snapshot.state
-    ahead = policy.later(access, state, found.anticipated) if found.anticipated else ""
+    ahead = await later_policy(services, access, state, found.anticipated) if found.anticipated else ""
     since = "\n".join(_since(services, snapshot))
-    texts = (suffix(access, state), f"Also available by now:\n{since}" if since else "", services.masker.text(ahead))
+    texts = (suffix(access, state), f"Also available by now:\n{since}" if since else "", ahead)
     return "\n\n".join(text for text in texts if text)
 
 
@@ -71,10 +81,10 @@ def _costs(services: Services, snapshot: Snapshot, rendered: Surface) -> Costs:
     return Costs(tools=tools, text=text, total=total, catalog=catalog, saved=saved, unknown=unknown)
 
 
-def instructions(services: Services, snapshot: Snapshot) -> str:
+async def instructions(services: Services, snapshot: Snapshot) -> str:
     """Return what a client reads once: how to find more tools, and the policy of what is loaded (F2, T6)."""
     access = snapshot.access
-    initial = services.masker.text(policy.initial(access, snapshot.state))
+    initial = await _initial(services, access, snapshot.state)
     if not (snapshot.info.stable and loadable(access)):
         return initial
     names = [tool.wire for tool in dialect_of(services, access).tools(view_of(services, snapshot))]

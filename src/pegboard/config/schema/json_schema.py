@@ -23,12 +23,17 @@ def schema() -> dict[str, Any]:
 
 
 def _relax(name: str, part: dict[str, Any]) -> None:
-    """Let a section of names take an entry without a value, and a list of rules a single one, as the file does."""
+    """Let a section take what the file does: an entry without a value, a single rule, needs of a whole plugin."""
     if name == "focus":
         rules = {key: part.pop(key) for key in ("type", "items")}
         part["anyOf"] = [rules, rules["items"], {"type": "string"}]
     if name == "anticipate":
         part["anyOf"].append({"type": "boolean"})
+    if name == "needs":
+        own = part["additionalProperties"]
+        names: dict[str, Any] = {"type": "array", "items": {"type": "string", "minLength": 1}}
+        one = {"type": "string", "minLength": 1}
+        part["properties"] = {"env": {"anyOf": [names, own]}, "when": {"anyOf": [one, own]}}
     inner = part.get("additionalProperties")
     if isinstance(inner, dict) and "$ref" in inner:
         part["additionalProperties"] = {"anyOf": [inner, {"type": "null"}]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
@@ -17,12 +16,15 @@ from pegboard.config.schema.values import (
     Free,
     Name,
     Names,
+    NeedsOfPlugin,
+    Policy,
     Rules,
     Seconds,
     Size,
     SwitchedBounds,
     Text,
     bad,
+    hook,
 )
 
 Transport = Literal["stdio", "http", "sse", "streamable-http", "streamableHttp", "streamable_http", "local", "remote"]
@@ -87,6 +89,15 @@ class Needs(Section):
     """What a tool cannot work without."""
 
     env: Names = _optional("Environment variables.", default_factory=list)
+    when: Name | None = _optional("A predicate that is asked whether it can run now: module:function.")
+
+    @field_validator("when")
+    @classmethod
+    def _is_a_hook(cls, value: str | None) -> str | None:
+        return hook(value)
+
+
+NEEDS = "What a tool cannot work without, by its name; without a name, what all of them cannot."
 
 
 class ServerSection(Section):
@@ -119,7 +130,7 @@ class ServerSection(Section):
     shared: Flag = _optional("Let several principals share one process.", default=False)
     requires: dict[str, Names] = _optional("Tools that a tool brings with it.", default_factory=dict)
     policy: dict[str, Text] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
-    needs: dict[str, Needs] = _optional("What a tool cannot work without.", default_factory=dict)
+    needs: Annotated[dict[str, Needs], NeedsOfPlugin] = _optional(NEEDS, default_factory=dict)
     guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
     )
@@ -142,7 +153,7 @@ class PluginSection(Section):
     prefix: Text | None = _optional("What stands before `__` in the names of its tools.")
     requires: dict[str, Names] = _optional("Tools that a tool brings with it.", default_factory=dict)
     policy: dict[str, Text] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
-    needs: dict[str, Needs] = _optional("What a tool cannot work without.", default_factory=dict)
+    needs: Annotated[dict[str, Needs], NeedsOfPlugin] = _optional(NEEDS, default_factory=dict)
     guards: dict[str, dict[str, GuardRule]] = _optional(
         "By tool and argument: allowed and denied patterns.", default_factory=dict
     )
@@ -171,11 +182,7 @@ class FocusRule(Section):
     @field_validator("python")
     @classmethod
     def _is_a_hook(cls, value: str | None) -> str | None:
-        if value is not None and not all(part.isidentifier() for part in re.split(r"[.:]", value)):
-            raise bad("is not module:function.", "Name a function of a module beside this file.")
-        if value is not None and value.count(":") != 1:
-            raise bad("is not module:function.", "Name a function of a module beside this file.")
-        return value
+        return hook(value)
 
     @model_validator(mode="after")
     def _one_of_both(self) -> FocusRule:
@@ -189,8 +196,9 @@ class ToolkitSection(Section):
 
     description: Text = _optional("What the model reads of it in lists.", default="")
     tools: Entries = _optional("Its members.", default_factory=list)
-    policy: Text = _optional(
-        "Policy text for the model while a member is visible; {tools} names the visible ones.", default=""
+    policy: Policy = _optional(
+        "Policy text for the model while a member is visible, {tools} being the visible ones; or its hook.",
+        default="",
     )
     focus: Annotated[list[FocusRule], Rules] = _optional(
         "When to narrow a step to some of its tools: a rule, or a list of rules.", default_factory=list
@@ -279,6 +287,14 @@ class PrivateSection(Section):
     per: Name = Field(description="user, or another unit of isolation.")
 
 
+class SelfConfigSection(Section):
+    """What an agent may change of itself, through the tool `self_config`."""
+
+    allow: list[Literal["switches", "loadout", "initial_toolkits", "lease"]] = _optional(
+        "Which of its settings; without any, it may look at them.", default_factory=list
+    )
+
+
 class AgentSection(Section):
     """The profile of an agent."""
 
@@ -315,6 +331,7 @@ class AgentSection(Section):
     may_delegate: Names = _optional(
         "Agents that work for it under their own profiles; others are cut to what it may.", default_factory=list
     )
+    self_config: SelfConfigSection | None = _optional("What it may change of itself, where it lists `self_config`.")
     turn_gap: Seconds = _optional("How long without a call ends a turn in the gateway.", default=120.0)
     remember: Flag | None = _optional(
         "Whether what is called after which need is remembered for its searches. [default: as `defaults` says]"

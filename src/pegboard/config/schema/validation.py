@@ -109,7 +109,8 @@ def _path(detail: ErrorDetails, value: Any) -> tuple[Key, ...]:
     """Return where a problem stands; what was written as one thing is no list of one."""
     path: tuple[Key, ...] = ()
     for part in detail["loc"][:-1] if detail["loc"][-1:] == ("[key]",) else detail["loc"]:
-        if isinstance(part, int) and not is_list(value):
+        unnamed = part == "" and not (is_mapping(value) and part in value)
+        if unnamed or (isinstance(part, int) and not is_list(value)):  # what a validator has put in between
             continue
         path, value = (*path, part), _inner(value, part)
     return path

@@ -261,7 +261,57 @@ Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
 Free = Annotated[dict[str, Any], BeforeValidator(_free)]
 ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]
 ApproveRule = Annotated[Any, BeforeValidator(_approve), WithJsonSchema(_APPROVE_SCHEMA)]
+
+
+def hook(value: str | None) -> str | None:
+    """Return the name of a function, which has to be ``module:function``."""
+    named = value is None or (value.count(":") == 1 and all(part.isidentifier() for part in re.split(r"[.:]", value)))
+    if not named:
+        raise bad("is not module:function.", "Name a function of a module beside this file.")
+    return value
+
+
+class HookName(str):
+    """The name of a function that stands where a text may stand: ``{python: "module:function"}``."""
+
+    __slots__ = ()
+
+
+def _policy(value: Any) -> str:
+    if not is_mapping(value):
+        return _text(value)
+    if list(value) != ["python"]:
+        raise bad("is neither a text nor a hook.", "Write the text, or {python: module:function}.")
+    return HookName(hook(_name(value["python"])))
+
+
+def _needs(data: Any) -> Any:
+    """Return needs by tool, those of the whole plugin under no name: a tool's are a mapping, its are not."""
+    if not is_mapping(data):
+        return data
+    own = {key: data[key] for key in ("env", "when") if key in data and not is_mapping(data[key])}
+    return {**{key: value for key, value in data.items() if key not in own}, "": own} if own else data
+
+
 Names = list[Name]
 Entries = list[ToolEntry]
 Rules = BeforeValidator(_rules)
 SwitchedBounds = BeforeValidator(_bounds)
+NeedsOfPlugin = BeforeValidator(_needs)
+Policy = Annotated[
+    Any,
+    BeforeValidator(_policy),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {"python": {"type": "string"}},
+                    "required": ["python"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -42,7 +43,8 @@ class CompiledPermissions:
 
     Its parts: ``entries`` is what the agent names, toolkits among it; ``decisions`` is the fold over
     grants and denials; ``switches`` and ``scope`` are those in force; whole plugins, seen or not, have
-    a part of their own. Nothing depends on what a session has loaded. What others compute once from
+    a part of their own. Nothing depends on what a session has loaded. ``faults`` are the reasons why
+    tools cannot run now for a session, as predicates say (T12). What others compute once from
     it is kept in ``derived``, by :func:`once_per_permissions`.
 
     Args:
@@ -82,6 +84,7 @@ class CompiledPermissions:
         self.decisions = Decisions(given)
         of_parent = parent.plugin_permissions if parent is not None else None
         self.plugin_permissions = PluginPermissions(given, self.decisions, of_parent)
+        self.faults: Mapping[str, str] = EMPTY
         self.derived: Derived = {}
         if before is not None and self._may_carry_over(before):
             changed = self._changed_since(before)
@@ -110,6 +113,12 @@ class CompiledPermissions:
         yield from self.switches.plugins
         switched = (self.world.catalog.by_id(tool_id) for tool_id in self.switches.tools)
         yield from (tool.plugin for tool in switched if tool is not None)
+
+    def with_faults(self, faults: Mapping[str, str]) -> CompiledPermissions:
+        """Return the same permissions where these tools, by their ids, cannot run now; availability permits nothing."""
+        after = copy(self)
+        after.faults, after.derived = faults, {}
+        return after
 
     @property
     def loadout(self) -> MergedLoadout | None:

@@ -65,7 +65,7 @@ def candidate(access: CompiledPermissions, state: State, subject: Ref, anticipat
         return None
     if not all(_stands_ready(access, entry) for entry in entries):
         return None
-    if any(tool.unavailable for tool in tools) or missing_requirements(access, tools):
+    if any(tool.unavailable or tool.id in access.faults for tool in tools) or missing_requirements(access, tools):
         return None
     after = active_tools(access, state.with_lease(lease))
     adds = tuple(loaded.tool for key, loaded in after.items() if key not in active)

@@ -53,7 +53,7 @@ class Agent:
     ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
     remembered for its searches, ``search_loads`` whether a search loads what it finds. ``duties`` are the host's own
     tools that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8), ``sub_apps`` what
-    clients may open of it (T9).
+    clients may open of it (T9), ``self_config`` which of its own settings it may change.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Agent:
     loadout: str | None = None
     discoverable: tuple[str, ...] = ()
     sub_apps: tuple[str, ...] = ()
+    self_config: tuple[str, ...] = ()
     switches: Mapping[str, bool] = field(default=EMPTY)
     switch_places: Mapping[str, Place] = field(default=EMPTY)
     worker_scope: WorkerScope = "shared"

@@ -17,8 +17,8 @@ ApproveRule = str | Mapping[str, tuple[str, ...]]
 class PluginSettings:
     """What the configuration can say of any plugin (T10).
 
-    ``requires``, ``policy``, ``needs``, ``guards`` and ``approve`` speak of its tools by their own names; a name in
-    ``approve`` may be a pattern.
+    ``requires``, ``policy``, ``needs``, ``when``, ``guards`` and ``approve`` speak of its tools by their own names; in
+    ``needs`` and ``when`` no name at all speaks of the whole plugin (T12), and a name in ``approve`` may be a pattern.
     """
 
     name: str
@@ -28,6 +28,7 @@ class PluginSettings:
     requires: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
     policy: Mapping[str, str] = field(default=EMPTY)
     needs: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
+    when: Mapping[str, str] = field(default=EMPTY)
     guards: JsonObject = field(default=EMPTY)
     approve: Mapping[str, ApproveRule] = field(default=EMPTY)
     default_on: bool = True

@@ -25,6 +25,7 @@ ISOLATING_SCOPES = frozenset({"user", "user_agent"})
 class Toolkit:
     """A selector with a name, and what models and people are shown of it (T1, T6).
 
+    ``policy_hook`` names what writes the policy text in place of ``policy``: ``module:function``.
     ``share_with`` are agents for which its loads and unloads count together (S1).
     """
 
@@ -32,6 +33,7 @@ class Toolkit:
     description: str = ""
     members: tuple[Member, ...] = ()
     policy: str = ""
+    policy_hook: str = ""
     focus: tuple[JsonObject, ...] = ()
     label: str = ""
     icon: str = ""

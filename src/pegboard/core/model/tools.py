@@ -64,6 +64,8 @@ class Tool:
         extra: the rest of the wire object (title, icons, _meta …), which passes through unchanged (G7).
         requires: what comes and goes with it: ids, or names as lookup takes them (T8).
         needs: environment variables without which it is unavailable.
+        when: predicates that are asked whether it can run now: ``module:function`` of the configuration, else one of
+            its plugin's code (T12).
         unavailable: the reason where one is missing, or empty.
         default_on: whether it is on where no switch is set.
         policy: what the model is to know of it once it is loaded (T6).
@@ -80,6 +82,7 @@ class Tool:
     extra: JsonObject = field(default=EMPTY)
     requires: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    when: tuple[str, ...] = ()
     unavailable: str = ""
     default_on: bool = True
     policy: str = ""

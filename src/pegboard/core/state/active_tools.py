@@ -301,7 +301,8 @@ def _kept(active: Mapping[str, LoadedTool], keep: Keep | None) -> Mapping[str, L
 def unavailable(access: CompiledPermissions, loaded: LoadedTool) -> str:
     """Return why a loaded tool cannot run now, or nothing (P6)."""
     variant = access.world.catalog.plugins[loaded.tool.plugin].variants.get(loaded.key)
-    return loaded.tool.unavailable or (variant.unavailable if variant is not None else "")
+    own = loaded.tool.unavailable or access.faults.get(loaded.tool.id)
+    return own or (variant.unavailable if variant is not None else "")
 
 
 def available(access: CompiledPermissions, tools: Iterable[LoadedTool]) -> list[LoadedTool]:

@@ -63,9 +63,10 @@ class Fallback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetLoadout:
-    """A command to narrow the session to a loadout; None narrows nothing (L7)."""
+    """A command to narrow the session to a loadout; None narrows nothing (L7). ``own``: the agent itself gives it."""
 
     loadout: str | None
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,7 +160,7 @@ def _faults(access: CompiledPermissions, entries: tuple[Entry, ...], tools: tupl
         fault = variant.unavailable if variant is not None else ""
         if fault and _has_something(access, entry, plugin):
             found.append(f"{entry.plugin}: {fault}")
-    found.extend(f"{tool.wire}: {tool.unavailable}" for tool in tools if tool.unavailable)
+    found.extend(f"{tool.wire}: {fault}" for tool in tools if (fault := tool.unavailable or access.faults.get(tool.id)))
     return tuple(dict.fromkeys(found))
 
 

@@ -54,8 +54,9 @@ def required(access: CompiledPermissions, tool: Tool) -> Iterator[Tool]:
 def tool_fault(access: CompiledPermissions, tool: Tool) -> str:
     """Return why a tool could not run now if it were loaded, or nothing (P6)."""
     variants = access.world.catalog.plugins[tool.plugin].variants
-    if tool.unavailable or not any(variant.unavailable for variant in variants.values()):
-        return tool.unavailable
+    own = tool.unavailable or access.faults.get(tool.id, "")
+    if own or not any(variant.unavailable for variant in variants.values()):
+        return own
     variant = variants.get(access.entries.of_tool(tool).key)
     return variant.unavailable if variant is not None else ""
 

@@ -23,6 +23,8 @@ def to_text(state: State, *, start: State = DEFAULT) -> str | None:
             document[name] = names
     if state.unloaded:
         document["unloaded"] = [str(subject) for subject in state.unloaded]
+    if state.own_loadout:
+        document["own_loadout"] = True
     if state.failure is not None:
         document["failure"] = [state.failure.call, state.failure.count]
     if state.hints is not None:
@@ -74,6 +76,7 @@ def from_text(text: str) -> State:
             turn=int(document["turn"]),
             label=document.get("label"),
             loadout=document.get("loadout"),
+            own_loadout=document.get("own_loadout") is True,
             leases=tuple(_lease_of(item) for item in document["leases"]),
             recent=tuple(document.get("recent", ())),
             evicted=tuple(document.get("evicted", ())),

@@ -44,7 +44,8 @@ class State:
     """What a session has loaded, in the order of loading, and its turn.
 
     ``label`` is the last turn label that a client gave (G3). ``loadout`` is the session's active
-    loadout (L7). ``recent`` are ids of tools that were loaded and used, the last used first (S8).
+    loadout (L7), ``own_loadout`` whether the agent itself has set it.
+    ``recent`` are ids of tools that were loaded and used, the last used first (S8).
     ``evicted`` are names of what went at the end of the last turn, reported once (S7); ``unloaded`` is what was
     unloaded by name in this turn, so that no call loads it again (D2).
     ``hints`` are those that were shown when something first changed (F2); they alone make no difference (S4).
@@ -56,6 +57,7 @@ class State:
     label: str | None = None
     leases: tuple[Lease, ...] = ()
     loadout: str | None = None
+    own_loadout: bool = False
     failure: Failure | None = None
     recent: tuple[str, ...] = ()
     evicted: tuple[str, ...] = ()

@@ -74,7 +74,8 @@ def _carried_out(
         case Fallback():
             return _one(fallback(access, state, terms))
         case SetLoadout():
-            return _one(_set_loadout(access, state, command.loadout, terms))
+            after, item = _set_loadout(access, state, command.loadout, terms)
+            return (replace(after, own_loadout=command.own) if item.status in SUCCEEDED else after), (item,)
         case EndTurn():
             return _end_turn(access, state, command.turn)
         case MarkTurn():

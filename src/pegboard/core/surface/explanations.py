@@ -44,7 +44,7 @@ def explain(access: CompiledPermissions, state: State, tool: Tool, *, known_conf
     loaded = active_tools(access, state).get(tool.id)
     plugin = access.world.catalog.plugins[tool.plugin]
     key = loaded.key if loaded is not None else access.entries.of_tool(tool).key
-    fault = tool.unavailable or plugin.variant(key).unavailable
+    fault = tool.unavailable or access.faults.get(tool.id) or plugin.variant(key).unavailable
     now = loaded is not None and not loaded.pending and not fault
     reasons = [*access.decide(tool).reasons, *_state_reasons(access, state, tool, loaded)]
     if known_conflict:

@@ -44,7 +44,8 @@ def hinted_tools(access: CompiledPermissions, loadout: str | None, form: HintFor
     state, inside = State(loadout=loadout), _inside(access, loadout, form)[0]
     start = started(access, state)
     for tool in reachable(access, state):
-        if tool.id not in start and tool.id not in inside and not tool.unavailable:
+        known = tool.id in start or tool.id in inside
+        if not known and not tool.unavailable and tool.id not in access.faults:
             yield tool
 
 

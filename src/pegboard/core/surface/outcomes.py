@@ -20,7 +20,7 @@ def apply(
     terms: CommandContext,
     anticipation: Anticipation | None = None,
 ) -> tuple[State, Outcome]:
-    """Return the state after a command, and its outcome with the policy of the tools that it added.
+    """Return the state after a command, and its outcome with the policy of the tools that it added, but for hooks'.
 
     With ``anticipation`` a load that may bring the siblings of the tools that it names brings them, as far as they
     are cheap (S5).

@@ -29,23 +29,72 @@ class Text:
     names: Mapping[str, frozenset[str]]
 
 
-def initial(access: CompiledPermissions, state: State) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookedPolicy:
+    """A policy text that a toolkit's hook writes, for those of its members that are visible."""
+
+    toolkit: str
+    hook: str
+    members: tuple[str, ...]
+
+
+Written = Mapping[HookedPolicy, str]
+"""What hooks have written."""
+_NOTHING: Final[Written] = {}
+
+
+def initial(access: CompiledPermissions, state: State, written: Written = _NOTHING) -> str:
     """Return the policy of what is loaded from the start: it stands in the prefix, and no load changes it."""
+    if written:
+        return _joined(_texts(access, _start(access, state), written).values())
     return _initial(access, state.loadout, state.shrunk)
+
+
+def hooked_at_start(access: CompiledPermissions, state: State) -> tuple[HookedPolicy, ...]:
+    """Return what hooks are to write of what is loaded from the start."""
+    return tuple(_hooked_texts(access, _start(access, state)).values()) if _hooks(access) else ()
+
+
+def hooked_with(access: CompiledPermissions, state: State, tools: Iterable[Tool]) -> tuple[HookedPolicy, ...]:
+    """Return what hooks are to write where these tools come."""
+    wanted = {tool.id for tool in tools} if _hooks(access) else ()
+    names = [name for name, hooked in _hooks(access).items() if not hooked.members.isdisjoint(wanted)]
+    if not names:
+        return ()
+    parts = (_hooked_texts(access, found) for found in (available_tools(access, state), _start(access, state)))
+    return tuple(dict.fromkeys(part[name] for part in parts for name in names if name in part))
+
+
+def _hooked_texts(access: CompiledPermissions, tools: Collection[Tool]) -> dict[str, HookedPolicy]:
+    """Return by toolkit what its hook is to write, where a member is among these tools."""
+    found: dict[str, HookedPolicy] = {}
+    for name, hooked in _hooks(access).items():
+        members = tuple(tool.wire for tool in tools if tool.id in hooked.members)
+        if members:
+            found[name] = HookedPolicy(toolkit=name, hook=hooked.text, members=members)
+    return found
+
+
+@once_per_permissions
+def _hooks(access: CompiledPermissions) -> Mapping[str, Text]:
+    """Return the toolkits that the agent may load and whose policy a hook writes; ``text`` is the hook."""
+    toolkits = access.world.toolkits
+    names = (name for name in access.entries.loadable_toolkits if toolkits[name].policy_hook)
+    return {name: replace(_of_toolkit(access, name), text=toolkits[name].policy_hook) for name in names}
 
 
 @once_per_permissions
 def _initial(access: CompiledPermissions, loadout: str | None, shrunk: str | None) -> str:
-    return _joined(_texts(access, _start(access, State(loadout=loadout, shrunk=shrunk))).values())
+    return _joined(_texts(access, _start(access, State(loadout=loadout, shrunk=shrunk)), _NOTHING).values())
 
 
-def later(access: CompiledPermissions, state: State, tools: Iterable[Tool]) -> str:
+def later(access: CompiledPermissions, state: State, tools: Iterable[Tool], written: Written = _NOTHING) -> str:
     """Return the policy that comes with these tools, without what the prefix has already."""
     wanted = {tool.id for tool in tools}
     if not wanted:
         return ""
-    now = _texts(access, available_tools(access, state), about=wanted)
-    before = _texts(access, _start(access, state), about=wanted) if now else {}
+    now = _texts(access, available_tools(access, state), written, about=wanted)
+    before = _texts(access, _start(access, state), written, about=wanted) if now else {}
     return _joined(text for key, text in now.items() if text != before.get(key))
 
 
@@ -54,7 +103,7 @@ def _start(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
 
 
 def _texts(
-    access: CompiledPermissions, tools: Collection[Tool], *, about: AbstractSet[str] | None = None
+    access: CompiledPermissions, tools: Collection[Tool], written: Written, *, about: AbstractSet[str] | None = None
 ) -> dict[str, str]:
     """Return the texts by toolkit and by tool where a member is visible; ``about`` keeps what concerns these."""
     wires = {tool.id: tool.wire for tool in tools}
@@ -65,6 +114,10 @@ def _texts(
             found[f"tool:{tool.id}"] = Text(text=tool.policy, members=only, names={tool.wire: only})
     concerned = {key: text for key, text in found.items() if about is None or not about.isdisjoint(text.members)}
     filled = {key: _filled(text, wires) for key, text in concerned.items()}
+    hooked = _hooked_texts(access, tools) if written else {}
+    for name, asked in hooked.items():
+        if about is None or not about.isdisjoint(_hooks(access)[name].members):
+            filled[f"toolkit:{name}"] = "\n".join(map(_printable, written.get(asked, "").splitlines())).strip()
     return {key: text for key, text in filled.items() if text}
 
 

@@ -78,6 +78,9 @@ class AgnoPlugin:
         """Return nothing: functions of Agno have no hooks of ours."""
         return HookAnswer()
 
+    def predicate(self, name: str) -> None:
+        """Return nothing: functions of Agno have no predicates."""
+
     async def aclose(self) -> None:
         """Close the connections of a toolkit that was constructed here."""
         if self.owned:

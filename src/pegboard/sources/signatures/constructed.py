@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest
@@ -20,6 +20,8 @@ from pegboard.sources.stdout import plugin_output
 T = TypeVar("T")
 LIFE_CYCLE: Final = frozenset({"close", "aclose"})
 NO_PARAMETERS: Final = Parameters()
+CONDITION: Final = "is_available"
+"""The name of a method or module function that says whether a plugin can run now (T12)."""
 
 
 class LocalPlugin(Protocol):
@@ -37,6 +39,10 @@ class LocalPlugin(Protocol):
         """Return what guard and approval hook of a tool say to a call, before it runs."""
         ...
 
+    def predicate(self, name: str) -> Callable[..., Any] | None:
+        """Return the predicate of this name, as ``Tool.when`` has it; None where there is none (T12)."""
+        ...
+
     async def aclose(self) -> None:
         """Close what was constructed."""
         ...
@@ -50,15 +56,26 @@ class Built:
     parameters: Parameters = NO_PARAMETERS
     description: str = ""
     owner: object = None
+    condition: Callable[..., Any] | None = None
+
+    def predicate(self, name: str) -> Callable[..., Any] | None:
+        """Return the predicate of this name: the plugin's own, or ``is_available TOOL`` of a tool's mark (T12)."""
+        _, _, tool = name.partition(" ")
+        described = self.tools.get(tool)
+        return described.mark.is_available if described is not None else self.condition if not tool else None
 
     def manifest(self, plugin: str) -> Manifest:
         """Return the manifest of the plugin."""
         return Manifest(
-            tools=tuple(tool.tool(plugin, self.tools) for tool in self.tools.values()),
+            tools=tuple(replace(tool.tool(plugin, self.tools), when=self._when(tool)) for tool in self.tools.values()),
             parameters=self.parameters.types,
             secrets=self.parameters.secrets,
             description=self.description,
         )
+
+    def _when(self, tool: Described) -> tuple[str, ...]:
+        own = (f"{CONDITION} {tool.name}",) if tool.mark.is_available is not None else ()
+        return (*own, CONDITION) if self.condition is not None else own
 
     async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
         """Run a function; what it raises is an error result."""
@@ -93,6 +110,15 @@ class ConstructedPlugins:
                 return await in_thread(load)
 
         return await self._instances.get(key, make)
+
+    async def ask(self, plugin: LocalPlugin, condition: str, *given: object) -> object:
+        """Return what a predicate of a plugin answers, plain or async; raises what it raises."""
+        function = plugin.predicate(condition)
+        if function is None:
+            raise ToolUnavailableError("its condition is not there any more.")
+        with plugin_output():
+            answer = await in_thread(function, *given)
+            return await answer if inspect.isawaitable(answer) else answer
 
     async def aclose(self) -> None:
         """Close what was constructed, and end the threads that nobody uses."""

@@ -11,8 +11,8 @@ from typing import Any, Protocol, cast, get_args, get_origin
 
 from pegboard.core.model.tools import JsonObject
 from pegboard.errors import ToolUnavailableError
-from pegboard.marks import mark_of
-from pegboard.sources.signatures.constructed import LIFE_CYCLE, Built, LocalPlugin, takes_nothing
+from pegboard.marks import ATTRIBUTE, mark_of
+from pegboard.sources.signatures.constructed import CONDITION, LIFE_CYCLE, Built, LocalPlugin, takes_nothing
 from pegboard.sources.signatures.docs import summary
 from pegboard.sources.signatures.functions import Described, described, hints_of, is_record
 from pegboard.sources.signatures.parameters import Parameters, construct, parameters_of, refused_override
@@ -69,7 +69,13 @@ def built(target: object, overrides: JsonObject, *, plugin: str) -> Built:
     for name in overrides:
         raise refused_override(plugin, name, ())
     text = "" if inspect.isroutine(target) else summary(target)
-    return Built(tools=as_tools(target, plugin=plugin), description=text)
+    return Built(tools=as_tools(target, plugin=plugin), description=text, condition=condition_of(target))
+
+
+def condition_of(target: object) -> Callable[..., Any] | None:
+    """Return the predicate of a module or object; a function of that name that is marked as a tool is none."""
+    found = None if isinstance(target, Mapping) else getattr(cast("Any", target), CONDITION, None)
+    return found if inspect.isroutine(found) and not hasattr(found, ATTRIBUTE) else None
 
 
 def _is_maker(target: object, overrides: JsonObject) -> bool:
@@ -77,8 +83,8 @@ def _is_maker(target: object, overrides: JsonObject) -> bool:
 
 
 def _of_owner(owner: Any, parameters: Parameters, target: object, plugin: str) -> Built:
-    tools = as_tools(owner, plugin=plugin)
-    return Built(tools=tools, parameters=parameters, description=summary(target), owner=owner)
+    tools, condition = as_tools(owner, plugin=plugin), condition_of(owner)
+    return Built(tools=tools, parameters=parameters, description=summary(target), owner=owner, condition=condition)
 
 
 def _made(maker: Callable[..., Any], parameters: Parameters, overrides: JsonObject, plugin: str) -> Any:
@@ -101,7 +107,10 @@ def _made(maker: Callable[..., Any], parameters: Parameters, overrides: JsonObje
 def as_tools(target: object, *, plugin: str) -> dict[str, Described]:
     """Return the tools of something that is constructed already; raises where it has none."""
     tools: dict[str, Described] = {}
+    condition = condition_of(target)
     for name, function in _functions(target, plugin):
+        if function == condition:
+            continue
         tool = described(function, name=name)
         if tool.name in tools:
             raise ToolUnavailableError(f"plugin '{plugin}' has two functions named '{tool.name}'.")

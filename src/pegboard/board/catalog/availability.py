@@ -1,0 +1,135 @@
+"""Ask the predicates of tools whether they can run now, for a session (T12, P6)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from pegboard.board.catalog.loader import CONSTRUCT_WAIT, CatalogLoader
+from pegboard.board.session_info import SessionInfo
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.settings.predicates import Asker, Condition, conditions, fault_of
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.tools import Frozen
+from pegboard.ports import ConditionalSource, HookRunner
+
+COUNTS: Final = 30.0
+"""For how many seconds an answer counts."""
+PATIENCE: Final = 1.0
+"""How many seconds a predicate may take."""
+LONGEST_REASON: Final = 300
+_MOST: Final = 4096
+_Key = tuple[Condition, Asker]
+
+
+class Availability:
+    """The newest answers of predicates; each is asked once at a time, however many wait for it."""
+
+    def __init__(self, loader: CatalogLoader, hooks: HookRunner | None, changed: Callable[[str], None]) -> None:
+        self.clock = time.monotonic
+        self._loader = loader
+        self._hooks = hooks
+        self._changed = changed
+        self._faults: dict[_Key, tuple[str, float]] = {}
+        self._asking: dict[_Key, asyncio.Task[str]] = {}
+        self._late: set[_Key] = set()
+        self._applied: dict[tuple[CompiledPermissions, frozenset[tuple[str, str]]], CompiledPermissions] = {}
+
+    async def apply(self, info: SessionInfo, access: CompiledPermissions) -> CompiledPermissions:
+        """Return the permissions of a session with what cannot run now; the same object while that is the same."""
+        found = conditions(access)
+        if not found:
+            return access
+        faults = await self._of_tools(info, found)
+        if not faults:
+            return access
+        key = access, frozenset(faults.items())
+        known = self._applied.get(key)
+        if known is None:
+            if len(self._applied) >= _MOST // 64:
+                self._applied.clear()
+            known = self._applied[key] = access.with_faults(Frozen(faults))
+        return known
+
+    async def _of_tools(self, info: SessionInfo, found: Iterable[tuple[str, Condition]]) -> dict[str, str]:
+        who = Asker(principal=info.key.principal, agent=info.key.agent, sub_app=info.constraints.sub_app)
+        keys = {(condition, who): None for _, condition in found}
+        await self._renew([key for key in keys if not self._counts(key)])
+        faults: dict[str, str] = {}
+        for tool_id, condition in found:
+            if fault := self._faults[condition, who][0]:
+                faults.setdefault(tool_id, fault)
+        return faults
+
+    def _counts(self, key: _Key) -> bool:
+        known = self._faults.get(key)
+        return known is not None and self.clock() - known[1] < COUNTS
+
+    async def _renew(self, due: list[_Key]) -> None:
+        """Ask what has no answer that counts; one that was late already and has not answered yet is not waited for."""
+        if not due:
+            return
+        await self._prepared(due)
+        due = [key for key in due if not self._counts(key)]
+        asked = {key: self._asking.get(key) or self._ask(key) for key in due}
+        if waited := [task for key, task in asked.items() if key not in self._late]:
+            await asyncio.wait(waited, timeout=PATIENCE)
+        if len(self._faults) >= _MOST:
+            self._faults.clear()
+        for key, task in asked.items():
+            self._answered(key, task.result() if task.done() else f"Its condition did not answer in {PATIENCE:.0f} s.")
+            if not task.done():
+                self._late.add(key)
+
+    def _answered(self, key: _Key, fault: str) -> None:
+        before = self._faults.get(key)
+        self._faults[key] = fault, self.clock()
+        if before is not None and before[0] != fault:
+            self._changed(key[0].plugin)
+
+    async def _prepared(self, due: Iterable[_Key]) -> None:
+        """Import the functions of the configuration: that takes longer than they may."""
+        if self._hooks is not None:
+            hooks = {condition.name for condition, _ in due if ":" in condition.name}
+            imports = [asyncio.ensure_future(self._hooks.prepare(hook)) for hook in hooks]
+            if imports:
+                await asyncio.wait(imports, timeout=CONSTRUCT_WAIT)
+                for task in imports:
+                    _ = task.cancel() if not task.done() else task.exception()
+
+    def _ask(self, key: _Key) -> asyncio.Task[str]:
+        task = self._asking[key] = asyncio.create_task(self._fault(*key), name=f"condition of {key[0].plugin}")
+        task.add_done_callback(lambda _: self._over(key))
+        return task
+
+    def _over(self, key: _Key) -> None:
+        self._asking.pop(key, None)
+        self._late.discard(key)
+
+    async def _fault(self, condition: Condition, who: Asker) -> str:
+        try:
+            answer = await self._answer(condition, who)
+        except (Exception, SystemExit) as error:  # a predicate's own code may raise anything
+            fault = f"Its condition raised {type(error).__name__}: {error}"
+        else:
+            fault = fault_of(answer)
+        return self._loader.masker.text(one_line(fault, limit=LONGEST_REASON))
+
+    async def _answer(self, condition: Condition, who: Asker) -> object:
+        given = who.principal, who.agent, who.sub_app
+        if ":" in condition.name and self._hooks is not None:
+            return await self._hooks.ask(condition.name, *given)
+        spec = self._loader.specs[condition.plugin]
+        source = self._loader.source_of(spec)
+        if not isinstance(source, ConditionalSource):
+            return "Nothing can ask its condition."
+        return await source.holds(spec, condition.overrides, condition.name, *given)
+
+    async def aclose(self) -> None:
+        """Wait for no answer any more."""
+        tasks = tuple(self._asking.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,84 @@
+"""What an agent has set for itself through ``self_config``, as it stands among the stored switches.
+
+Each setting is a switch whose name begins with ``self:``: ``self:off:NAME`` takes a toolkit, plugin or tool away,
+``self:initial_toolkits:[…]`` and ``self:lease:{…}`` hold their value as JSON. None of them grants anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
+
+from pegboard.core.model.agents import Agent
+from pegboard.core.model.leases import TURN, UNLOAD, LeaseTerm
+from pegboard.core.model.tools import EMPTY
+
+SELF: Final = "self:"
+OFF: Final = "self:off:"
+MOST_TURNS: Final = 10_000
+VALUES: Final = ("initial_toolkits", "lease")
+"""The settings that hold a value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnSettings:
+    """The settings of one agent: what it has taken away from itself, and its values by their names."""
+
+    off: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def own_settings(stored: Mapping[str, bool]) -> OwnSettings:
+    """Return the settings among the stored switches of an agent; what cannot be read is as if it were not there."""
+    off = tuple(name.removeprefix(OFF) for name in stored if name.startswith(OFF))
+    return OwnSettings(off=off, values=dict(_values(stored)))
+
+
+def _values(stored: Mapping[str, bool]) -> Iterator[tuple[str, Any]]:
+    for name in stored:
+        key, colon, text = name.removeprefix(SELF).partition(":")
+        if name.startswith(SELF) and key in VALUES and colon:
+            try:
+                yield key, json.loads(text)
+            except (ValueError, RecursionError):
+                continue
+
+
+def stored_value(name: str, value: object) -> str:
+    """Return the name under which a value is stored."""
+    return f"{SELF}{name}:{json.dumps(value, sort_keys=True)}"
+
+
+def switches_of(stored: Mapping[str, bool]) -> Mapping[str, bool]:
+    """Return the switches that are in force: those of operators, and off whatever the agent took from itself."""
+    if not any(name.startswith(SELF) for name in stored):
+        return stored
+    operators = {name: on for name, on in stored.items() if not name.startswith(SELF)}
+    return {**operators, **dict.fromkeys(own_settings(stored).off, False)}
+
+
+def with_own(agent: Agent, stored: Mapping[str, bool]) -> Agent:
+    """Return the profile with the values that the agent has set, as far as its file still allows them."""
+    values: Mapping[str, Any] = own_settings(stored).values if "self_config" in agent.duties else EMPTY
+    initial, term = values.get("initial_toolkits"), lease_of(values.get("lease"))
+    if isinstance(initial, list) and "initial_toolkits" in agent.self_config:
+        names = [name for name in cast("list[Any]", initial) if name in agent.allowed_toolkits]
+        agent = replace(agent, initial_toolkits=tuple(names))
+    return replace(agent, lease=term) if term is not None and "lease" in agent.self_config else agent
+
+
+def lease_of(value: object) -> LeaseTerm | None:
+    """Return the lease that a value means, ``{kind, turns}``; None where it means none."""
+    if value == {"kind": "turn"}:
+        return TURN
+    if value == {"kind": "unload"}:
+        return UNLOAD
+    match value:
+        case {"kind": "idle", "turns": int() as turns} if (
+            value == {"kind": "idle", "turns": turns} and turns is not True
+        ):
+            return LeaseTerm("idle", turns) if 0 < turns <= MOST_TURNS else None
+        case _:
+            return None

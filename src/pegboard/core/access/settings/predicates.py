@@ -1,0 +1,60 @@
+"""Which predicates decide whether the tools of an agent can run now, and what their answers mean (T12, P6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pegboard.core.access.derived import once_per_permissions
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.tools import EMPTY, JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A predicate of a plugin as it stands in ``Tool.when``; ``variant`` is the key of the overrides."""
+
+    plugin: str
+    name: str
+    variant: str = ""
+    overrides: JsonObject = field(default=EMPTY, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """On whose behalf a predicate is asked."""
+
+    principal: str
+    agent: str
+    sub_app: str | None = None
+
+
+@once_per_permissions
+def conditions(access: CompiledPermissions) -> tuple[tuple[str, Condition], ...]:
+    """Return the predicates of the permitted tools, each with the tool's id; nothing where no tool has one."""
+    found: list[tuple[str, Condition]] = []
+    for plugin in access.world.catalog.plugins.values():
+        if not any(tool.when for tool in plugin.tools):
+            continue
+        for tool in access.plugin_permissions.tools_of(plugin):
+            entry = access.entries.of_tool(tool)
+            for name in tool.when:
+                one = Condition(plugin=plugin.name, name=name, variant=entry.key, overrides=entry.overrides)
+                found.append((tool.id, one))
+    return tuple(found)
+
+
+def fault_of(answer: object) -> str:
+    """Return why a tool cannot run now after its predicate answered this, or nothing.
+
+    >>> fault_of(True), fault_of("No seat is free.")
+    ('', 'No seat is free.')
+    >>> fault_of(1)
+    'Its condition answered with int, neither a boolean nor a reason.'
+    """
+    if answer is True:
+        return ""
+    if answer is False or answer == "":
+        return "Its condition does not hold now."
+    if isinstance(answer, str):
+        return answer
+    return f"Its condition answered with {type(answer).__name__}, neither a boolean nor a reason."
