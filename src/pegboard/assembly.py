@@ -30,9 +30,9 @@ from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
-    from pegboard.config.inspection import ConfigurationSource
     from pegboard.config.joining.additions import GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
+    from pegboard.configurations import ConfigurationSource
     from pegboard.core.model.loadouts import Loadout
     from pegboard.sources.mcp.source import McpSource
 

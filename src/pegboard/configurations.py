@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from pegboard.core.model.loadouts import Loadout
+from pegboard.core.model.tools import EMPTY
 from pegboard.errors import UsageError
 from pegboard.problems import Problem
 
 if TYPE_CHECKING:
-    from pegboard.config.inspection import ConfigurationSource
     from pegboard.config.joining.additions import Addition, GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.model.specs import RegisteredSpec
@@ -22,6 +24,59 @@ log = logging.getLogger("pegboard")
 QUICKSTART = Path(__file__).parent / "quickstart" / "quickstart.yaml"
 IN_CODE = "pegboard.yaml"
 """Where a mapping counts as lying: paths and modules in it are looked for beside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationSource:
+    """What a configuration is read from: a file or a mapping, and what code gives beside it (T11)."""
+
+    path: Path
+    value: Mapping[str, Any] | None = None
+    toolkits: tuple[GivenToolkit, ...] = ()
+    loadouts: tuple[GivenLoadout, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return how messages name it."""
+        from pegboard.config.documents.document import display_path
+        from pegboard.config.reading import MAPPING
+
+        return display_path(self.path) if self.value is None else MAPPING
+
+    @property
+    def is_file(self) -> bool:
+        """Return whether a file is all of it."""
+        return self.value is None and not self.toolkits and not self.loadouts
+
+    def with_toolkit(self, toolkit: GivenToolkit) -> ConfigurationSource:
+        """Return it with a toolkit more, in place of one of the same name."""
+        kept = (one for one in self.toolkits if one.get("name") != toolkit.get("name"))
+        return replace(self, toolkits=(*kept, toolkit))
+
+    def with_loadout(self, loadout: Loadout) -> ConfigurationSource:
+        """Return it with a loadout more, in place of one of the same name."""
+        kept = (one for one in self.loadouts if _name(one).casefold() != loadout.name.casefold())
+        return replace(self, loadouts=(*kept, loadout))
+
+    def inspect(
+        self,
+        *,
+        registered: Mapping[str, RegisteredSpec],
+        packages: Sequence[Addition],
+        env: Mapping[str, str],
+        tools: Mapping[str, Collection[str]] = EMPTY,
+    ) -> tuple[Configuration | None, list[Problem]]:
+        """Return the configuration of now, or None if it has an error, and every problem."""
+        from pegboard.config.inspection import inspect
+        from pegboard.config.joining.additions import Addition
+
+        code = Addition(toolkits=self.toolkits, loadouts=self.loadouts)
+        additions = (code, *packages) if self.toolkits or self.loadouts else tuple(packages)
+        return inspect(self.path, registered=registered, env=env, tools=tools, value=self.value, additions=additions)
+
+
+def _name(loadout: GivenLoadout) -> str:
+    return loadout.name if isinstance(loadout, Loadout) else str(loadout.get("name", ""))
 
 
 def registered() -> Mapping[str, RegisteredSpec]:
@@ -87,8 +142,6 @@ def source_of(
     loadouts: Sequence[GivenLoadout],
 ) -> tuple[ConfigurationSource, bool]:
     """Return what the configuration is read from, and whether it is the packaged quickstart."""
-    from pegboard.config.inspection import ConfigurationSource
-
     value = config if isinstance(config, Mapping) else None
     if value is None and not isinstance(config, str | os.PathLike | None):
         hint = "Give a path, a mapping, or nothing."

@@ -50,6 +50,7 @@ toolkits:
     tools: [pads]
 agents:
   assistant:
+    dialect: pegboard
     tools: [notes]
     allowed_toolkits: [writing]
     permissions: {broken: false}

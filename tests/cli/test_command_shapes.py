@@ -23,6 +23,7 @@ def test_surface_json_has_the_tools_in_order_and_their_cost(run: Run, project: P
         "tools": [{"name": str, "plugin": str, "lease": str, "reason": str, "tokens": int}],
         "hints": [str], "suffix": str, "policy": str, "focus": (dict, type(None)),
         "tokens": {"tools": int, "text": int, "total": int, "catalog": int, "saved": int, "unknown": [str]},
+        "missing": [{"plugin": str, "reason": str}],
     }  # fmt: skip
     assert misfits(surface, shape) == []
     assert (surface["agent"], surface["session"], surface["turn"]) == ("assistant", "default", 1)

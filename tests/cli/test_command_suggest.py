@@ -65,6 +65,7 @@ toolkits:
     tools: [pads]
 agents:
   assistant:
+    dialect: pegboard
     allowed_toolkits:
       - writing   # when it is needed
     # permissions: {broken: false}

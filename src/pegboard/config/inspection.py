@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,11 +16,11 @@ from pegboard.config.check.override_checks import Misfit, check_overrides
 from pegboard.config.check.reach_checks import check_reach
 from pegboard.config.compile import UncheckedConfig, store_url
 from pegboard.config.documents.document import UnreadableError, display_path
-from pegboard.config.joining.additions import Addition, GivenLoadout, GivenToolkit, with_additions
+from pegboard.config.joining.additions import Addition, with_additions
 from pegboard.config.joining.joining_plugins import joined, with_settings
-from pegboard.config.reading import MAPPING, Reading
+from pegboard.config.reading import Reading
 from pegboard.config.schema.configuration import Configuration
-from pegboard.core.model.loadouts import BUILT_IN, Loadout
+from pegboard.core.model.loadouts import BUILT_IN
 from pegboard.core.model.masking import MASK, Masker, masked
 from pegboard.core.model.specs import PluginSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import Frozen
@@ -96,53 +96,6 @@ def inspect(
     if any(p.severity == "error" for p in problems):
         return None, problems
     return _configuration(config, reading, specs, masker, problems), problems
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigurationSource:
-    """What a configuration is read from: a file or a mapping, and what code gives beside it (T11)."""
-
-    path: Path
-    value: Mapping[str, Any] | None = None
-    toolkits: tuple[GivenToolkit, ...] = ()
-    loadouts: tuple[GivenLoadout, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Return how messages name it."""
-        return display_path(self.path) if self.value is None else MAPPING
-
-    @property
-    def is_file(self) -> bool:
-        """Return whether a file is all of it."""
-        return self.value is None and not self.toolkits and not self.loadouts
-
-    def with_toolkit(self, toolkit: GivenToolkit) -> ConfigurationSource:
-        """Return it with a toolkit more, in place of one of the same name."""
-        kept = (one for one in self.toolkits if one.get("name") != toolkit.get("name"))
-        return replace(self, toolkits=(*kept, toolkit))
-
-    def with_loadout(self, loadout: Loadout) -> ConfigurationSource:
-        """Return it with a loadout more, in place of one of the same name."""
-        kept = (one for one in self.loadouts if _name(one).casefold() != loadout.name.casefold())
-        return replace(self, loadouts=(*kept, loadout))
-
-    def inspect(
-        self,
-        *,
-        registered: Mapping[str, RegisteredSpec],
-        packages: Sequence[Addition],
-        env: Mapping[str, str],
-        tools: Mapping[str, Collection[str]] = _NO_TOOLS,
-    ) -> tuple[Configuration | None, list[Problem]]:
-        """Return the configuration of now, or None if it has an error, and every problem."""
-        code = Addition(toolkits=self.toolkits, loadouts=self.loadouts)
-        additions = (code, *packages) if self.toolkits or self.loadouts else tuple(packages)
-        return inspect(self.path, registered=registered, env=env, tools=tools, value=self.value, additions=additions)
-
-
-def _name(loadout: GivenLoadout) -> str:
-    return loadout.name if isinstance(loadout, Loadout) else str(loadout.get("name", ""))
 
 
 def _configuration(

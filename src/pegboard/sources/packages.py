@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, cast
 
 from pegboard.core.model.loadouts import category_of
-from pegboard.core.model.specs import PluginSpec, RegisteredSpec
+from pegboard.core.model.specs import NAME_ONLY, PluginSpec, RegisteredSpec
 from pegboard.core.model.toolkits import SHARED_ONLY
 from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
@@ -30,7 +30,6 @@ GROUP: Final = "pegboard.plugins"
 TOOLKITS: Final = "pegboard.toolkits"
 LOADOUTS: Final = "pegboard.loadouts"
 _ENTRY_POINT: Final = "entry_point:"
-_MISSING: Final = "missing:"
 _PACKAGED: Final = "packaged:"
 
 
@@ -99,7 +98,7 @@ class PackageSource:
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether a package has, or should have, the plugin."""
-        return isinstance(spec, RegisteredSpec) and spec.loader.startswith((_ENTRY_POINT, _PACKAGED, _MISSING))
+        return isinstance(spec, RegisteredSpec) and spec.loader.startswith((_ENTRY_POINT, _PACKAGED, NAME_ONLY))
 
     def fingerprint(self, spec: PluginSpec) -> str:  # noqa: ARG002
         """Return nothing: asking the code itself is cheaper and always right."""
@@ -137,7 +136,7 @@ class PackageSource:
         await self._plugins.aclose()
 
     async def _built(self, spec: RegisteredSpec, overrides: JsonObject) -> LocalPlugin:
-        if spec.loader.startswith(_MISSING):
+        if spec.loader.startswith(NAME_ONLY):
             raise _not_provided(spec)
         key = (spec.name, spec.loader, variant_key(overrides))
         load = _packaged if spec.loader.startswith(_PACKAGED) else _load

@@ -15,7 +15,7 @@ from pegboard.problems import Problem
 def check_reach(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> Iterator[Problem]:
     """Yield the written agents that neither have a tool nor may load one, of those that ask for some."""
     known: Mapping[str, Loadout] = {**BUILT_IN, **config.loadouts}
-    for agent in (one for one in config.agents.values() if one.place is not None):
+    for agent in (one for name, one in config.agents.items() if name in (config.validated.section.agents or {})):
         if (agent.loadout is not None or agent.discoverable) and not _has_something(agent, config, known, specs):
             message = f"agent '{agent.name}' has no tool and may load none: no plugin is there for what it names."
             hint = "Define plugins or servers, or name registered plugins by their names."

@@ -31,7 +31,8 @@ def _with_settings(spec: RegisteredSpec, said: PluginSettings | None) -> Registe
 def joined(config: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) -> dict[str, PluginSpec]:
     """Return the plugins that join the catalog: those of the file, those that it names, those of named categories.
 
-    A registered plugin of a category that an agent's own loadout names joins too; patterns never reach it (L9).
+    A registered plugin of a category that an agent's own loadout names joins too, unless nothing provides it yet;
+    patterns never reach it (L9).
     """
     wanted = {part.casefold() for name in _names(config) for part in _plugin_parts(name)}
     others = {name: spec for name, spec in registered.items() if name not in config.written}
@@ -40,7 +41,7 @@ def joined(config: UncheckedConfig, registered: Mapping[str, RegisteredSpec]) ->
     by_category = {
         name: replace(spec, by_category=True)
         for name, spec in others.items()
-        if name not in named and any(_names_category(loadout, spec) for loadout in of_agents)
+        if name not in named and spec.brings_tools and any(_names_category(loadout, spec) for loadout in of_agents)
     }
     return {**config.written, **named, **by_category}
 

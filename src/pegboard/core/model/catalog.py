@@ -223,8 +223,12 @@ class Catalog:
 
     @property
     def clashes(self) -> tuple[Clash, ...]:
-        """Return the tools that are excluded, in the order of the catalog."""
-        names = sorted(self._clashes, key=self._order.__getitem__)
+        """Return the tools that are excluded, in the order of the catalog.
+
+        What only a category brought in gives way to what is written, without a word (L9).
+        """
+        reported = (name for name in self._clashes if not self.plugins[name].by_category)
+        names = sorted(reported, key=self._order.__getitem__)
         return tuple(clash for name in names for clash in self._clashes[name])
 
     def _changed_aliases(

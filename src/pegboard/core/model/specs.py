@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.problems import Place
 
 ApproveRule = str | Mapping[str, tuple[str, ...]]
 """When a person approves a call (A1): ``always``, ``destructive``, or by argument the patterns of which one matches."""
+
+
+NAME_ONLY: Final = "missing:"
+"""How the loader of a plugin begins that is known by name only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +93,11 @@ class RegisteredSpec(PluginSettings):
     install: str = ""
     counterpart: str = ""
     by_category: bool = False
+
+    @property
+    def brings_tools(self) -> bool:
+        """Return whether something brings the plugin in: a name without a package has no tools."""
+        return not self.loader.startswith(NAME_ONLY)
 
 
 PluginSpec = ServerSpec | PythonSpec | RegisteredSpec
