@@ -89,7 +89,7 @@ def test_explain_json_has_the_four_predicates_and_the_reasons(run: Run, project:
     assert ran.code == 0
     assert misfits(ran.json, shape) == []
     assert ran.json["reasons"][0]["code"] == "denied_switch"
-    assert ran.json["reasons"][0]["where"] == "pegboard.yaml:13:19"
+    assert ran.json["reasons"][0]["where"] == "pegboard.yaml:14:19"
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,7 @@ def _make_folder(folder: Path) -> None:
     """Make a folder and those above it where they are missing; only the owner may enter the new ones."""
     if folder.is_dir():
         return
-    if folder.exists():
+    if folder.exists() and not folder.is_dir():  # another process may just have made it
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     if folder.parent != folder:
         _make_folder(folder.parent)
