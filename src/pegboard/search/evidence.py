@@ -30,9 +30,10 @@ _REACHED, _NAMED, _LEADING, _BASE = 0.72, 0.28, 0.26, -1.26
 _WITH_MEANING: Final = np.array([1.207, 2.111, -1.652, -0.085, 4.029])
 _BASE_WITH_MEANING: Final = -3.82
 """With what is known of meaning: chosen on the first half of the development queries, with the table as shipped and
-with each set excluded from its training, so that of the searches whose tools are there at most one in ten has less than
-:data:`pegboard.ports.UNLIKELY`, whatever the set; `docs/retrieval.md` has how many of the others. A need that says much
-and finds little is likelier to have no answer; where tools are near each other, another may do as well.
+with each set excluded from its training, so that with the shipped table at most one in ten of the searches whose tools
+are there has less than :data:`pegboard.ports.UNLIKELY`, whatever the set; `docs/retrieval.md` has how many of the
+others, and what it is with the set excluded. A need that says much and finds little is likelier to have no answer;
+where tools are near each other, another may do as well.
 """
 
 
