@@ -337,7 +337,8 @@ class Session(SessionReads, NamesReplacements):
         else:
             snapshot = await self._planned_for(snapshot)
             snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, arguments, channel)
-        self._note_shown(snapshot, channel.request)
+        if snapshot.unloaded or channel.request.brought:
+            self._note_shown(snapshot, channel.request)
         return answered
 
     async def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
