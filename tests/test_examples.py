@@ -136,3 +136,13 @@ def test_the_flip_of_a_switch_binds_the_next_call(folder: Path) -> None:
     assert (
         "[ ] Self-evolution: The toolkit 'self_evolution_toolkit' is switched off at run time for agent 'sea'." in lines
     )
+
+
+def test_a_package_of_ones_own_brings_plugins_and_a_toolkit(folder: Path) -> None:
+    """T3, T11: at the first try, with what its entry points name."""
+    assert run(folder, sys.executable, "own_package.py").splitlines() == [
+        "polite: Be polite to many",
+        "Toolkit 'polite' is loaded; call it from the next step on, not in the same batch.",
+        "Hello, Ada.",
+        "42",
+    ]
