@@ -45,7 +45,7 @@ def config(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_the_address_opens_a_sub_app_that_the_agent_lists(config: Path, era: str) -> None:
-    """T9, G4: its tools are there from the start for that address alone, and can be called there alone."""
+    """T9, G1, G4: its tools are there from the start for that address alone, and can be called there alone."""
     async with gateway(config) as running:
         async with connected(f"{running.url}/default?sub_app=billing", era) as opened:
             assert await opened.names() == ["invoice_list"]
