@@ -285,7 +285,7 @@ def _parts(
         validator=own.validator or SchemaValidator(),
         dialects=Dialects(),
         focus=own.focus or (_FocusRules(hooks) if hooks is not None else None),
-        hooks=hooks,
+        hooks=own.hooks or hooks,
     )
 
 

@@ -34,9 +34,9 @@ def test_each_problem_stands_on_a_line_of_its_own_with_place_and_hint(run: Run, 
     ran = run("check")
     assert ran.code == 1
     first, second, last = ran.out.splitlines()
-    assert first.startswith("pegboard.yaml:12:24: agents.assistant.allowed_toolkits: ")
+    assert first.startswith("pegboard.yaml:13:24: agents.assistant.allowed_toolkits: ")
     assert "Did you mean 'writing'?" in first
-    assert second.startswith("pegboard.yaml:15:5: ")
+    assert second.startswith("pegboard.yaml:16:5: ")
     assert last == "pegboard.yaml: not ok. 2 errors."
     told = run("check", "--json")
     assert (told.code, misfits(told.json, SHAPE), told.json["ok"]) == (1, [], False)

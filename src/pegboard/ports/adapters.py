@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pegboard.ports.arguments import ArgumentValidator
+from pegboard.ports.conditions import HookRunner
 from pegboard.ports.focus import FocusRules
 from pegboard.ports.ranking import Ranker
 from pegboard.ports.sources import Source
@@ -27,3 +28,4 @@ class Adapters:
     counter: TokenCounter | None = None
     validator: ArgumentValidator | None = None
     focus: FocusRules | None = None
+    hooks: HookRunner | None = None

@@ -106,6 +106,45 @@ class FakeValidator:
         return list(self._problems.get(tool.id, ()))
 
 
+class FakeHooks:
+    """The functions that a configuration names as ``module:function``, given as functions."""
+
+    def __init__(self, hooks: Mapping[str, Callable[..., Any]] | None = None) -> None:
+        """Set the functions.
+
+        Args:
+            hooks: Plain or async functions by their names in the configuration.
+        """
+        self._hooks = dict(hooks or {})
+
+    async def prepare(self, hook: str) -> None:
+        """Check that a function was given.
+
+        Args:
+            hook: Its name in the configuration.
+
+        Raises:
+            KeyError: No function was given under this name.
+        """
+        self._hooks[hook]
+
+    async def ask(self, hook: str, *given: object) -> object:
+        """Return the answer of a function.
+
+        Args:
+            hook: Its name in the configuration.
+            given: What it is called with.
+
+        Returns:
+            What the function returned.
+
+        Raises:
+            KeyError: No function was given under this name.
+        """
+        answer = self._hooks[hook](*given)
+        return await answer if inspect.isawaitable(answer) else answer
+
+
 class FakeFocusRules:
     """Focus rules with hooks that are given as functions; patterns are Python's."""
 

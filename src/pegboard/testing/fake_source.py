@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
@@ -207,6 +208,27 @@ class FakeSource:
         if tool.name in canned:
             return HookAnswer()
         return await made.ask_hooks(spec.name, tool.name, arguments, context)
+
+    async def holds(self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object) -> object:
+        """Return what a predicate in the code of a plugin answers.
+
+        Args:
+            spec: The plugin.
+            overrides: Those of the variant that is asked.
+            condition: The predicate, as ``Tool.when`` names it.
+            given: What it is called with.
+
+        Returns:
+            What it returned.
+
+        Raises:
+            ToolUnavailableError: There is no such predicate.
+        """
+        predicate = self._defined(spec.name, overrides)[0].predicate(condition)
+        if predicate is None:
+            raise ToolUnavailableError(f"plugin '{spec.name}' has no condition '{condition}'.")
+        answer = predicate(*given)
+        return await answer if inspect.isawaitable(answer) else answer
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Call back with the name of a plugin after :meth:`change`.

@@ -88,9 +88,11 @@ def collected_warnings() -> Generator[list[str]]:
             found.append(record.getMessage().strip().partition("\n")[0])
 
     handler.emit = take  # type: ignore[method-assign]
-    logger = logging.getLogger(_NAMES[0])
-    logger.addHandler(handler)
+    loggers = [logging.getLogger(name) for name in _NAMES]  # after a team has run, Agno's tools log as the team
+    for logger in loggers:
+        logger.addHandler(handler)
     try:
         yield found
     finally:
-        logger.removeHandler(handler)
+        for logger in loggers:
+            logger.removeHandler(handler)
