@@ -44,7 +44,9 @@ def main() -> int:
     if sys.argv[1:2] and sys.argv[1] in PROGRAMS:
         program = importlib.import_module(f"benchmarks.{sys.argv[1]}")
         return program.main(sys.argv[2:])
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, epilog=f"programs: {', '.join(PROGRAMS)}"
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(KNOWN)}")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     options = parser.parse_args()
