@@ -40,7 +40,7 @@ def test_each_problem_stands_on_a_line_of_its_own_with_place_and_hint(run: Run, 
     assert last == "pegboard.yaml: not ok. 2 errors."
     told = run("check", "--json")
     assert (told.code, misfits(told.json, SHAPE), told.json["ok"]) == (1, [], False)
-    assert [(p["line"], p["column"]) for p in told.json["problems"]] == [(12, 24), (15, 5)]
+    assert [(p["line"], p["column"]) for p in told.json["problems"]] == [(13, 24), (16, 5)]
 
 
 def test_warnings_fail_only_where_they_are_taken_for_errors(run: Run, project: Path) -> None:
