@@ -249,6 +249,17 @@ async def test_a_predicate_that_fails_counts_as_unavailable_with_the_reason(
             go.set()
 
 
+async def test_a_predicate_whose_module_leaves_the_process_counts_as_unavailable(tmp_path: Path) -> None:
+    """T12, P6: the process goes on, and so does the rest of the agent."""
+    (tmp_path / "quits.py").write_text("import sys\nsys.exit(4)\n", encoding="utf-8")
+    async with opened(tmp_path, {"book_seat": {"when": "quits:open"}}) as board:
+        ada = await session(board)
+        assert (await ada.call("list_seats")).status == "ok"
+        refused = await ada.call("book_seat", {"row": 1})
+        assert refused.status == "tool_unavailable"
+        assert refused.message.endswith("raised ImportError: importing 'quits' failed: SystemExit: 4")
+
+
 async def test_predicates_stand_in_code_beside_the_tools(tmp_path: Path) -> None:
     """T12: a module function, a method, a mark; none of them is a tool, and settings of a member reach its instance."""
     plugins = {"desk": {"python": "desk"}, "meter": {"python": "meters:Meter"}}

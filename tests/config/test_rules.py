@@ -46,6 +46,13 @@ RULES = {
         "unknown_agent",
         ("pegboard.yaml:3:53: toolkits.devops.share_with: agent 'asistant' is not defined. Did you mean 'assistant'?"),
     ),
+    "A1: a rule for an argument has a pattern": (
+        """
+        plugins: {files: {python: files, approve: {read_file: {path: []}}}}
+        """,
+        "bad_value",
+        "pegboard.yaml:2:55: plugins.files.approve.read_file: names no pattern for 'path'. Write [pattern].",
+    ),
     "S1: two agents at least share a toolkit": (
         """
         toolkits: {devops: {tools: [docker], share_with: [assistant]}}

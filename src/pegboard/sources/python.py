@@ -114,7 +114,10 @@ class Hooks:
     def _found(self, hook: str) -> Callable[..., Any]:
         module_name, _, path = hook.partition(":")
         with self._modules.visible(self._folder, module_name), plugin_output():
-            found: Any = importlib.import_module(module_name)
+            try:
+                found: Any = importlib.import_module(module_name)
+            except SystemExit as error:  # would end the event loop that waits for it
+                raise ImportError(f"importing '{module_name}' failed: SystemExit: {error}") from error
             for name in path.split("."):
                 found = getattr(found, name)
             return found

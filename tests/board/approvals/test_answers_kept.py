@@ -79,14 +79,15 @@ async def test_permission_arguments_and_guards_come_before_the_question(config: 
         assert approval.reason == "its argument 'path' matches '*.key' (approve.read_file.path)"
 
 
-async def test_a_rule_for_a_tool_that_does_not_exist_lets_nothing_through(config: Path) -> None:
+@pytest.mark.parametrize("name", ["raed_file", ""])
+async def test_a_rule_for_a_tool_that_does_not_exist_lets_nothing_through(config: Path, name: str) -> None:
     """A1, P6: the plugin is unavailable, and says why; a pattern may mean nothing."""
-    set_up(config, CONFIG.replace("files_tools}", "files_tools, approve: {raed_file: always}}"))
+    set_up(config, CONFIG.replace("files_tools}", f"files_tools, approve: {{'{name}': always}}}}"))
     async with Pegboard.open(config) as board:
         session = await board.session(agent="ada", session_id="thread")
         answer = await session.call("read_file", {"path": "a.txt"})
         assert answer.status in ("not_found", "tool_unavailable")
-        assert "'approve' names 'raed_file'" in (await session.explain("plugin:files")).reasons[-1].text
+        assert f"'approve' names '{name}'" in (await session.explain("plugin:files")).reasons[-1].text
 
 
 async def test_an_approval_survives_a_restart(config: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from approved_files import CONFIG, asked, ran, set_up
@@ -216,6 +217,15 @@ async def test_only_the_first_of_two_operators_decides(board: Pegboard, ada: Ses
     for decide in (board.approvals.allow, board.approvals.refuse):
         with pytest.raises(UsageError, match="was used already"):
             await decide(approval.id, by="grace")
+
+
+async def test_an_approval_lasts_for_what_there_is(board: Pegboard, ada: Session) -> None:
+    """A2, A3: a word of one's own is one clear error, and nothing is allowed."""
+    approval = await asked(ada)
+    lasts: Any = "ever"
+    with pytest.raises(UsageError, match="`lasts` is none of once, session, always"):
+        await board.approvals.allow(approval.id, by="grace", lasts=lasts)
+    assert (await ada.resume(approval.id)).status == "needs_approval"
 
 
 @pytest.mark.parametrize(("by", "why"), [("", "is empty"), ("  ", "is empty"), ("x" * 600, "600 characters")])

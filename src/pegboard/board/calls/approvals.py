@@ -58,6 +58,8 @@ class Approvals:
             UsageError: there is no such approval, it was used or has expired, or it cannot be allowed this way.
             StoreError: it cannot be read or written.
         """
+        if lasts not in _LASTS:
+            raise UsageError(f"`lasts` is none of {', '.join(_LASTS)}.", hint="Without it the call is allowed once.")
         while True:
             known = await self._open(approval_id, by)
             now = time.time()

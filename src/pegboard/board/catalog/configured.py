@@ -29,7 +29,7 @@ def misnamed(manifest: Manifest, spec: PluginSpec) -> Iterator[ToolUnavailableEr
     if not any(tables.values()):
         return
     names = [tool.name for tool in manifest.tools]
-    known = {*names, *(tool.wire for tool in manifest.tools)}
+    known = {*names, *(tool.wire for tool in manifest.tools if tool.wire)}  # of a plugin it may not be given yet
     for key, name in ((key, name) for key, table in tables.items() for name in table if name not in known):
         yield ToolUnavailableError(
             f"plugin '{spec.name}': '{key}' names '{name}', which is not one of its tools.",

@@ -210,8 +210,10 @@ def _approve(value: Any) -> Any:
     if not value:
         raise bad("names no argument.", hint)
     for argument, patterns in value.items():
-        if not is_list(patterns) or not patterns:
+        if not is_list(patterns):
             raise wrong(f"a list of patterns for '{argument}'", patterns, "Write [pattern].")
+        if not patterns:
+            raise bad(f"names no pattern for '{argument}'.", "Write [pattern].")
     return {str(name): tuple(_text(pattern) for pattern in patterns) for name, patterns in value.items()}
 
 
