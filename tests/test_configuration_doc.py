@@ -40,4 +40,6 @@ def test_every_key_of_a_section_is_in_the_document_and_no_other(heading: str) ->
 
 def test_every_dialect_is_in_the_document() -> None:
     _, _, text = DOCUMENT.read_text("utf-8").partition("### Dialects")
-    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(get_args(DialectName)) == list(Dialects())
+    dialects = Dialects()
+    names = [dialects[name].name for name in get_args(DialectName)]
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == names == list(get_args(DialectName))
