@@ -24,7 +24,6 @@ from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
 from pegboard.board.session import Session
 from pegboard.board.session_info import Delegation, SessionInfo, agent_of
-from pegboard.board.views.operations.operations import Operations
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import LIBRARY, Host, deliverable
@@ -60,8 +59,8 @@ class Parts:
 class Board(NamesReplacements):
     """Agents over one world: it hands out sessions.
 
-    ``permissions`` sets switches at run time, ``approvals`` answers calls that wait for a person, ``operations`` is
-    what else operators see and do. ``services`` and ``resources`` are for adapters: gateway, console, command.
+    ``permissions`` sets switches at run time, ``approvals`` answers calls that wait for a person. ``services`` and
+    ``resources`` are for adapters: the gateway and the command.
     """
 
     def __init__(self, parts: Parts, *, masker: Masker, env: Mapping[str, str]) -> None:
@@ -92,7 +91,6 @@ class Board(NamesReplacements):
         )
         self.permissions = Permissions(self.services)
         self.approvals = Approvals(self.services)
-        self.operations = Operations(self.services)
         self._run_child: RunChild | None = None
         self.toolkits = Toolkits(lambda: self.world.toolkits, self._add_toolkit)
         self.loadouts = Loadouts(lambda: self.world.loadouts, self._add_loadout)

@@ -6,7 +6,7 @@ from pegboard.board.services import Services
 
 
 class Operations:
-    """What operators see and do; each subject has a file of its own beside this one."""
+    """What operators see and do, for adapters; each subject has a file of its own beside this one."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
