@@ -16,7 +16,7 @@ from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.observability.audit import Recorder
 from pegboard.board.observability.conversations import Conversation, Conversations
 from pegboard.board.observability.events import Events
-from pegboard.board.observability.metrics import SessionMetrics
+from pegboard.board.observability.metrics import LiveSessions, SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.board.observability.unkept_arguments import UnkeptArguments
 from pegboard.board.permissions import Permissions
@@ -88,6 +88,7 @@ class Board(NamesReplacements):
             prices=Prices(parts.counter.count),
             unkept=UnkeptArguments(),
             delegation=Delegation(),
+            live=LiveSessions(),
         )
         self.permissions = Permissions(self.services)
         self.approvals = Approvals(self.services)

@@ -13,10 +13,10 @@ from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.observability.audit import Recorder
 from pegboard.board.observability.conversations import Conversations
 from pegboard.board.observability.events import Events
-from pegboard.board.observability.metrics import SessionMetrics
+from pegboard.board.observability.metrics import LiveSessions, SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.board.observability.unkept_arguments import UnkeptArguments
-from pegboard.board.session_info import Delegation
+from pegboard.board.session_info import Delegation, SessionInfo
 from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
 from pegboard.dialects.names import Dialect
@@ -46,6 +46,7 @@ class Services:
     prices: Prices
     unkept: UnkeptArguments
     delegation: Delegation
+    live: LiveSessions[SessionInfo]
 
     @property
     def masker(self) -> Masker:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from pegboard.board.catalog.loader import CONSTRUCT_WAIT, CatalogLoader
@@ -21,7 +21,12 @@ PATIENCE: Final = 1.0
 """How many seconds a predicate may take."""
 LONGEST_REASON: Final = 300
 _MOST: Final = 4096
+_UNASKED: Final = ("", 0.0)
 _Key = tuple[Condition, Asker]
+
+
+def _asker(info: SessionInfo) -> Asker:
+    return Asker(principal=info.key.principal, agent=info.key.agent, sub_app=info.constraints.sub_app)
 
 
 class Availability:
@@ -42,7 +47,9 @@ class Availability:
         found = conditions(access)
         if not found:
             return access
-        faults = await self._of_tools(info, found)
+        return self._with(access, await self._of_tools(info, found))
+
+    def _with(self, access: CompiledPermissions, faults: Mapping[str, str]) -> CompiledPermissions:
         if not faults:
             return access
         key = access, frozenset(faults.items())
@@ -53,13 +60,20 @@ class Availability:
             known = self._applied[key] = access.with_faults(Frozen(faults))
         return known
 
+    def as_known(self, info: SessionInfo, access: CompiledPermissions) -> CompiledPermissions:
+        """Return the permissions of a session with what could not run by the newest answers; none is asked for."""
+        return self._with(access, self._faults_of(_asker(info), conditions(access)))
+
     async def _of_tools(self, info: SessionInfo, found: Iterable[tuple[str, Condition]]) -> dict[str, str]:
-        who = Asker(principal=info.key.principal, agent=info.key.agent, sub_app=info.constraints.sub_app)
+        who = _asker(info)
         keys = {(condition, who): None for _, condition in found}
         await self._renew([key for key in keys if not self._counts(key)])
+        return self._faults_of(who, found)
+
+    def _faults_of(self, who: Asker, found: Iterable[tuple[str, Condition]]) -> dict[str, str]:
         faults: dict[str, str] = {}
         for tool_id, condition in found:
-            if fault := self._faults[condition, who][0]:
+            if fault := self._faults.get((condition, who), _UNASKED)[0]:
                 faults.setdefault(tool_id, fault)
         return faults
 
