@@ -17,7 +17,7 @@ from pegboard.board.views.operators.operations import Operations
 from pegboard.console.api.endpoints import ENDPOINTS
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.console.context import Context, Page
-from pegboard.console.entry.operator_access import Access
+from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.entry.own_requests import HEADERS, SAFE, bears_csrf, cookie_name, is_foreign
 from pegboard.console.pages.all_pages import PAGES
 from pegboard.console.pages.sign_in_page import ask_for_code, sign_in_page, signed_in, signed_out
@@ -39,7 +39,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 class ConsoleApp:
     """The console of one board; ``close`` ends its streams."""
 
-    def __init__(self, board: ConsoleBoard, access: Access) -> None:
+    def __init__(self, board: ConsoleBoard, access: OperatorAccess) -> None:
         self._changes = Changes(board)
         self._context = Context(
             board=board,

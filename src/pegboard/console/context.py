@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from pegboard.board.views.operators.operations import Operations
 from pegboard.console.console_board import ConsoleBoard
-from pegboard.console.entry.operator_access import Access
+from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.templating import Templates
 from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import Visit
@@ -21,7 +21,7 @@ class Context:
 
     board: ConsoleBoard
     operations: Operations
-    access: Access
+    access: OperatorAccess
     streams: Streams
     templates: Templates
 

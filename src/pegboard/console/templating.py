@@ -34,7 +34,9 @@ class Templates:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._environment.filters.update(shown=shown, number=number, ago=ago, moment=moment, milliseconds=milliseconds)
+        self._environment.filters.update(
+            visible=visible, number=number, ago=ago, moment=moment, milliseconds=milliseconds
+        )
         self._environment.globals.update(query=query, now=time.time)
 
     def page(self, name: str, visit: Visit | None, *, status: int = 200, **values: Any) -> HTMLResponse:
@@ -59,18 +61,18 @@ class Templates:
         return self._environment.get_template(name).render(**values)
 
 
-def shown(text: object, limit: int = LONGEST) -> str:
+def visible(text: object, limit: int = LONGEST) -> str:
     r"""Return a text as it can be read: cut, and with characters made visible that hide or turn others around.
 
-    >>> shown("safe\u202egpj.exe")
+    >>> visible("safe\u202egpj.exe")
     'safe<U+202E>gpj.exe'
-    >>> shown("abcdef", limit=3)
+    >>> visible("abcdef", limit=3)
     'abc … (3 more characters)'
     """
     whole = str(text)
     part = whole[:limit]
-    visible = "".join(_visible(character) for character in part)
-    return visible if len(whole) <= limit else f"{visible} … ({number(len(whole) - limit)} more characters)"
+    readable = "".join(_visible(character) for character in part)
+    return readable if len(whole) <= limit else f"{readable} … ({number(len(whole) - limit)} more characters)"
 
 
 def _visible(character: str) -> str:
@@ -93,7 +95,7 @@ def number(value: float | None) -> str:
 def milliseconds(value: float | None) -> str:
     """Return a duration for people.
 
-    >>> milliseconds(3.25), milliseconds(12_345.0), milliseconds(None)
+    >>> milliseconds(3.26), milliseconds(12_345.0), milliseconds(None)
     ('3.3 ms', '12.3 s', '')
     """
     if value is None:

@@ -70,7 +70,7 @@ class SignIn:
     notices: list[object] = field(default_factory=list[object])
 
 
-class Access:
+class OperatorAccess:
     """Who may use the console of one board; ``tokens`` returns those of the configuration in force.
 
     ``secret`` is for the user's other processes: with it one asks for a one-time code.
