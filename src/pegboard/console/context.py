@@ -1,0 +1,38 @@
+"""What every page and every answer of the console works with."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from pegboard.board.views.operators.operations import Operations
+from pegboard.console.console_board import ConsoleBoard
+from pegboard.console.entry.operator_access import OperatorAccess
+from pegboard.console.templating import Templates
+from pegboard.console.updates.page_stream import Streams
+from pegboard.console.visits import Visit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The parts of one console: its board, who may use it, and what draws it."""
+
+    board: ConsoleBoard
+    operations: Operations
+    access: OperatorAccess
+    streams: Streams
+    templates: Templates
+
+
+Handler = Callable[[Context, Visit], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One address of the console: its path, its handler, and the method that it takes."""
+
+    path: str
+    handler: Handler
+    method: str = "GET"

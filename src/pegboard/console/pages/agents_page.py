@@ -1,0 +1,20 @@
+"""The agents, and the switches of one of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import Response
+
+from pegboard.console.context import Context, Page
+from pegboard.console.visits import Visit
+
+
+async def agents(context: Context, visit: Visit) -> Response:
+    """Show the agents that the operator sees."""
+    world = context.board.world
+    found = [agent for agent in world.agents.values() if visit.operator.sees(agent.name)]
+    return context.templates.page("agents.html", visit, agents=found)
+
+
+PAGES: Final = (Page("/console/agents", agents),)
