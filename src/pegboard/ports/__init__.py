@@ -17,6 +17,7 @@ from pegboard.ports.ranking import UNLIKELY, Evidence, PastUse, RankContext, Ran
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import Source
 from pegboard.ports.stores import (
+    UNCHECKED,
     ChangeToken,
     ManifestStore,
     PermissionStore,
@@ -26,12 +27,14 @@ from pegboard.ports.stores import (
     StateChange,
     Store,
     StoredState,
+    Unchecked,
 )
 from pegboard.ports.tokens import TokenCounter
 from pegboard.removed import missing
 
 __all__ = [
     "LOG_LEVELS",
+    "UNCHECKED",
     "UNLIKELY",
     "USES_KEPT",
     "USE_LIFETIME",
@@ -71,6 +74,7 @@ __all__ = [
     "StoredState",
     "TokenCounter",
     "TrailPage",
+    "Unchecked",
     "UseRecord",
     "UseStore",
 ]
