@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pegboard.console.entry.operator_access import OperatorToken
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -15,13 +13,14 @@ if TYPE_CHECKING:
     from pegboard.board.services import Services
     from pegboard.board.session import Session
     from pegboard.core.model.agents import World
+    from pegboard.core.principals.bearer_tokens import Token
 
 
 class ConsoleSettings(Protocol):
     """The part of a configuration that the console reads."""
 
     @property
-    def tokens(self) -> Sequence[OperatorToken]:
+    def tokens(self) -> Sequence[Token]:
         """Return the tokens; none where everyone on loopback may enter."""
         ...
 

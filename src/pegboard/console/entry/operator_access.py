@@ -7,9 +7,10 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
 from pegboard.console.entry.one_time_codes import Codes, digest
+from pegboard.core.principals.bearer_tokens import Token, opens, owner_of, token_of
 
 LOCAL: Final = "local"
 """The operator on loopback where no tokens are configured."""
@@ -19,40 +20,16 @@ MOST: Final = 1000
 """How many browsers are signed in at once; the one without a request for longest gives way."""
 
 
-class OperatorToken(Protocol):
-    """A bearer token of the configuration."""
-
-    @property
-    def principal(self) -> str:
-        """Return whose token it is."""
-        ...
-
-    @property
-    def value(self) -> str:
-        """Return the secret."""
-        ...
-
-    @property
-    def agents(self) -> tuple[str, ...] | None:
-        """Return the agents that it opens; None is all."""
-        ...
-
-    @property
-    def console(self) -> bool:
-        """Return whether its principal is an operator."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """Somebody who may use the console; ``agents`` are those that they see, None is all."""
+    """Somebody who may use the console, and the token that they have; without tokens there is one operator."""
 
     name: str
-    agents: tuple[str, ...] | None = None
+    token: Token | None = None
 
     def sees(self, agent: str) -> bool:
         """Return whether an agent is there for this operator."""
-        return self.agents is None or agent in self.agents
+        return opens(self.token, agent)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,7 +53,7 @@ class OperatorAccess:
     ``secret`` is for the user's other processes: with it one asks for a one-time code.
     """
 
-    def __init__(self, tokens: Callable[[], Sequence[OperatorToken]], clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, tokens: Callable[[], Sequence[Token]], clock: Callable[[], float] = monotonic) -> None:
         self._tokens = tokens
         self._clock = clock
         self._sign_ins: dict[bytes, SignIn] = {}
@@ -94,14 +71,7 @@ class OperatorAccess:
 
     def bearer(self, authorization: str | None) -> Operator | None:
         """Return whose bearer token a header holds, if that is an operator's."""
-        scheme, _, given = (authorization or "").partition(" ")
-        return self.owner(given.strip()) if scheme.lower() == "bearer" else None
-
-    def owner(self, token: str) -> Operator | None:
-        """Return the operator whose token this is; every token is compared."""
-        offered = digest(token)
-        found = [known for known in self._tokens() if hmac.compare_digest(offered, digest(known.value))]
-        return _operator(found[0]) if found and found[0].console else None
+        return _operator(owner_of(authorization, self._tokens()))
 
     def with_code(self, code: str) -> str | None:
         """Return the cookie of a new sign-in with a one-time code, or None."""
@@ -109,8 +79,8 @@ class OperatorAccess:
 
     def with_token(self, token: str) -> str | None:
         """Return the cookie of a new sign-in with an operator's token, or None."""
-        operator = self.owner(token)
-        return self._begin(operator, digest(token)) if operator is not None else None
+        operator = _operator(known := token_of(token, self._tokens()))
+        return self._begin(operator, digest(known.value)) if known is not None and operator is not None else None
 
     def signed_in(self, cookie: str | None, *, renew: bool = True) -> SignIn | None:
         """Return the sign-in of a cookie while it lasts and its operator still is one; ``renew`` lets it last anew."""
@@ -144,9 +114,10 @@ class OperatorAccess:
     def _still(self, known: SignIn) -> Operator | None:
         if known.token is None:
             return known.operator if self.by_code else None
-        now = (one for one in self._tokens() if one.console and hmac.compare_digest(digest(one.value), known.token))
-        return next(map(_operator, now), None)
+        now = (one for one in self._tokens() if hmac.compare_digest(digest(one.value), known.token))
+        return _operator(next(now, None))
 
 
-def _operator(token: OperatorToken) -> Operator:
-    return Operator(name=token.principal, agents=token.agents)
+def _operator(token: Token | None) -> Operator | None:
+    """Return the operator whose token it is, if its owner is one."""
+    return Operator(name=token.principal, token=token) if token is not None and token.console else None
