@@ -13,6 +13,9 @@ from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.templating import Templates
 from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import Visit
+from pegboard.core.model.agents import Agent
+from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.errors import UnknownAgentError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,17 @@ class Context:
     access: OperatorAccess
     streams: Streams
     templates: Templates
+
+    def agent(self, visit: Visit, name: str) -> Agent:
+        """Return an agent that the operator sees; raises ``UnknownAgentError`` for any other."""
+        seen = {agent.name: agent for agent in self.agents(visit)}
+        if name not in seen:
+            raise UnknownAgentError(f"There is no agent '{one_line(name, limit=100)}'.", hint=did_you_mean(name, seen))
+        return seen[name]
+
+    def agents(self, visit: Visit) -> tuple[Agent, ...]:
+        """Return the agents that the operator sees."""
+        return tuple(agent for agent in self.board.world.agents.values() if visit.operator.sees(agent.name))
 
 
 Handler = Callable[[Context, Visit], Awaitable[Response]]

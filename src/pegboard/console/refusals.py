@@ -46,6 +46,6 @@ def failure_of(
     if request.url.path.startswith("/api"):
         return JSONResponse({"error": known}, status_code=answered)
     if visit is not None and visit.partial:
-        text = context.templates.text("notice.html", notice={"kind": "error", **known}, csrf="")
+        text = context.templates.text("notice.html", notice={"kind": "error", "undo": None, **known}, csrf="")
         return Response(text, answered, {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML", "HX-Reselect": ".notice"})
     return context.templates.page("failure.html", visit, status=answered, **known)

@@ -12,9 +12,7 @@ from pegboard.console.visits import Visit
 
 async def agents(context: Context, visit: Visit) -> Response:
     """Show the agents that the operator sees."""
-    world = context.board.world
-    found = [agent for agent in world.agents.values() if visit.operator.sees(agent.name)]
-    return context.templates.page("agents.html", visit, agents=found)
+    return context.templates.page("agents.html", visit, agents=context.agents(visit))
 
 
 PAGES: Final = (Page("/console/agents", agents),)
