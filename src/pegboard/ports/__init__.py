@@ -30,6 +30,7 @@ from pegboard.ports.ranking import (
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import Source
 from pegboard.ports.stores import (
+    UNCHECKED,
     ChangeToken,
     ManifestStore,
     PermissionStore,
@@ -39,12 +40,14 @@ from pegboard.ports.stores import (
     StateChange,
     Store,
     StoredState,
+    Unchecked,
 )
 from pegboard.ports.tokens import TokenCounter
 from pegboard.removed import missing
 
 __all__ = [
     "LOG_LEVELS",
+    "UNCHECKED",
     "UNLIKELY",
     "USES_KEPT",
     "USE_LIFETIME",
@@ -89,6 +92,7 @@ __all__ = [
     "TextField",
     "TokenCounter",
     "TrailPage",
+    "Unchecked",
     "UseRecord",
     "UseStore",
 ]
