@@ -27,6 +27,7 @@ from pegboard.ports.ranking import UNLIKELY, Evidence, PastUse, RankContext, Ran
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import Source
 from pegboard.ports.stores import (
+    UNCHECKED,
     ChangeToken,
     ManifestStore,
     PermissionStore,
@@ -36,6 +37,7 @@ from pegboard.ports.stores import (
     StateChange,
     Store,
     StoredState,
+    Unchecked,
 )
 from pegboard.ports.tokens import BILL_DAYS, BillCounts, BillPage, BillRecord, BillStore, TokenCounter
 from pegboard.removed import missing
@@ -44,6 +46,7 @@ __all__ = [
     "BILL_DAYS",
     "LOG_LEVELS",
     "PART",
+    "UNCHECKED",
     "UNLIKELY",
     "USES_KEPT",
     "USE_LIFETIME",
@@ -90,6 +93,7 @@ __all__ = [
     "StoredState",
     "TokenCounter",
     "TrailPage",
+    "Unchecked",
     "UseRecord",
     "UseStore",
     "mentions",

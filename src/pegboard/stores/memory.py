@@ -15,6 +15,7 @@ from pegboard.core.model.tools import Manifest
 from pegboard.ports import (
     BILL_DAYS,
     PART,
+    UNCHECKED,
     USE_LIFETIME,
     USES_KEPT,
     AuditFilter,
@@ -29,6 +30,7 @@ from pegboard.ports import (
     StateChange,
     StoredState,
     TrailPage,
+    Unchecked,
     UseRecord,
 )
 
@@ -227,10 +229,23 @@ class MemoryStore(MemoryBill):
         ]
         return sorted(found, key=lambda item: item[1].version, reverse=True)
 
-    async def set_switch(self, agent: str, name: str, value: bool | None, *, audit: Sequence[AuditRecord] = ()) -> None:
-        """Store a boolean, or remove it (None), with what is recorded of it."""
+    async def set_switch(
+        self,
+        agent: str,
+        name: str,
+        value: bool | None,
+        *,
+        expected: bool | Unchecked | None = UNCHECKED,
+        replaces: Sequence[str] = (),
+        audit: Sequence[AuditRecord] = (),
+    ) -> bool:
+        """Store a boolean, or remove it (None), with its records, if what is stored is as expected; return whether."""
+        if expected is not UNCHECKED and self._switches.get(agent, {}).get(name) is not expected:
+            return False
         self._append(audit)
         switches = self._switches.setdefault(agent, {})
+        for other in replaces:
+            switches.pop(other, None)
         if value is None:
             switches.pop(name, None)
         else:
@@ -239,6 +254,7 @@ class MemoryStore(MemoryBill):
             del self._switches[agent]
         self._revision += 1
         self._changes += 1
+        return True
 
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
         """Return the stored booleans of every agent."""

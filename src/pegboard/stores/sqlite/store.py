@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError
 from pegboard.ports import (
+    UNCHECKED,
     AuditFilter,
     AuditPart,
     AuditRecord,
@@ -19,6 +20,7 @@ from pegboard.ports import (
     StateChange,
     StoredState,
     TrailPage,
+    Unchecked,
     UseRecord,
 )
 from pegboard.stores.sqlite.audit import AuditQueue, select_entries, select_part, select_trail
@@ -189,19 +191,30 @@ class SqliteStore(SqliteBill):
             for row in rows
         ]
 
-    async def set_switch(self, agent: str, name: str, value: bool | None, *, audit: Sequence[AuditRecord] = ()) -> None:
-        """Store a boolean, or remove it (None), in one transaction with what is recorded of it."""
-        columns = (to_column(agent), to_column(name))
+    async def set_switch(
+        self,
+        agent: str,
+        name: str,
+        value: bool | None,
+        *,
+        expected: bool | Unchecked | None = UNCHECKED,
+        replaces: Sequence[str] = (),
+        audit: Sequence[AuditRecord] = (),
+    ) -> bool:
+        """Store a boolean, or remove it (None), with its records, if what is stored is as expected; return whether."""
+        own, *others = ((to_column(agent), to_column(each)) for each in (name, *replaces))
 
-        def change(connection: sqlite3.Connection) -> None:
-            if value is None:
-                connection.execute("DELETE FROM switches WHERE agent = ? AND name = ?", columns)
-            else:
-                connection.execute("INSERT OR REPLACE INTO switches VALUES (?, ?, ?)", (*columns, value))
+        def change(connection: sqlite3.Connection) -> bool:
+            if expected is not UNCHECKED and _switch(connection, own) is not expected:
+                return False
+            connection.executemany("DELETE FROM switches WHERE agent = ? AND name = ?", (own, *others))
+            if value is not None:
+                connection.execute("INSERT INTO switches VALUES (?, ?, ?)", (*own, value))
             count(connection, "permissions")
             self._queue.write(connection, audit)
+            return True
 
-        await self._write(change, permissions=True)
+        return await self._write(change, permissions=True)
 
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
         """Return the stored booleans of every agent."""
@@ -339,6 +352,13 @@ class SqliteStore(SqliteBill):
 def _digest_key(connection: sqlite3.Connection) -> bytes:
     connection.execute("INSERT OR IGNORE INTO secrets VALUES ('digest', ?)", (secrets.token_bytes(32),))
     return connection.execute("SELECT value FROM secrets WHERE name = 'digest'").fetchone()[0]
+
+
+def _switch(connection: sqlite3.Connection, columns: tuple[str | bytes, str | bytes]) -> bool | None:
+    """Return a stored boolean, or None where none is stored."""
+    query = "SELECT value FROM switches WHERE agent = ? AND name = ?"
+    row = connection.execute(query, columns).fetchone()
+    return bool(row[0]) if row else None
 
 
 def _version(connection: sqlite3.Connection, columns: Columns) -> int:
