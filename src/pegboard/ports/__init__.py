@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 from pegboard.ports.adapters import Adapters
 from pegboard.ports.approvals import ApprovalStore, HasHooks, HookAnswer
 from pegboard.ports.arguments import ArgumentValidator
-from pegboard.ports.audit_trail import AuditKind, AuditLog, AuditRecord, TrailPage
+from pegboard.ports.audit_trail import (
+    PART,
+    AuditFilter,
+    AuditKind,
+    AuditLog,
+    AuditPart,
+    AuditRecord,
+    NumberedRecord,
+    TrailPage,
+    mentions,
+)
 from pegboard.ports.calls import CallContext, Progress
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.ports.conditions import ConditionalSource, HookRunner
@@ -42,11 +52,13 @@ from pegboard.ports.stores import (
     StoredState,
     Unchecked,
 )
-from pegboard.ports.tokens import TokenCounter
+from pegboard.ports.tokens import BILL_DAYS, BillCounts, BillPage, BillRecord, BillStore, TokenCounter
 from pegboard.removed import missing
 
 __all__ = [
+    "BILL_DAYS",
     "LOG_LEVELS",
+    "PART",
     "UNCHECKED",
     "UNLIKELY",
     "USES_KEPT",
@@ -55,9 +67,15 @@ __all__ = [
     "ApprovalStore",
     "ArgumentValidator",
     "AskRefusedError",
+    "AuditFilter",
     "AuditKind",
     "AuditLog",
+    "AuditPart",
     "AuditRecord",
+    "BillCounts",
+    "BillPage",
+    "BillRecord",
+    "BillStore",
     "CallContext",
     "ChangeToken",
     "Client",
@@ -72,6 +90,7 @@ __all__ = [
     "Listener",
     "ManifestStore",
     "MatchedWord",
+    "NumberedRecord",
     "PartKind",
     "PastUse",
     "PermissionStore",
@@ -95,6 +114,7 @@ __all__ = [
     "Unchecked",
     "UseRecord",
     "UseStore",
+    "mentions",
 ]
 
 if not TYPE_CHECKING:
