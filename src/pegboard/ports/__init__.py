@@ -15,7 +15,7 @@ from pegboard.ports.focus import FocusRules
 from pegboard.ports.past_uses import USE_LIFETIME, USES_KEPT, UseRecord, UseStore
 from pegboard.ports.ranking import UNLIKELY, Evidence, PastUse, RankContext, Ranked, Ranker, Ranking
 from pegboard.ports.resources import HasResources, ResourceSource
-from pegboard.ports.sources import Source
+from pegboard.ports.sources import ConnectionPhase, ConnectionState, Excluded, PrintedLine, Restartable, Source
 from pegboard.ports.stores import (
     ChangeToken,
     ManifestStore,
@@ -46,7 +46,10 @@ __all__ = [
     "ChangeToken",
     "Client",
     "ConditionalSource",
+    "ConnectionPhase",
+    "ConnectionState",
     "Evidence",
+    "Excluded",
     "FocusRules",
     "HasHooks",
     "HasResources",
@@ -56,6 +59,7 @@ __all__ = [
     "ManifestStore",
     "PastUse",
     "PermissionStore",
+    "PrintedLine",
     "Progress",
     "RankContext",
     "Ranked",
@@ -63,6 +67,7 @@ __all__ = [
     "Ranking",
     "ReadOnlyTrustStore",
     "ResourceSource",
+    "Restartable",
     "SessionKey",
     "SessionStore",
     "Source",
