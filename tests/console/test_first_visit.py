@@ -1,6 +1,7 @@
 """Coming to the console: by the printed address, in both themes, by keyboard."""
 
 import re
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,15 @@ async def test_an_open_page_follows_what_changes_while_a_client_works(browser: B
         edit(config, "mailer:", "courier:")
         await expect(page.get_by_role("rowheader")).to_have_text(["default", "courier"])
         await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+
+async def test_an_open_page_says_that_the_gateway_has_ended(browser: Browser, config: Path) -> None:
+    """Its stream does not keep the gateway from ending, and what it shows is no longer called live."""
+    async with AsyncExitStack() as gateway:
+        console = await gateway.enter_async_context(running(config))
+        async with opened(browser, console.origin, expected="ERR_") as page:
+            await console.sign_in(page)
+            lost = page.get_by_text("The connection to the gateway is lost")
+            await expect(lost).to_be_hidden()
+            await gateway.aclose()
+            await expect(lost).to_be_visible()
