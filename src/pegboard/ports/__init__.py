@@ -13,7 +13,20 @@ from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.ports.conditions import ConditionalSource, HookRunner
 from pegboard.ports.focus import FocusRules
 from pegboard.ports.past_uses import USE_LIFETIME, USES_KEPT, UseRecord, UseStore
-from pegboard.ports.ranking import UNLIKELY, Evidence, PastUse, RankContext, Ranked, Ranker, Ranking
+from pegboard.ports.ranking import (
+    UNLIKELY,
+    Evidence,
+    FieldShare,
+    MatchedWord,
+    PartKind,
+    PastUse,
+    RankContext,
+    Ranked,
+    Ranker,
+    Ranking,
+    ScorePart,
+    TextField,
+)
 from pegboard.ports.resources import HasResources, ResourceSource
 from pegboard.ports.sources import Source
 from pegboard.ports.stores import (
@@ -50,6 +63,7 @@ __all__ = [
     "Client",
     "ConditionalSource",
     "Evidence",
+    "FieldShare",
     "FocusRules",
     "HasHooks",
     "HasResources",
@@ -57,6 +71,8 @@ __all__ = [
     "HookRunner",
     "Listener",
     "ManifestStore",
+    "MatchedWord",
+    "PartKind",
     "PastUse",
     "PermissionStore",
     "Progress",
@@ -66,12 +82,14 @@ __all__ = [
     "Ranking",
     "ReadOnlyTrustStore",
     "ResourceSource",
+    "ScorePart",
     "SessionKey",
     "SessionStore",
     "Source",
     "StateChange",
     "Store",
     "StoredState",
+    "TextField",
     "TokenCounter",
     "TrailPage",
     "Unchecked",
