@@ -58,6 +58,7 @@ ADDED: Step = (
         text TEXT NOT NULL
     )""",
     "CREATE INDEX IF NOT EXISTS approvals_by_call ON approvals (principal, agent, tool)",
+    "CREATE INDEX IF NOT EXISTS approvals_open ON approvals (expires_at) WHERE status IN ('waiting', 'allowed')",
 )
 ADDED_COLUMN = "ALTER TABLE audit ADD COLUMN by TEXT NOT NULL DEFAULT ''"
 
@@ -85,7 +86,7 @@ def version_of(connection: sqlite3.Connection, path: Path, migrations: tuple[Ste
 
 def is_complete(connection: sqlite3.Connection) -> bool:
     """Return whether the file has what was added without a new version."""
-    added = _number(connection, "SELECT count(*) FROM sqlite_master WHERE name = 'approvals_by_call'") == 1
+    added = _number(connection, "SELECT count(*) FROM sqlite_master WHERE name = 'approvals_open'") == 1
     return added and _has_column(connection)
 
 
