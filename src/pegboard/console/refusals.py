@@ -12,6 +12,7 @@ from pegboard.console.visits import Visit
 from pegboard.errors import PegboardError, StoreBusyError, StoreError, UnknownAgentError
 
 STATUSES: Final = {
+    "approval_changed": 409,
     "approval_ended": 409,
     "switch_changed": 409,
     "unknown_approval": 404,
