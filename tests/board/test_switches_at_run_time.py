@@ -137,6 +137,28 @@ async def test_two_processes_that_switch_at_once_end_in_one_state(config: Path) 
         assert len(await one.services.store.entries(kind="permission", limit=500)) == 60
 
 
+async def test_of_two_operators_who_throw_one_switch_at_once_one_is_first(config: Path) -> None:
+    """P2, X4, S2: the other gets one error that names who was first and the value of now; nothing else is changed."""
+    async with opened(config) as one, opened(config) as two:
+        found = await asyncio.gather(
+            *(one.permissions.set("bob", "slow", False, by=f"ada-{n}", expected=None) for n in range(5)),
+            *(two.permissions.set("bob", "slow", True, by=f"eve-{n}", expected=None) for n in range(5)),
+            return_exceptions=True,
+        )
+        assert found.count(None) == 1, "exactly one is first"
+        (record,) = await one.services.store.entries(kind="permission")
+        value = (await two.permissions.show())["bob"]["slow"]
+        for error in found:
+            assert error is None or isinstance(error, UsageError)
+            state = f"{'on' if value else 'off'} by now: '{record.by}' has set it meanwhile."
+            assert error is None or error.message == f"The switch 'slow' of agent 'bob' is {state}"
+            assert error is None or error.code == "switch_changed"
+        await two.permissions.set("bob", "slow", None, by="eve", expected=value)
+        assert "slow" not in (await one.permissions.show())["bob"]
+        with pytest.raises(UsageError, match="A switch is True, False or None, not str"):
+            await one.permissions.set("bob", "slow", True, expected="off")  # type: ignore[arg-type]
+
+
 async def test_a_switch_of_another_process_binds_the_next_call(config: Path) -> None:
     """SJ18, P4: without any event."""
     async with opened(config) as one, opened(config) as two:

@@ -45,6 +45,7 @@ TWINS: dict[str, object] = {
     "ReadOnlyTrustStore": MemoryStore(),
     "AuditLog": MemoryStore(),
     "UseStore": MemoryStore(),
+    "BillStore": MemoryStore(),
     "ApprovalStore": MemoryStore(),
     "Source": FakeSource({}),
     "ConditionalSource": FakeSource({}),

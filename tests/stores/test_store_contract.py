@@ -266,6 +266,25 @@ async def test_a_switch_is_kept_until_it_is_unset(store: Store) -> None:
     assert all(type(value) is bool for value in ((await store.all_switches()).get("assistant", {})).values())
 
 
+async def test_a_switch_is_set_only_while_it_is_as_expected(store: Store) -> None:
+    """P2, X4: of two who read the same, one is first; for the other nothing is stored, not even a record."""
+    assert await store.set_switch("assistant", "research", False, expected=None)
+    assert not await store.set_switch("assistant", "research", True, expected=None, audit=[ENTRY])
+    assert not await store.set_switch("assistant", "research", None, expected=True, replaces=["other"], audit=[ENTRY])
+    assert (await store.all_switches(), await store.entries()) == ({"assistant": {"research": False}}, [])
+    assert await store.set_switch("assistant", "research", True, expected=False)
+    assert await store.set_switch("assistant", "research", None, expected=True)
+    assert await store.all_switches() == {}
+
+
+async def test_a_switch_takes_the_place_of_others_in_one_step(store: Store) -> None:
+    """P2: what it replaces goes with it, of the same agent alone."""
+    for agent, name in (("assistant", "own"), ("assistant", "kept"), ("coder", "own")):
+        await store.set_switch(agent, name, True)
+    assert await store.set_switch("assistant", "research", False, replaces=["own", "never set"])
+    assert await store.all_switches() == {"assistant": {"kept": True, "research": False}, "coder": {"own": True}}
+
+
 async def test_a_switch_is_stored_with_what_is_recorded_of_it(store: Store) -> None:
     """P2, X4: one step; a switch without its record, or a record without its switch, there is not."""
     await store.set_switch("assistant", "research", True, audit=[ENTRY])

@@ -34,7 +34,7 @@ from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found
 from pegboard.errors import UsageError, board_closed
-from pegboard.ports import Client, Progress, SessionKey
+from pegboard.ports import UNCHECKED, Client, Progress, SessionKey, Unchecked
 from pegboard.problems import Problem
 from pegboard.removed import NamesReplacements
 
@@ -230,9 +230,17 @@ class SyncPermissions:
         self._permissions = permissions
         self._loop = loop
 
-    def set(self, agent: str, name: str, value: bool | None, *, by: str = LOCAL) -> None:
+    def set(
+        self,
+        agent: str,
+        name: str,
+        value: bool | None,
+        *,
+        by: str = LOCAL,
+        expected: bool | Unchecked | None = UNCHECKED,
+    ) -> None:
         """Store a switch for an agent; see ``Permissions.set``."""
-        self._loop.wait(lambda: self._permissions.set(agent, name, value, by=by))
+        self._loop.wait(lambda: self._permissions.set(agent, name, value, by=by, expected=expected))
 
     def accept_claims(self, *, by: str = LOCAL) -> tuple[Tool, ...]:
         """Let tools count as read-only of which a trusted server reports so; see ``Permissions.accept_claims``."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pegboard.board.bring_in import bring_in_every
 from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.core.access.pool_scope import LOCAL
-from pegboard.core.access.settings.own_settings import OFF, switches_of
+from pegboard.core.access.settings.own_settings import replaced_by, switches_of
 from pegboard.core.access.settings.panels import panel
 from pegboard.core.access.switches import switchable
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.errors import UsageError
-from pegboard.ports import SessionKey
+from pegboard.ports import UNCHECKED, SessionKey, Unchecked
 
 
 class Permissions:
@@ -23,7 +25,15 @@ class Permissions:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def set(self, agent: str, name: str, value: bool | None, *, by: str = LOCAL) -> None:
+    async def set(
+        self,
+        agent: str,
+        name: str,
+        value: bool | None,
+        *,
+        by: str = LOCAL,
+        expected: bool | Unchecked | None = UNCHECKED,
+    ) -> None:
         """Store a switch for an agent; with it, in one transaction, who set it (X4).
 
         Args:
@@ -31,16 +41,20 @@ class Permissions:
             name: a toolkit, plugin or tool.
             value: True, False, or None to take the stored switch back, so that the file's counts again.
             by: who sets it, for the audit trail.
+            expected: the stored boolean that whoever decides was shown, None where none was stored; where it is
+                another one by now, nothing is changed. Not given, whatever is stored is replaced.
 
         Raises:
             UnknownAgentError: there is no such agent.
-            UsageError: the name means nothing known, the value is no boolean, or ``by`` is no short text.
+            UsageError: the name means nothing known, a value is no boolean, or ``by`` is no short text;
+                ``switch_changed`` where somebody else was first.
             StoreError: it cannot be stored.
         """
         services = self._services
         agent_of(services.world, agent)
-        if value is not None and not isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"A switch is True, False or None, not {type(value).__name__}.")
+        for given in (value, None if expected is UNCHECKED else expected):
+            if given is not None and not isinstance(given, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise UsageError(f"A switch is True, False or None, not {type(given).__name__}.")
         _require_name(by)
         if problem := label_problem(name):
             raise UsageError(f"The name of a switch {problem}", hint="Name a toolkit, plugin or tool.")
@@ -54,9 +68,10 @@ class Permissions:
         key = SessionKey(principal=LOCAL, agent=agent, session="")
         state = "unset" if value is None else "on" if value else "off"
         record = services.recorder.entry(key, 0, "permission", name, state, by=by)
-        if f"{OFF}{name}" in (await services.store.all_switches()).get(agent, {}):  # it replaces the agent's own
-            await services.store.set_switch(agent, f"{OFF}{name}", None)
-        await services.store.set_switch(agent, name, value, audit=[record])
+        if not await services.store.set_switch(
+            agent, name, value, expected=expected, replaces=replaced_by(name), audit=[record]
+        ):
+            raise await _changed_meanwhile(services, agent, name)
         services.events.emit("permissions_changed", {"agent": agent, "subject": name, "by": by})
 
     async def accept_claims(self, *, by: str = LOCAL) -> tuple[Tool, ...]:
@@ -117,6 +132,27 @@ class Permissions:
         stored = await self._services.store.all_switches()
         agents = self._services.world.agents
         return {name: {**agent.switches, **switches_of(stored.get(name, {}))} for name, agent in agents.items()}
+
+
+_RECENT: Final = 100
+"""How many of the newest changes of an agent's permissions are looked through for who set a switch."""
+
+
+async def _changed_meanwhile(services: Services, agent: str, name: str) -> UsageError:
+    """Return the error that says who set a switch meanwhile, and to what."""
+    stored = (await services.store.all_switches()).get(agent, {}).get(name)
+    state = "not set" if stored is None else "on" if stored else "off"
+    newest = await services.store.entries(agent=agent, kind="permission", limit=_RECENT)
+    subject = services.recorder.entry(
+        SessionKey(principal=LOCAL, agent=agent, session=""), 0, "permission", name, ""
+    ).subject
+    by = next((record.by for record in newest if record.subject == subject and record.by), "")
+    who = f"'{by}'" if by else "somebody else"
+    return UsageError(
+        f"The switch '{one_line(name, limit=100)}' of agent '{agent}' is {state} by now: {who} has set it meanwhile.",
+        code="switch_changed",
+        hint="Look at what it is now, and decide again.",
+    )
 
 
 def _require_name(by: object) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from enum import Enum
+from typing import Final, NamedTuple, Protocol
 
 from pegboard.core.model.tools import Manifest
 from pegboard.ports.approvals import ApprovalStore
 from pegboard.ports.audit_trail import AuditLog, AuditRecord
 from pegboard.ports.past_uses import UseStore
+from pegboard.ports.tokens import BillStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,17 +114,40 @@ class SessionStore(Protocol):
         ...
 
 
+class Unchecked(Enum):
+    """The value that says that whatever is stored is replaced."""
+
+    UNCHECKED = "unchecked"
+
+
+UNCHECKED: Final = Unchecked.UNCHECKED
+
+
 class PermissionStore(Protocol):
     """The switches that were set at run time (P2)."""
 
-    async def set_switch(self, agent: str, name: str, value: bool | None, *, audit: Sequence[AuditRecord] = ()) -> None:
+    async def set_switch(
+        self,
+        agent: str,
+        name: str,
+        value: bool | None,
+        *,
+        expected: bool | Unchecked | None = UNCHECKED,
+        replaces: Sequence[str] = (),
+        audit: Sequence[AuditRecord] = (),
+    ) -> bool:
         """Store a switch, or remove it, in one transaction with what is recorded of it.
 
         Args:
             agent: Whose switch it is.
             name: A toolkit, plugin or tool, as the permissions have it.
             value: The boolean; None removes the stored one.
+            expected: The boolean that was read, None where none was stored; ``UNCHECKED`` is any.
+            replaces: The names of other switches of the agent that are removed with it.
             audit: The records of the change.
+
+        Returns:
+            Whether it is stored: what is stored is still as expected; else nothing is.
 
         Raises:
             StoreError: It cannot be written.
@@ -232,7 +257,15 @@ class ChangeToken(NamedTuple):
 
 
 class Store(
-    SessionStore, PermissionStore, ApprovalStore, ManifestStore, ReadOnlyTrustStore, AuditLog, UseStore, Protocol
+    SessionStore,
+    PermissionStore,
+    ApprovalStore,
+    ManifestStore,
+    ReadOnlyTrustStore,
+    AuditLog,
+    UseStore,
+    BillStore,
+    Protocol,
 ):
     """Everything that outlives a process, in one place."""
 

@@ -59,6 +59,18 @@ def switches_of(stored: Mapping[str, bool]) -> Mapping[str, bool]:
     return {**operators, **dict.fromkeys(own_settings(stored).off, False)}
 
 
+def replaced_by(name: str) -> tuple[str, ...]:
+    """Return the agent's own settings that go when an operator sets a switch of this name."""
+    return (f"{OFF}{name}",)
+
+
+def with_switch(stored: Mapping[str, bool], name: str, value: bool | None) -> Mapping[str, bool]:
+    """Return the stored switches of an agent as they are once an operator has set this one; None removes it."""
+    gone = (name, *replaced_by(name))
+    rest = {other: on for other, on in stored.items() if other not in gone}
+    return rest if value is None else {**rest, name: value}
+
+
 def with_own(agent: Agent, stored: Mapping[str, bool]) -> Agent:
     """Return the profile with the values that the agent has set, as far as its file still allows them."""
     values: Mapping[str, Any] = own_settings(stored).values if "self_config" in agent.duties else EMPTY
