@@ -79,7 +79,7 @@ class BillQuery:
 
 async def bill(services: Services, query: BillQuery) -> Bill:
     """Return the bill of what is stored, and of what this process has counted by now."""
-    await services.billing.catch_up()
+    await services.billing.flush()
     sums: dict[Unit, BillCounts] = {}
     since, until = _iso(query.since), _iso(query.until)
     after: Hashable = None
