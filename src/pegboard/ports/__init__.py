@@ -38,7 +38,7 @@ from pegboard.ports.ranking import (
     TextField,
 )
 from pegboard.ports.resources import HasResources, ResourceSource
-from pegboard.ports.sources import Source
+from pegboard.ports.sources import ConnectionPhase, ConnectionState, Excluded, PrintedLine, Restartable, Source
 from pegboard.ports.stores import (
     UNCHECKED,
     ChangeToken,
@@ -80,7 +80,10 @@ __all__ = [
     "ChangeToken",
     "Client",
     "ConditionalSource",
+    "ConnectionPhase",
+    "ConnectionState",
     "Evidence",
+    "Excluded",
     "FieldShare",
     "FocusRules",
     "HasHooks",
@@ -94,6 +97,7 @@ __all__ = [
     "PartKind",
     "PastUse",
     "PermissionStore",
+    "PrintedLine",
     "Progress",
     "RankContext",
     "Ranked",
@@ -101,6 +105,7 @@ __all__ = [
     "Ranking",
     "ReadOnlyTrustStore",
     "ResourceSource",
+    "Restartable",
     "ScorePart",
     "SessionKey",
     "SessionStore",

@@ -8,7 +8,18 @@ from datetime import datetime
 from typing import Final, Literal, NamedTuple, Protocol
 
 AuditKind = Literal[
-    "load", "unload", "evict", "loadout", "deny", "call", "read", "prompt", "permission", "approval", "forget"
+    "load",
+    "unload",
+    "evict",
+    "loadout",
+    "deny",
+    "call",
+    "read",
+    "prompt",
+    "permission",
+    "approval",
+    "server",
+    "forget",
 ]
 """What an audit record is about."""
 PART: Final = 5_000

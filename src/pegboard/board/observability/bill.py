@@ -50,7 +50,7 @@ class Billing:
         self._settling = asyncio.Lock()
         metrics.on_news = self._begin
 
-    async def settle(self) -> None:
+    async def catch_up(self) -> None:
         """Price what was counted since the last time, and hand it to the store, which adds it in its next batch."""
         async with self._settling:
             day = datetime.fromtimestamp(self._since, UTC).date().isoformat()
@@ -65,7 +65,7 @@ class Billing:
         if self._task is not None:
             await asyncio.wait([self._task])
         if self._store.lasts:
-            await self.settle()
+            await self.catch_up()
 
     def _begin(self) -> None:
         """Settle in some seconds, at midnight (UTC) at the latest: what is counted until then is of one day."""
@@ -88,7 +88,7 @@ class Billing:
 
     async def _settle_or_log(self) -> None:
         try:
-            await self.settle()
+            await self.catch_up()
         except Exception:
             log.exception("what was counted in the last seconds is not on the bill")
 

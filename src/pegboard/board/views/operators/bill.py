@@ -78,7 +78,7 @@ class BillQuery:
 
 async def bill(services: Services, query: BillQuery) -> Bill:
     """Return the bill of what is stored, and of what this process has counted by now."""
-    await services.billing.settle()
+    await services.billing.catch_up()
     sums: dict[Unit, BillCounts] = {}
     since, until = _iso(query.since), _iso(query.until)
     after: Hashable = None
