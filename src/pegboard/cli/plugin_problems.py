@@ -41,13 +41,12 @@ def faults(
     board: Board, configuration: Configuration, asked: set[str], misfits: set[tuple[str, str]]
 ) -> Iterator[Problem]:
     """Yield what cannot run now (P6), of plugins that were asked: a warning, since everything else works."""
+    from pegboard.board.catalog.unavailable import reasons
+
     for plugin in board.world.catalog.plugins.values():
         if plugin.name not in asked or getattr(configuration.specs[plugin.name], "unavailable", ""):
             continue  # the file says so itself
-        variants = plugin.variants.items()
-        reasons = [variant.unavailable for key, variant in variants if (plugin.name, key) not in misfits]
-        reasons += [f"tool '{tool.name}': {tool.unavailable}" for tool in plugin.tools if tool.unavailable]
-        for reason in dict.fromkeys(filter(None, reasons)):
+        for reason in reasons(plugin, without={key for name, key in misfits if name == plugin.name}):
             place = plugin.place or _named_at(board, plugin.name)
             message = (
                 reason

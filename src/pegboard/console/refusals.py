@@ -12,6 +12,7 @@ from pegboard.console.visits import Visit
 from pegboard.errors import PegboardError, StoreBusyError, StoreError
 
 STATUSES: Final = {
+    "approval_changed": 409,
     "approval_ended": 409,
     "bad_request": 422,
     "body_too_large": 413,
