@@ -92,7 +92,7 @@ async def board_of_a_program(board: Pegboard) -> None:
     assert_type(board.approvals, Approvals)
     assert_type(await board.approvals.list(agent="assistant", ended=True), tuple[Approval, ...])
     assert_type(await board.approvals.allow("3f", by="grace", lasts="session", fields={"code": "1"}), Approval)
-    assert_type(await board.approvals.refuse("3f", by="grace", reason="No."), Approval)
+    assert_type(await board.approvals.refuse("3f", by="grace", reason="No.", expected="waiting"), Approval)
     await board.approvals.allow("3f", by="grace", lasts="ever")  # pyright: ignore[reportArgumentType]
 
 

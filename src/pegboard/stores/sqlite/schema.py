@@ -91,7 +91,7 @@ def version_of(connection: sqlite3.Connection, path: Path, migrations: tuple[Ste
 
 def is_complete(connection: sqlite3.Connection) -> bool:
     """Return whether the file has what was added without a new version."""
-    query = "SELECT count(*) FROM sqlite_master WHERE name IN ('approvals_by_call', 'bill')"
+    query = "SELECT count(*) FROM sqlite_master WHERE name IN ('approvals_open', 'bill')"
     return _number(connection, query) == 2 and _has_column(connection)
 
 

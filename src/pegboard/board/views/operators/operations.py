@@ -25,6 +25,7 @@ class Operations:
         since: date | None = None,
         until: date | None = None,
         agent: str | None = None,
+        agents: frozenset[str] | None = None,
         principal: str | None = None,
         session: str | None = None,
         by: BillUnit = "day",
@@ -36,6 +37,7 @@ class Operations:
             since: the first day (UTC); None is the oldest that is kept.
             until: the last day; None is today.
             agent: only what this one came to.
+            agents: nothing of others than these.
             principal: only what was done for this one.
             session: only what was done in this one.
             by: what a row stands for.
@@ -45,7 +47,14 @@ class Operations:
             StoreError: it cannot be read.
         """
         query = BillQuery(
-            by=by, since=since, until=until, principal=principal, agent=agent, session=session, limit=limit
+            by=by,
+            since=since,
+            until=until,
+            principal=principal,
+            agent=agent,
+            agents=agents,
+            session=session,
+            limit=limit,
         )
         return await bill(self._services, query)
 
