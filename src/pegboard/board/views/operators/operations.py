@@ -21,6 +21,7 @@ class Operations:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._whole = WholeCatalog(services)
 
     async def bill(
         self,
@@ -138,7 +139,6 @@ class Operations:
             StoreError: it cannot be written down, and nothing was restarted.
         """
         return await restart(self._services, name, by)
-        self._whole = WholeCatalog(services)
 
     async def search(
         self, agent: str, query: str, *, principal: str = "local", session: str = "", limit: int = 20
