@@ -15,7 +15,7 @@ from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import Visit
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import did_you_mean, one_line
-from pegboard.errors import UnknownAgentError
+from pegboard.errors import UnknownAgentError, UsageError, agent_required
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,32 @@ class Context:
     def agents(self, visit: Visit) -> tuple[Agent, ...]:
         """Return the agents that the operator sees."""
         return tuple(agent for agent in self.board.world.agents.values() if visit.operator.sees(agent.name))
+
+    def agent_of_list(self, visit: Visit, name: str) -> str | None:
+        """Return the agent that a list over all agents is narrowed to, None being every one.
+
+        An operator of some agents names one of these, unless there is only one; one of all may also name an agent
+        that is not configured any more.
+
+        Raises:
+            UnknownAgentError: the operator does not see this agent.
+            UsageError: an operator of several agents names none.
+        """
+        own = visit.operator.agents
+        if own is None:
+            return name or None
+        if not name and len(own) != 1:
+            raise agent_required(own)
+        return self.agent(visit, name or own[0]).name
+
+    def require_every_agent(self, visit: Visit) -> None:
+        """Raise ``UsageError`` where the operator sees some agents only: what all agents share is not theirs."""
+        if visit.operator.agents is not None:
+            raise UsageError(
+                "Servers and the configuration are those of every agent, and this token opens some of them.",
+                code="every_agent_required",
+                hint='Use a token with `agents: ["*"]`.',
+            )
 
 
 Handler = Callable[[Context, Visit], Awaitable[Response]]

@@ -31,6 +31,11 @@ class Operator:
         """Return whether an agent is there for this operator."""
         return opens(self.token, agent)
 
+    @property
+    def agents(self) -> tuple[str, ...] | None:
+        """Return the agents that are there for this operator, None where every one is."""
+        return self.token.agents if self.token is not None else None
+
 
 @dataclass(slots=True, kw_only=True)
 class SignIn:
