@@ -15,7 +15,7 @@ from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import Visit
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import did_you_mean, one_line
-from pegboard.errors import UnknownAgentError, UsageError, agent_required
+from pegboard.errors import UnknownAgentError, UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,21 +40,14 @@ class Context:
         return tuple(agent for agent in self.board.world.agents.values() if visit.operator.sees(agent.name))
 
     def agent_of_list(self, visit: Visit, name: str) -> str | None:
-        """Return the agent that a list over all agents is narrowed to, None being every one.
-
-        An operator of some agents names one of these, unless there is only one; one of all may also name an agent
-        that is not configured any more.
+        """Return the agent that a list is narrowed to, also one that is not configured any more; None is every one.
 
         Raises:
             UnknownAgentError: the operator does not see this agent.
-            UsageError: an operator of several agents names none.
         """
-        own = visit.operator.agents
-        if own is None:
-            return name or None
-        if not name and len(own) != 1:
-            raise agent_required(own)
-        return self.agent(visit, name or own[0]).name
+        if name and not visit.operator.sees(name):
+            self.agent(visit, name)
+        return name or None
 
     def require_every_agent(self, visit: Visit) -> None:
         """Raise ``UsageError`` where the operator sees some agents only: what all agents share is not theirs."""

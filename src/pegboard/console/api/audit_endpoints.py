@@ -108,9 +108,9 @@ async def _lines(context: Context, wanted: AuditQuery, form: Literal["jsonl", "c
 
 
 def _wanted(context: Context, visit: Visit, query: RecordFilter, **cursors: Any) -> AuditQuery:
-    """Return a query of the trail, which an operator of some agents makes of one of them."""
     return AuditQuery(
         agent=context.agent_of_list(visit, query.agent),
+        agents=visit.operator.agents,
         principal=query.principal or None,
         session=query.session or None,
         kind=query.kind or None,
@@ -130,13 +130,14 @@ async def bill(context: Context, visit: Visit, *, query: BillPeriod) -> Bill:
         since=query.since,
         until=query.until,
         agent=context.agent_of_list(visit, query.agent),
+        agents=visit.operator.agents,
         principal=query.principal or None,
         session=query.session or None,
         limit=query.limit,
     )
 
 
-_CODES: Final = ("unknown_agent", "agent_required")
+_CODES: Final = ("unknown_agent",)
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/audit", audit, _CODES),
     Endpoint("GET", "/api/audit/export", export_audit, _CODES, (JSON_LINES, CSV)),

@@ -32,9 +32,9 @@ class Operator:
         return opens(self.token, agent)
 
     @property
-    def agents(self) -> tuple[str, ...] | None:
-        """Return the agents that are there for this operator, None where every one is."""
-        return self.token.agents if self.token is not None else None
+    def agents(self) -> frozenset[str] | None:
+        """Return the agents that are there for this operator, None for all."""
+        return None if self.token is None or self.token.agents is None else frozenset(self.token.agents)
 
 
 @dataclass(slots=True, kw_only=True)
