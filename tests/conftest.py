@@ -1,4 +1,4 @@
-"""What several tests need: the other two installations that `make pytest` puts beside `.venv`."""
+"""What several tests need: the other installations that `make pytest` puts beside `.venv`."""
 
 import os
 import signal
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from chromium import can_run
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("pegboard", deadline=None)
@@ -36,3 +38,17 @@ def inspector() -> list[str]:
     """Return the command of the MCP Inspector's command line, to be followed by its options."""
     script = ".node/node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js"
     return [str(installed("PEGBOARD_NODE", ".node/node")), str(installed("PEGBOARD_INSPECTOR", script))]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    """Return the unpacked browser; skip where there is none for the machine."""
+    if not can_run():
+        pytest.skip("the browser of the tests is for x86-64 Linux")
+    return installed("PEGBOARD_BROWSER", ".browser/chromium")
+
+
+@pytest.fixture(scope="session")
+def axe_core() -> str:
+    """Return the source of axe-core."""
+    return installed("PEGBOARD_AXE", ".node/node_modules/axe-core/axe.min.js").read_text("utf-8")

@@ -79,6 +79,15 @@ def test_what_is_kept_is_what_is_compiled() -> None:
     assert repr(kept()) == repr(compiled())
 
 
+def test_who_may_use_the_console_is_kept_with_the_token(folder: Path) -> None:
+    path().write_text(CONFIG + 'tokens: {ada: {token: "${KEY}", agents: ["*"], console: true}}\n')
+    assert configurations.keep(None)
+    found = kept()
+    assert found == compiled()
+    assert found is not None
+    assert [(t.principal, t.value, t.agents, t.console) for t in found.tokens] == [("ada", SECRET, None, True)]
+
+
 def test_no_value_of_a_variable_is_written(tmp_path: Path) -> None:
     assert configurations.keep(None)
     written = b"".join(file.read_bytes() for file in (tmp_path / "cache").rglob("*") if file.is_file())

@@ -393,6 +393,13 @@ RULES = {
         "empty_token",
         "pegboard.yaml:2:23: tokens.ada.token: the token is empty. An empty token would let anybody in.",
     ),
+    "G2: whether its owner may use the console is true or false": (
+        """
+        tokens: {ada: {token: abcdefgh, agents: ["*"], console: sometimes}}
+        """,
+        "wrong_type",
+        "pegboard.yaml:2:57: tokens.ada.console: expected true or false, found a string. Write it without quotes.",
+    ),
     "G2: a token has one owner": (
         """
         tokens:

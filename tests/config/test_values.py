@@ -18,7 +18,7 @@ from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 FULL = """
     store: sqlite:///.pegboard/pegboard.db
-    tokens: {ada: {token: "${ADA_TOKEN}", agents: [assistant]}}
+    tokens: {ada: {token: "${ADA_TOKEN}", agents: [assistant], console: true}}
     servers:
       git: {command: mcp-server-git, args: [--repository, .], timeout: 500ms}
       docs: {url: "https://docs.example.com/mcp", headers: {Authorization: "Bearer ${env:DOCS_TOKEN}"},
@@ -129,7 +129,9 @@ def test_every_section_becomes_core_values(writer: Writer) -> None:
         40,
     )
     assert c.models["default"]["cache"] is True
-    assert [(t.principal, t.value, t.agents) for t in c.tokens] == [("ada", "ada-token", ("assistant",))]
+    assert [(t.principal, t.value, t.agents, t.console) for t in c.tokens] == [
+        ("ada", "ada-token", ("assistant",), True)
+    ]
     assert c.store == f"sqlite:///{writer.folder / '.pegboard/pegboard.db'}"
     assert c.loadouts["security-reviewer"].parent == "developer"
     assert c.secrets == {"ada-token", "docs-token"}

@@ -10,7 +10,6 @@ from typing import Any, Final
 from pegboard.config.agent_defaults import anticipate, dialect_of, hint_tokens, lease_term
 from pegboard.config.documents.document import Expanded, Key, YamlWord, is_mapping
 from pegboard.config.documents.env_files import read_variables
-from pegboard.config.schema.configuration import Token
 from pegboard.config.schema.sections import (
     AgentSection,
     File,
@@ -28,6 +27,7 @@ from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.specs import ApproveRule, PluginSettings, PythonSpec, ServerSpec
 from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED, SHARED_ONLY, Toolkit
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject
+from pegboard.core.principals.bearer_tokens import Token
 from pegboard.problems import Place
 
 SQLITE: Final = "sqlite:///"
@@ -313,7 +313,11 @@ def _tokens(validated: ValidatedDocument[File]) -> Iterable[Token]:
     for principal, part in validated.section.tokens.items():
         agents = None if "*" in part.agents else tuple(part.agents)
         yield Token(
-            principal=principal, value=part.token, agents=agents, place=validated.place("tokens", principal, "token")
+            principal=principal,
+            value=part.token,
+            agents=agents,
+            console=part.console,
+            place=validated.place("tokens", principal, "token"),
         )
 
 

@@ -7,15 +7,38 @@ from typing import TYPE_CHECKING
 from pegboard.ports.adapters import Adapters
 from pegboard.ports.approvals import ApprovalStore, HasHooks, HookAnswer
 from pegboard.ports.arguments import ArgumentValidator
-from pegboard.ports.audit_trail import AuditKind, AuditLog, AuditRecord, TrailPage
+from pegboard.ports.audit_trail import (
+    PART,
+    AuditFilter,
+    AuditKind,
+    AuditLog,
+    AuditPart,
+    AuditRecord,
+    NumberedRecord,
+    TrailPage,
+    mentions,
+)
 from pegboard.ports.calls import CallContext, Progress
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.ports.conditions import ConditionalSource, HookRunner
 from pegboard.ports.focus import FocusRules
 from pegboard.ports.past_uses import USE_LIFETIME, USES_KEPT, UseRecord, UseStore
-from pegboard.ports.ranking import UNLIKELY, Evidence, PastUse, RankContext, Ranked, Ranker, Ranking
+from pegboard.ports.ranking import (
+    UNLIKELY,
+    Evidence,
+    FieldShare,
+    MatchedWord,
+    PartKind,
+    PastUse,
+    RankContext,
+    Ranked,
+    Ranker,
+    Ranking,
+    ScorePart,
+    TextField,
+)
 from pegboard.ports.resources import HasResources, ResourceSource
-from pegboard.ports.sources import Source
+from pegboard.ports.sources import ConnectionPhase, ConnectionState, Excluded, PrintedLine, Restartable, Source
 from pegboard.ports.stores import (
     UNCHECKED,
     ChangeToken,
@@ -29,11 +52,13 @@ from pegboard.ports.stores import (
     StoredState,
     Unchecked,
 )
-from pegboard.ports.tokens import TokenCounter
+from pegboard.ports.tokens import BILL_DAYS, BillCounts, BillPage, BillRecord, BillStore, TokenCounter
 from pegboard.removed import missing
 
 __all__ = [
+    "BILL_DAYS",
     "LOG_LEVELS",
+    "PART",
     "UNCHECKED",
     "UNLIKELY",
     "USES_KEPT",
@@ -42,14 +67,24 @@ __all__ = [
     "ApprovalStore",
     "ArgumentValidator",
     "AskRefusedError",
+    "AuditFilter",
     "AuditKind",
     "AuditLog",
+    "AuditPart",
     "AuditRecord",
+    "BillCounts",
+    "BillPage",
+    "BillRecord",
+    "BillStore",
     "CallContext",
     "ChangeToken",
     "Client",
     "ConditionalSource",
+    "ConnectionPhase",
+    "ConnectionState",
     "Evidence",
+    "Excluded",
+    "FieldShare",
     "FocusRules",
     "HasHooks",
     "HasResources",
@@ -57,8 +92,12 @@ __all__ = [
     "HookRunner",
     "Listener",
     "ManifestStore",
+    "MatchedWord",
+    "NumberedRecord",
+    "PartKind",
     "PastUse",
     "PermissionStore",
+    "PrintedLine",
     "Progress",
     "RankContext",
     "Ranked",
@@ -66,17 +105,21 @@ __all__ = [
     "Ranking",
     "ReadOnlyTrustStore",
     "ResourceSource",
+    "Restartable",
+    "ScorePart",
     "SessionKey",
     "SessionStore",
     "Source",
     "StateChange",
     "Store",
     "StoredState",
+    "TextField",
     "TokenCounter",
     "TrailPage",
     "Unchecked",
     "UseRecord",
     "UseStore",
+    "mentions",
 ]
 
 if not TYPE_CHECKING:

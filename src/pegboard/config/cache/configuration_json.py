@@ -12,7 +12,7 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, Final, cast
 
-from pegboard.config.schema.configuration import Configuration, Token
+from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.agents import Agent, Anticipate, Budget
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.loadouts import Loadout
@@ -21,6 +21,7 @@ from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Frozen
+from pegboard.core.principals.bearer_tokens import Token
 from pegboard.problems import Place, Problem
 
 _RECORDS: Final[tuple[type[Any], ...]] = (

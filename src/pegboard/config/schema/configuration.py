@@ -13,17 +13,8 @@ from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.core.principals.bearer_tokens import Token
 from pegboard.problems import Place, Problem
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
-    """Who may use the gateway as whom (G2); ``agents`` None is all of them."""
-
-    principal: str
-    value: str = field(repr=False)
-    agents: tuple[str, ...] | None = ()
-    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,6 +70,7 @@ class TokenSection(Section):
 
     token: Text = Field(description="The bearer token; write ${NAME} to take it from the environment.")
     agents: Names = Field(description='The agents that this principal may use; "*" for all.')
+    console: Flag = _optional("Whether this principal may use the console, for these agents.", default=False)
 
 
 class GuardRule(Section):

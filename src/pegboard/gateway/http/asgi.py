@@ -20,12 +20,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pegboard.core.model.labels import label_problem
+from pegboard.core.principals.bearer_tokens import opens
 from pegboard.errors import PegboardError
 from pegboard.gateway.handlers.prometheus import TYPE
 from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, Refusal, identify
 from pegboard.gateway.protocol.board_port import Caller
-from pegboard.gateway.protocol.request_identity import opens
 from pegboard.support.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
 
 if TYPE_CHECKING:

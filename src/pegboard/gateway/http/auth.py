@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from pegboard.board.session_info import open_sub_app
 from pegboard.core.model.labels import label_problem
+from pegboard.core.principals.bearer_tokens import Token, opens, owner_of
 from pegboard.errors import PegboardError, UnknownAgentError, UsageError
-from pegboard.gateway.protocol.board_port import LOCAL, BoardPort, Caller, Token
-from pegboard.gateway.protocol.request_identity import opens, owner_of
+from pegboard.gateway.protocol.board_port import LOCAL, BoardPort, Caller
 from pegboard.support.mcp_constants import INVALID_PARAMS, INVALID_REQUEST
 
 if TYPE_CHECKING:

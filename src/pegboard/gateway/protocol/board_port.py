@@ -15,28 +15,10 @@ if TYPE_CHECKING:
     from pegboard.board.services import Services
     from pegboard.core.model.agents import World
     from pegboard.core.model.delivery import Host
+    from pegboard.core.principals.bearer_tokens import Token
 
 LOCAL = "local"
 """The principal on stdio, and on loopback where no tokens are configured (G2)."""
-
-
-class Token(Protocol):
-    """A bearer token: its principal and the agents that it opens; ``agents`` None is all of them."""
-
-    @property
-    def principal(self) -> str:
-        """Return whose token it is."""
-        ...
-
-    @property
-    def value(self) -> str:
-        """Return the secret."""
-        ...
-
-    @property
-    def agents(self) -> tuple[str, ...] | None:
-        """Return the agents that it opens."""
-        ...
 
 
 class Settings(Protocol):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.core.model.delivery import GATEWAY, GATEWAY_HANDSHAKE, Host
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.tools import EMPTY
-from pegboard.gateway.protocol.board_port import Caller, Token
+from pegboard.gateway.protocol.board_port import Caller
 from pegboard.support import mcp_constants
 from pegboard.support.mcp_constants import (
     CAPABILITIES_KEY,
@@ -98,18 +97,3 @@ def _label(meta: Mapping[str, Any], key: str) -> str | None:
 
         raise MCPError(INVALID_PARAMS, f'_meta["{key}"] {problem}')
     return meta[key]
-
-
-def owner_of(authorization: str | None, tokens: Sequence[Token]) -> Token | None:
-    """Return the token that an ``Authorization`` header bears; each is compared in constant time."""
-    scheme, _, given = (authorization or "").partition(" ")
-    if scheme.lower() != "bearer" or not given.strip():
-        return None
-    offered = given.strip().encode()
-    found = [token for token in tokens if hmac.compare_digest(offered, token.value.encode())]
-    return found[0] if found else None
-
-
-def opens(token: Token | None, agent: str) -> bool:
-    """Return whether an agent may be used with this token; without tokens every agent may (G2)."""
-    return token is None or token.agents is None or agent in token.agents

@@ -1,0 +1,1 @@
+"""The web console: pages, JSON and an event stream over one board; it has no rules of its own."""

@@ -1,0 +1,1 @@
+"""The same as JSON, with its OpenAPI document."""

@@ -1,0 +1,160 @@
+"""The ASGI app of the console: pages under ``/console``, JSON under ``/api``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from pegboard.board.views.operators.operations import Operations
+from pegboard.console.api.endpoints import addresses, undecoded
+from pegboard.console.console_board import ConsoleBoard
+from pegboard.console.context import Context, Handler
+from pegboard.console.entry.operator_access import OperatorAccess
+from pegboard.console.entry.own_requests import HEADERS, SAFE, bears_csrf, cookie_name, is_foreign
+from pegboard.console.pages.all_pages import PAGES
+from pegboard.console.pages.sign_in_page import ask_for_code, sign_in_page, signed_in, signed_out
+from pegboard.console.refusals import failure_of, is_api, refused
+from pegboard.console.templating import FOLDER, Templates
+from pegboard.console.updates.changes import Changes
+from pegboard.console.updates.page_stream import Streams
+from pegboard.console.visits import Visit
+from pegboard.errors import PegboardError
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+log = logging.getLogger("pegboard.console")
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class ConsoleApp:
+    """The console of one board; ``close`` ends its streams."""
+
+    def __init__(self, board: ConsoleBoard, access: OperatorAccess) -> None:
+        self._changes = Changes(board)
+        self._context = Context(
+            board=board,
+            operations=Operations(board.services),
+            access=access,
+            streams=Streams(self._changes),
+            templates=Templates(),
+        )
+        context = self._context
+        self._app = Starlette(
+            routes=[
+                Route("/console/sign-in", _open(context, sign_in_page)),
+                Route("/console/sign-in", _open(context, signed_in), methods=["POST"]),
+                Route("/console/sign-out", _open(context, signed_out), methods=["POST"]),
+                Route("/console/codes", _open(context, ask_for_code), methods=["POST"]),
+                Mount("/console/static", StaticFiles(directory=FOLDER / "static")),
+                *(Route(page.path, _guarded(context, page.handler), methods=[page.method]) for page in PAGES),
+                *(
+                    Route(path, _guarded(context, handler), methods=methods)
+                    for path, (methods, handler) in addresses().items()
+                ),
+            ],
+            exception_handlers={HTTPException: _not_here},
+        )
+        self._app.state.context = context
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, with the headers that every answer has."""
+
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message.get("headers", ()), *own]
+            await send(message)
+
+        await self._app(undecoded(scope) if is_api(scope["path"]) else scope, receive, with_headers)
+
+    async def close(self) -> None:
+        """End every stream."""
+        self._changes.close()
+
+
+def _open(context: Context, handler: Callable[[Context, Request], Awaitable[Response]]) -> Endpoint:
+    """Return an endpoint for those who are not signed in."""
+
+    async def endpoint(request: Request) -> Response:
+        if is_foreign(request):
+            return failure_of(context, request, None, 403, "Another site asked for this; nothing was done.")
+        return await handler(context, request)
+
+    return endpoint
+
+
+def _guarded(context: Context, handler: Handler) -> Endpoint:
+    """Return an endpoint for operators; what fails is said in one sentence."""
+
+    async def endpoint(request: Request) -> Response:
+        visit = _visit(context, request)
+        if visit is None:
+            return _sign_in_first(request)
+        refusal = await _refusal(visit)
+        if refusal:
+            return failure_of(context, request, visit, 403, refusal)
+        try:
+            return await handler(context, visit)
+        except PegboardError as error:
+            return failure_of(context, request, visit, None, error)
+        except Exception:
+            log.exception("the console could not answer %s %s", request.method, request.url.path)
+            return failure_of(context, request, visit, 500, "This failed inside Pegboard; the gateway's log has it.")
+
+    return endpoint
+
+
+def _visit(context: Context, request: Request) -> Visit | None:
+    access = context.access
+    if request.headers.get("authorization") is not None:
+        operator = access.bearer(request.headers["authorization"])
+        return Visit(request=request, operator=operator, sign_in=None) if operator is not None else None
+    sign_in = access.signed_in(request.cookies.get(cookie_name(request)))
+    return Visit(request=request, operator=sign_in.operator, sign_in=sign_in) if sign_in is not None else None
+
+
+async def _refusal(visit: Visit) -> str:
+    """Return why a request is not the operator's own, or nothing."""
+    request, sign_in = visit.request, visit.sign_in
+    if sign_in is None:
+        return ""
+    if is_foreign(request):
+        return "Another site asked for this; nothing was done."
+    if request.method not in SAFE and not await bears_csrf(request, sign_in):
+        return "This form is not from a page of this sign-in; nothing was done. Load the page again."
+    return ""
+
+
+def _sign_in_first(request: Request) -> Response:
+    if is_api(request.url.path):
+        message = "A bearer token of an operator is needed here."
+        return refused(401, "operator_required", message, "Its entry under `tokens:` has `console: true`.")
+    target = "/console/sign-in"
+    code = request.query_params.get("code")
+    if request.headers.get("hx-request") == "true":
+        return Response(status_code=401, headers={"HX-Redirect": target})
+    if request.url.path == "/console/events":
+        return Response(status_code=401)
+    return RedirectResponse(f"{target}?code={code}" if code else target, status_code=303)
+
+
+async def _not_here(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    context: Context = request.app.state.context
+    visit = _visit(context, request)
+    if visit is None:
+        return _sign_in_first(request)
+    text = "There is no such address." if error.status_code == 404 else f"{request.method} is not possible here."
+    response = failure_of(context, request, visit, error.status_code, text)
+    response.headers.update(error.headers or {})
+    return response

@@ -1,0 +1,71 @@
+"""What every page and every answer of the console works with."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from pegboard.board.views.operators.operations import Operations
+from pegboard.console.console_board import ConsoleBoard
+from pegboard.console.entry.operator_access import OperatorAccess
+from pegboard.console.templating import Templates
+from pegboard.console.updates.page_stream import Streams
+from pegboard.console.visits import Visit
+from pegboard.core.model.agents import Agent
+from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.errors import UnknownAgentError, UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The parts of one console: its board, who may use it, and what draws it."""
+
+    board: ConsoleBoard
+    operations: Operations
+    access: OperatorAccess
+    streams: Streams
+    templates: Templates
+
+    def agent(self, visit: Visit, name: str) -> Agent:
+        """Return an agent that the operator sees; raises ``UnknownAgentError`` for any other."""
+        seen = {agent.name: agent for agent in self.agents(visit)}
+        if name not in seen:
+            raise UnknownAgentError(f"There is no agent '{one_line(name, limit=100)}'.", hint=did_you_mean(name, seen))
+        return seen[name]
+
+    def agents(self, visit: Visit) -> tuple[Agent, ...]:
+        """Return the agents that the operator sees."""
+        return tuple(agent for agent in self.board.world.agents.values() if visit.operator.sees(agent.name))
+
+    def agent_of_list(self, visit: Visit, name: str) -> str | None:
+        """Return the agent that a list is narrowed to, also one that is not configured any more; None is every one.
+
+        Raises:
+            UnknownAgentError: the operator does not see this agent.
+        """
+        if name and not visit.operator.sees(name):
+            self.agent(visit, name)
+        return name or None
+
+    def require_every_agent(self, visit: Visit) -> None:
+        """Raise ``UsageError`` where the operator sees some agents only: what all agents share is not theirs."""
+        if visit.operator.agents is not None:
+            raise UsageError(
+                "Servers and the configuration are those of every agent, and this token opens some of them.",
+                code="every_agent_required",
+                hint='Use a token with `agents: ["*"]`.',
+            )
+
+
+Handler = Callable[[Context, Visit], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One address of the console: its path, its handler, and the method that it takes."""
+
+    path: str
+    handler: Handler
+    method: str = "GET"

@@ -1,0 +1,1 @@
+"""Who may use the console: one-time codes, signed-in operators, requests of other sites."""

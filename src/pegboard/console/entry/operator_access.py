@@ -1,0 +1,128 @@
+"""Operators who are signed in, and what their browsers and programs prove it with (G2)."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final
+
+from pegboard.console.entry.one_time_codes import Codes, digest
+from pegboard.core.principals.bearer_tokens import Token, opens, owner_of, token_of
+
+LOCAL: Final = "local"
+"""The operator on loopback where no tokens are configured."""
+LIFETIME: Final = 12 * 3600.0
+"""For how long a browser stays signed in after its last request, in seconds."""
+MOST: Final = 1000
+"""How many browsers are signed in at once; the one without a request for longest gives way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """Somebody who may use the console, and the token that they have; without tokens there is one operator."""
+
+    name: str
+    token: Token | None = None
+
+    def sees(self, agent: str) -> bool:
+        """Return whether an agent is there for this operator."""
+        return opens(self.token, agent)
+
+    @property
+    def agents(self) -> frozenset[str] | None:
+        """Return the agents that are there for this operator, None for all."""
+        return None if self.token is None or self.token.agents is None else frozenset(self.token.agents)
+
+
+@dataclass(slots=True, kw_only=True)
+class SignIn:
+    """A browser that is signed in.
+
+    ``csrf`` is what its forms carry, ``token`` the digest of the token that it signed in with, None for a one-time
+    code. ``notices`` are shown by its next page.
+    """
+
+    operator: Operator
+    csrf: str
+    token: bytes | None
+    until: float
+    notices: list[object] = field(default_factory=list[object])
+
+
+class OperatorAccess:
+    """Who may use the console of one board; ``tokens`` returns those of the configuration in force.
+
+    ``secret`` is for the user's other processes: with it one asks for a one-time code.
+    """
+
+    def __init__(self, tokens: Callable[[], Sequence[Token]], clock: Callable[[], float] = monotonic) -> None:
+        self._tokens = tokens
+        self._clock = clock
+        self._sign_ins: dict[bytes, SignIn] = {}
+        self.codes = Codes(clock)
+        self.secret = secrets.token_urlsafe(32)
+
+    @property
+    def by_code(self) -> bool:
+        """Return whether one signs in with a code: where no tokens are configured."""
+        return not self._tokens()
+
+    def knows_secret(self, given: str) -> bool:
+        """Return whether somebody has the secret of this process, where codes are in use."""
+        return self.by_code and hmac.compare_digest(digest(given), digest(self.secret))
+
+    def bearer(self, authorization: str | None) -> Operator | None:
+        """Return whose bearer token a header holds, if that is an operator's."""
+        return _operator(owner_of(authorization, self._tokens()))
+
+    def with_code(self, code: str) -> str | None:
+        """Return the cookie of a new sign-in with a one-time code, or None."""
+        return self._begin(Operator(name=LOCAL), None) if self.by_code and self.codes.redeem(code) else None
+
+    def with_token(self, token: str) -> str | None:
+        """Return the cookie of a new sign-in with an operator's token, or None."""
+        operator = _operator(known := token_of(token, self._tokens()))
+        return self._begin(operator, digest(known.value)) if known is not None and operator is not None else None
+
+    def signed_in(self, cookie: str | None, *, renew: bool = True) -> SignIn | None:
+        """Return the sign-in of a cookie while it lasts and its operator still is one; ``renew`` lets it last anew."""
+        known = self._sign_ins.pop(digest(cookie), None) if cookie else None
+        if cookie is None or known is None or self._clock() >= known.until:
+            return None
+        operator = self._still(known)
+        if operator is None:
+            return None
+        known.operator = operator
+        if renew:
+            known.until = self._clock() + LIFETIME
+        self._sign_ins[digest(cookie)] = known
+        return known
+
+    def end(self, cookie: str | None) -> None:
+        """End a sign-in."""
+        if cookie:
+            self._sign_ins.pop(digest(cookie), None)
+
+    def _begin(self, operator: Operator, token: bytes | None) -> str:
+        cookie = secrets.token_urlsafe(32)
+        while len(self._sign_ins) >= MOST:
+            del self._sign_ins[next(iter(self._sign_ins))]
+        until = self._clock() + LIFETIME
+        self._sign_ins[digest(cookie)] = SignIn(
+            operator=operator, csrf=secrets.token_urlsafe(32), token=token, until=until
+        )
+        return cookie
+
+    def _still(self, known: SignIn) -> Operator | None:
+        if known.token is None:
+            return known.operator if self.by_code else None
+        now = (one for one in self._tokens() if hmac.compare_digest(digest(one.value), known.token))
+        return _operator(next(now, None))
+
+
+def _operator(token: Token | None) -> Operator | None:
+    """Return the operator whose token it is, if its owner is one."""
+    return Operator(name=token.principal, token=token) if token is not None and token.console else None

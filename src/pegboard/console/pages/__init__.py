@@ -1,0 +1,1 @@
+"""One file per page: it reads, renders and takes forms."""

@@ -1,0 +1,43 @@
+"""The pages, by their addresses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import RedirectResponse, Response
+
+from pegboard.console.context import Context, Page
+from pegboard.console.entry.own_requests import cookie_name
+from pegboard.console.pages import agents_page, audit_page, bill_page
+from pegboard.console.visits import Visit
+from pegboard.errors import UsageError
+
+
+async def home(_context: Context, _visit: Visit) -> Response:
+    """Lead to the agents."""
+    return RedirectResponse("/console/agents", status_code=303)
+
+
+async def events(context: Context, visit: Visit) -> Response:
+    """Stream what changes, as long as the operator is signed in."""
+    if context.streams.full:
+        raise UsageError("There are too many open pages.", code="too_many_pages", hint="Close some, and try again.")
+    request, access = visit.request, context.access
+    cookie = request.cookies.get(cookie_name(request))
+    by_token = request.headers.get("authorization") if visit.sign_in is None else None
+
+    def still() -> bool:
+        if by_token is not None:
+            return access.bearer(by_token) is not None
+        return access.signed_in(cookie, renew=False) is not None
+
+    return context.streams.response(still)
+
+
+PAGES: Final = (
+    Page("/console", home),
+    Page("/console/events", events),
+    *agents_page.PAGES,
+    *audit_page.PAGES,
+    *bill_page.PAGES,
+)

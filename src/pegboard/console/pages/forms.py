@@ -1,0 +1,61 @@
+"""Forms: what they carry, and the answer after one was taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from pegboard.console.context import Context
+from pegboard.console.visits import Visit
+from pegboard.errors import UsageError
+
+LARGEST_OFFSET: Final = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    """The form that takes something back: its address and its fields."""
+
+    action: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What an operator reads after a form was taken; ``kind`` is ``done`` or ``error``."""
+
+    message: str
+    hint: str = ""
+    kind: str = "done"
+    undo: Undo | None = None
+
+
+def after_form(context: Context, visit: Visit, notice: Notice, *, back: str) -> Response:
+    """Return the answer after a form: the notice for a script of the page, else the page with it."""
+    sign_in = visit.sign_in
+    if visit.partial:
+        csrf = sign_in.csrf if sign_in is not None else ""
+        text = context.templates.text("notice.html", notice=notice, csrf=csrf)
+        return HTMLResponse(text, headers={"HX-Trigger": "done", "Cache-Control": "no-store"})
+    if sign_in is not None:
+        sign_in.notices.append(notice)
+    return RedirectResponse(back, status_code=303)
+
+
+def text_of(form: Mapping[str, Any], name: str) -> str:
+    """Return a field of a form; raises ``UsageError`` where it is missing or a file."""
+    found = form.get(name)
+    if not isinstance(found, str):
+        raise UsageError(f"The form has no field '{name}'.", hint="Load the page again.")
+    return found
+
+
+def offset_of(given: Mapping[str, str]) -> int:
+    """Return where a page of a list begins; raises ``UsageError`` where that is no number."""
+    text = given.get("offset", "") or "0"
+    if not (text.isascii() and text.isdecimal() and int(text[:9]) <= LARGEST_OFFSET):
+        raise UsageError("`offset` is no number.", hint="Go back to the first page.")
+    return int(text[:9])

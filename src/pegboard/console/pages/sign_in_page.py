@@ -1,0 +1,72 @@
+"""Signing in and out: with the one-time code that `pegboard serve` prints, or with an operator's token (G2)."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from pegboard.console.context import Context
+from pegboard.console.entry.operator_access import LIFETIME
+from pegboard.console.entry.own_requests import bears_csrf, cookie_name
+from pegboard.console.refusals import failure_of
+
+_HOME = "/console"
+
+
+async def sign_in_page(context: Context, request: Request) -> Response:
+    """Sign in with the code in the address, or show how to sign in."""
+    code = request.query_params.get("code", "")
+    if code and (cookie := context.access.with_code(code)) is not None:
+        return _welcome(request, cookie)
+    return _form(context, wrong="This code was used already, or is older than ten minutes." if code else "")
+
+
+async def signed_in(context: Context, request: Request) -> Response:
+    """Sign in with the code or the token of the form."""
+    given = (await request.form()).get("secret")
+    secret = given.strip() if isinstance(given, str) else ""
+    cookie = context.access.with_code(secret) if context.access.by_code else context.access.with_token(secret)
+    if cookie is not None:
+        return _welcome(request, cookie)
+    what = "This code is not good any more." if context.access.by_code else "This token is not an operator's."
+    return _form(context, wrong=what)
+
+
+async def signed_out(context: Context, request: Request) -> Response:
+    """End the sign-in of this browser."""
+    name = cookie_name(request)
+    cookie = request.cookies.get(name)
+    sign_in = context.access.signed_in(cookie)
+    if sign_in is not None and not await bears_csrf(request, sign_in):
+        return failure_of(context, request, None, 403, "This form is not from a page of this sign-in.")
+    context.access.end(cookie)
+    response = RedirectResponse("/console/sign-in", status_code=303)
+    response.delete_cookie(name)
+    return response
+
+
+async def ask_for_code(context: Context, request: Request) -> Response:
+    """Answer another process of the same user with a new one-time code."""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not context.access.knows_secret(given.strip()):
+        return JSONResponse({"error": {"code": "refused", "message": "This is not the secret here."}}, status_code=403)
+    return JSONResponse({"code": context.access.codes.new()}, headers={"Cache-Control": "no-store"})
+
+
+def _form(context: Context, *, wrong: str) -> Response:
+    status = 403 if wrong else 200
+    return context.templates.page("sign_in.html", None, status=status, wrong=wrong, by_code=context.access.by_code)
+
+
+def _welcome(request: Request, cookie: str) -> Response:
+    response = RedirectResponse(_HOME, status_code=303, headers={"Cache-Control": "no-store"})
+    response.set_cookie(
+        cookie_name(request),
+        cookie,
+        max_age=int(LIFETIME),
+        path="/",
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return response

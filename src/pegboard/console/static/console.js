@@ -1,0 +1,83 @@
+// Opens the event stream, asks for the parts of the page that are stale, and opens and closes the dialog.
+"use strict";
+(() => {
+  let source = null;
+  let started = null;
+
+  const stale = (topics) => {
+    for (const part of document.querySelectorAll("[data-live]")) {
+      if (topics === null || part.dataset.live.split(" ").some((topic) => topics.includes(topic))) {
+        part.dispatchEvent(new CustomEvent("stale"));
+      }
+    }
+  };
+
+  const lost = (is) => {
+    document.getElementById("lost").hidden = !is;
+  };
+
+  const open = () => {
+    source = new EventSource(document.body.dataset.events);
+    source.addEventListener("started", (event) => {
+      lost(false);
+      // After a gap anything may have changed.
+      if (started !== null) stale(null);
+      started = event.data;
+    });
+    source.addEventListener("changed", (event) => stale(JSON.parse(event.data)));
+    source.addEventListener("signed_out", () => location.assign("/console/sign-in"));
+    source.addEventListener("error", () => {
+      lost(true);
+      if (source.readyState === EventSource.CLOSED) again();
+    });
+  };
+
+  const close = () => {
+    if (source !== null) source.close();
+    source = null;
+  };
+
+  // The browser gives up on an answer that is no stream, such as one of a gateway that starts again.
+  const again = () => {
+    close();
+    setTimeout(() => {
+      if (source === null && !document.hidden) open();
+    }, 2000);
+  };
+
+  const ages = () => {
+    for (const time of document.querySelectorAll("time[data-ago]")) {
+      const passed = Math.max(0, (Date.now() - Date.parse(time.dateTime)) / 1000);
+      const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([least]) => passed >= least) ?? [1, "s"];
+      const text = `${Math.round(passed / size)} ${unit} ago`;
+      if (time.textContent !== text) time.textContent = text;
+    }
+  };
+
+  if (document.body.dataset.events) {
+    open();
+    // A browser has six connections to a host: pages that nobody looks at need none.
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden) {
+        close();
+      } else if (source === null) {
+        open();
+      }
+    });
+    setInterval(ages, 10_000);
+  }
+
+  const dialog = document.getElementById("dialog");
+  document.addEventListener("htmx:after:swap", () => {
+    if (dialog.childElementCount > 0 && !dialog.open) dialog.showModal();
+  });
+  document.addEventListener("done", () => dialog.close());
+  dialog.addEventListener("close", () => dialog.replaceChildren());
+  dialog.addEventListener("click", (event) => {
+    if (event.target.closest("[data-close]")) {
+      event.preventDefault();
+      dialog.close();
+    }
+  });
+  document.addEventListener("htmx:error", () => lost(!navigator.onLine));
+})();

@@ -1,0 +1,145 @@
+"""Templates, and how values are shown: nothing that a server, a model or a file says becomes markup."""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import HTMLResponse
+
+from pegboard.console.visits import Visit
+
+FOLDER: Final = Path(__file__).parent
+LONGEST: Final = 2_000
+"""How many characters of a text are shown where a page says nothing else."""
+_DIRECTIONS: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_KEPT: Final = frozenset("\n\t")
+
+
+class Templates:
+    """The templates of the console."""
+
+    def __init__(self) -> None:
+        self._environment: Any = Environment(
+            loader=FileSystemLoader(FOLDER / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._environment.filters.update(
+            visible=visible, number=number, ago=ago, moment=moment, milliseconds=milliseconds
+        )
+        self._environment.globals.update(query=query, now=time.time)
+
+    def page(self, name: str, visit: Visit | None, *, status: int = 200, **values: Any) -> HTMLResponse:
+        """Return a page; for a script that asks for a part of it, without what stands around it."""
+        sign_in = visit.sign_in if visit is not None else None
+        notices: list[object] = []
+        if sign_in is not None and visit is not None and not visit.partial:
+            notices, sign_in.notices = sign_in.notices, []
+        text = self.text(
+            name,
+            operator=visit.operator.name if visit is not None else None,
+            csrf=sign_in.csrf if sign_in is not None else "",
+            partial=visit.partial if visit is not None else False,
+            path=visit.request.url.path if visit is not None else "",
+            notices=notices,
+            **values,
+        )
+        return HTMLResponse(text, status_code=status, headers={"Cache-Control": "no-store"})
+
+    def text(self, name: str, **values: Any) -> str:
+        """Return a rendered template."""
+        return self._environment.get_template(name).render(**values)
+
+
+def visible(text: object, limit: int = LONGEST) -> str:
+    r"""Return a text as it can be read: cut, and with characters made visible that hide or turn others around.
+
+    >>> visible("safe\u202egpj.exe")
+    'safe<U+202E>gpj.exe'
+    >>> visible("abcdef", limit=3)
+    'abc … (3 more characters)'
+    """
+    whole = str(text)
+    part = whole[:limit]
+    readable = "".join(_visible(character) for character in part)
+    return readable if len(whole) <= limit else f"{readable} … ({number(len(whole) - limit)} more characters)"
+
+
+def _visible(character: str) -> str:
+    if character in _KEPT or (character.isprintable() and character not in _DIRECTIONS):
+        return character
+    if unicodedata.category(character) == "Zs":
+        return " "
+    return f"<U+{ord(character):04X}>"
+
+
+def number(value: float | None) -> str:
+    """Return a number for people.
+
+    >>> number(20000), number(None)
+    ('20,000', 'not known')
+    """
+    return "not known" if value is None else f"{value:,.0f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """Return a duration for people.
+
+    >>> milliseconds(3.26), milliseconds(12_345.0), milliseconds(None)
+    ('3.3 ms', '12.3 s', '')
+    """
+    if value is None:
+        return ""
+    return f"{value / 1000:,.1f} s" if value >= 10_000 else f"{value:,.1f} ms" if value < 100 else f"{value:,.0f} ms"
+
+
+def moment(value: float | str | datetime | None) -> Markup:
+    """Return a moment as an element: seconds since the epoch, a time with its zone, or ISO text."""
+    if value is None:
+        return Markup("")
+    at = _utc(value)
+    text, exact = at.strftime("%Y-%m-%d %H:%M:%S"), at.isoformat(timespec="milliseconds")
+    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(exact, text, text)
+
+
+def ago(value: float | str | datetime | None) -> Markup:
+    """Return how long ago a moment was, as an element that has the exact time as well."""
+    if value is None:
+        return Markup("")
+    at = _utc(value)
+    passed = max(0.0, time.time() - at.timestamp())
+    exact, title = at.isoformat(timespec="milliseconds"), at.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(exact, title, _passed(passed))
+
+
+def _utc(value: float | str | datetime) -> datetime:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromtimestamp(value, UTC)
+
+
+def _passed(seconds: float) -> str:
+    for size, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {name} ago"
+    return f"{seconds:.0f} s ago"
+
+
+def query(path: str, /, **values: object) -> str:
+    """Return an address with its query; without what is None or empty.
+
+    >>> query("/console/session", agent="a b", session="x/y", turn=None)
+    '/console/session?agent=a+b&session=x%2Fy'
+    """
+    given = {name: value for name, value in values.items() if value not in (None, "")}
+    return f"{path}?{urlencode(given)}" if given else path

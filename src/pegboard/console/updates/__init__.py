@@ -1,0 +1,1 @@
+"""What tells an open page that something has changed."""

@@ -1,0 +1,51 @@
+"""The event stream of open pages: topics only; what has changed is asked for like any page."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import AsyncGenerator, Callable
+from typing import Final
+
+from starlette.responses import StreamingResponse
+
+from pegboard.console.updates.changes import Changes
+
+QUIET: Final = 15.0
+"""After how many quiet seconds a comment keeps the connection alive."""
+MOST: Final = 200
+"""How many streams are open at once."""
+
+
+class Streams:
+    """The open streams of one console; ``started`` tells pages that another process answers now."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._open = 0
+        self._started = secrets.token_hex(4)
+
+    @property
+    def full(self) -> bool:
+        """Return whether no further stream is opened."""
+        return self._open >= MOST or self._changes.closed
+
+    def response(self, still: Callable[[], bool]) -> StreamingResponse:
+        """Return the stream; it ends where ``still`` says that its operator is one no more."""
+        return StreamingResponse(
+            self._lines(still), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        )
+
+    async def _lines(self, still: Callable[[], bool]) -> AsyncGenerator[str]:
+        self._open += 1
+        try:
+            async with self._changes.listening() as listener:
+                yield f"retry: 1000\nevent: started\ndata: {self._started}\n\n"
+                while not listener.closed:
+                    topics = await listener.wait(QUIET)
+                    if not still():
+                        yield "event: signed_out\ndata: \n\n"
+                        return
+                    yield f"event: changed\ndata: {json.dumps(sorted(topics))}\n\n" if topics else ": quiet\n\n"
+        finally:
+            self._open -= 1

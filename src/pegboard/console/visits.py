@@ -1,0 +1,23 @@
+"""Who asks for what: one request of one operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from pegboard.console.entry.operator_access import Operator, SignIn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One request of an operator; ``sign_in`` is None for a program with a bearer token."""
+
+    request: Request
+    operator: Operator
+    sign_in: SignIn | None
+
+    @property
+    def partial(self) -> bool:
+        """Return whether a script of the page asks for a part of it."""
+        return self.request.headers.get("hx-request") == "true"

@@ -1,0 +1,52 @@
+"""Bearer tokens: whose a request is, which agents it may use, and whether the console (G2)."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pegboard.problems import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """Who may use the gateway as whom; ``agents`` None is all of them.
+
+    With ``console`` they are an operator too, of these agents and no others.
+    """
+
+    principal: str
+    value: str = field(repr=False)
+    agents: tuple[str, ...] | None = ()
+    console: bool = False
+    place: Place | None = None
+
+
+def owner_of(authorization: str | None, tokens: Sequence[Token]) -> Token | None:
+    """Return the token that an ``Authorization`` header bears."""
+    scheme, _, given = (authorization or "").partition(" ")
+    return token_of(given, tokens) if scheme.lower() == "bearer" else None
+
+
+def token_of(offered: str, tokens: Sequence[Token]) -> Token | None:
+    """Return the token with this value; each is compared in constant time.
+
+    >>> token_of(" ada-secret ", [Token(principal="ada", value="ada-secret")])
+    Token(principal='ada', agents=(), console=False, place=None)
+    >>> token_of("", [Token(principal="eve", value="")]) is None
+    True
+    """
+    given = offered.strip().encode(errors="surrogatepass")
+    if not given:
+        return None
+    found = [token for token in tokens if hmac.compare_digest(given, token.value.encode(errors="surrogatepass"))]
+    return found[0] if found else None
+
+
+def opens(token: Token | None, agent: str) -> bool:
+    """Return whether an agent may be used with this token, and seen with it in the console.
+
+    Without tokens every agent may.
+    """
+    return token is None or token.agents is None or agent in token.agents
