@@ -8,7 +8,10 @@ from datetime import date
 from pegboard.board.services import Services
 from pegboard.board.views.operators.audit import AuditLine, AuditPage, AuditQuery, audit, export
 from pegboard.board.views.operators.bill import Bill, BillQuery, BillUnit, bill
+from pegboard.board.views.operators.finding import SearchAnswer, find
 from pegboard.board.views.operators.servers import ServerState, restart, server, server_log, servers
+from pegboard.board.views.operators.tool_explanations import OperatorExplanation, explain
+from pegboard.board.views.operators.whole_catalog import WholeCatalog
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.ports import PrintedLine
 
@@ -18,6 +21,7 @@ class Operations:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._whole = WholeCatalog(services)
 
     async def bill(
         self,
@@ -135,3 +139,44 @@ class Operations:
             StoreError: it cannot be written down, and nothing was restarted.
         """
         return await restart(self._services, name, by)
+
+    async def search(
+        self, agent: str, query: str, *, principal: str = "local", session: str = "", limit: int = 20
+    ) -> SearchAnswer:
+        """Return what answers a text while somebody types: what the agent's model would find, and what else there is.
+
+        It leaves no trace: nothing is remembered, recorded, loaded, started or asked.
+
+        Args:
+            agent: the agent's name.
+            query: what was typed: a need in words, or a name.
+            principal: whose session it is.
+            session: its id; nothing is a new one.
+            limit: how many hits there are at most, up to 100.
+
+        Raises:
+            UsageError: the query is no text, or the limit is below one.
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored state cannot be read.
+        """
+        return await find(self._services, self._whole, agent, query, principal=principal, session=session, limit=limit)
+
+    async def explain(
+        self, agent: str, name: str, *, principal: str = "local", session: str = "", sub_app: str | None = None
+    ) -> OperatorExplanation:
+        """Return the four predicates for a name, the chain of reasons, and what would make it callable (F5).
+
+        Where the name is not known, whatever can be asked is asked first.
+
+        Args:
+            agent: the agent's name.
+            name: a tool or plugin; one that does not exist is explained, too.
+            principal: whose session it is.
+            session: its id; nothing is a new one.
+            sub_app: what the session was opened with.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored state cannot be read.
+        """
+        return await explain(self._services, agent, name, principal=principal, session=session, sub_app=sub_app)
