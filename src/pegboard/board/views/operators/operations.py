@@ -6,11 +6,16 @@ from collections.abc import AsyncIterator
 from datetime import date
 
 from pegboard.board.services import Services
-from pegboard.board.views.operators import servers
+from pegboard.board.views.operators import approval_overview, servers
 from pegboard.board.views.operators.audit import AuditLine, AuditPage, AuditQuery, audit, export
 from pegboard.board.views.operators.bill import Bill, BillQuery, BillUnit, bill
 from pegboard.core.access.pool_scope import LOCAL
+from pegboard.core.model.tools import JsonObject
 from pegboard.ports import PrintedLine
+
+
+def _every(_agent: str) -> bool:
+    return True
 
 
 class Operations:
@@ -126,3 +131,75 @@ class Operations:
             StoreError: it cannot be written down, and nothing was restarted.
         """
         return await servers.restart(self._services, name, by)
+
+    async def approvals(
+        self, sees: approval_overview.Sees = _every, *, offset: int = 0, limit: int = 50
+    ) -> approval_overview.OpenApprovals:
+        """Return what waits for an answer, and what was allowed and still counts (A1–A3).
+
+        Args:
+            sees: whether somebody sees an agent; those of other agents are not there for them.
+            offset: how many of those that wait come before.
+            limit: how many of them at most.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        return await approval_overview.open_approvals(self._services, sees, offset=offset, limit=limit)
+
+    async def ended_approvals(
+        self, sees: approval_overview.Sees = _every, *, offset: int = 0, limit: int = 50
+    ) -> approval_overview.EndedApprovals:
+        """Return what was refused, is used or has expired; kept for a day after it would have expired.
+
+        Args:
+            sees: whether somebody sees an agent.
+            offset: how many come before.
+            limit: how many at most.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        return await approval_overview.ended_approvals(self._services, sees, offset=offset, limit=limit)
+
+    async def approval(
+        self, approval_id: str, sees: approval_overview.Sees = _every
+    ) -> approval_overview.ApprovalOverview:
+        """Return one approval.
+
+        Args:
+            approval_id: which one.
+            sees: whether somebody sees an agent.
+
+        Raises:
+            UsageError: there is none, or none of an agent that they see.
+            StoreError: it cannot be read.
+        """
+        return await approval_overview.approval_of(self._services, approval_id, sees)
+
+    async def field_problems(
+        self, approval_id: str, given: JsonObject, sees: approval_overview.Sees = _every
+    ) -> tuple[approval_overview.FieldProblem, ...]:
+        """Return what is wrong with what somebody filled in for an approval, by field.
+
+        Args:
+            approval_id: which one.
+            given: the fields by name.
+            sees: whether somebody sees an agent.
+
+        Raises:
+            UsageError: there is none, or none of an agent that they see.
+            StoreError: it cannot be read.
+        """
+        return await approval_overview.field_problems(self._services, approval_id, sees, given)
+
+    async def count_waiting(self, sees: approval_overview.Sees = _every) -> int:
+        """Return how many calls wait for an answer.
+
+        Args:
+            sees: whether somebody sees an agent.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        return await approval_overview.count_waiting(self._services, sees)
