@@ -282,6 +282,23 @@ async def test_a_predicate_says_for_whom_a_plugin_cannot_run_and_why(tmp_path: P
         assert fault.fault == "It is Sunday."
 
 
+async def test_a_surface_names_the_server_of_a_single_static_tool_that_cannot_start(tmp_path: Path) -> None:
+    """P6: `tools: [git/git_status]`; not where the tool is switched off."""
+    program = {"command": sys.executable, "args": ["-c", "exit(3)"]}
+    for permissions, names in (({}, ["git"]), ({"git": False}, [])):
+        config = {
+            "store": "memory:",
+            "servers": {"git": program},
+            "agents": {"ada": {"tools": ["git/git_status"], "permissions": permissions}},
+        }
+        async with Pegboard.open(config) as board:
+            await board.ready("git")
+            session = await board.session(agent="ada", session_id="s")
+            missing = (await session.surface()).missing
+            assert [one.plugin for one in missing] == names
+            assert all("exited with code 3" in one.reason for one in missing)
+
+
 async def test_a_double_is_restarted_and_prints(tmp_path: Path) -> None:
     source = FakeSource({"git": {"log": "nothing"}})
     path = tmp_path / "pegboard.yaml"

@@ -1,4 +1,4 @@
-"""Coming to the console: by the printed address, in both themes, by keyboard."""
+"""Coming to the console: with a code or a token, in both themes, by keyboard."""
 
 import re
 from contextlib import AsyncExitStack
@@ -48,7 +48,7 @@ def config_with_tokens(config: Path) -> Path:
 
 @pytest.mark.parametrize("width", [400, 1600])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_who_has_the_printed_address_is_signed_in(
+async def test_a_one_time_code_leads_to_the_agents(
     browser: Browser, config: Path, axe_core: str, theme: Theme, width: int
 ) -> None:
     """G2: the page is there in both themes, narrow and wide, without a finding of axe-core."""

@@ -12,6 +12,7 @@ from pegboard.cli import (
     audit,
     call,
     check,
+    console,
     explain,
     init,
     loadouts,
@@ -61,6 +62,7 @@ _add(app, "measure", measure.measure, measure.EXAMPLE)
 _add(app, "init", init.init, init.EXAMPLE)
 _add(app, "check", check.check, check.EXAMPLE)
 _add(app, "serve", serve.serve, serve.EXAMPLE)
+_add(app, "console", console.console, console.EXAMPLE)
 _add(app, "tools", tools.tools, tools.EXAMPLE)
 _add(app, "search", search.search, search.EXAMPLE)
 _add(app, "surface", surface.surface, surface.EXAMPLE)

@@ -56,6 +56,32 @@ def faults(
             yield Problem(severity="warning", code="unavailable", message=message, place=place)
 
 
+async def unfounded_conditions(configuration: Configuration) -> Sequence[Problem]:
+    """Return the predicates that cannot be imported, so that what they stand for can never run (T12)."""
+    from pegboard.core.access.settings.predicates import fault_of_error
+    from pegboard.core.model.masking import Masker
+    from pegboard.core.model.naming import one_line
+    from pegboard.sources.late import LateHooks
+
+    masker, found = Masker(configuration.secrets), list[Problem]()
+    hooks = LateHooks(configuration.path.absolute().parent)
+    try:
+        for spec in configuration.specs.values():
+            for tool, condition in spec.when.items():
+                try:
+                    await hooks.prepare(condition)
+                except Exception as error:  # a module may raise anything
+                    of = f"tool '{tool}': " if tool else ""
+                    message = masker.text(one_line(f"plugin '{spec.name}': {of}{fault_of_error(error)}", limit=400))
+                    hint = f"Correct `when: {condition}`, or provide the function."
+                    found.append(
+                        Problem(severity="warning", code="unavailable", message=message, hint=hint, place=spec.place)
+                    )
+    finally:
+        hooks.close()
+    return found
+
+
 def _named_at(board: Board, plugin: str) -> Place | None:
     """Return where a list of tools first names a plugin."""
     world = board.world

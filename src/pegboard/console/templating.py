@@ -103,33 +103,39 @@ def milliseconds(value: float | None) -> str:
     return f"{value / 1000:,.1f} s" if value >= 10_000 else f"{value:,.1f} ms" if value < 100 else f"{value:,.0f} ms"
 
 
-def moment(value: float | datetime | None) -> Markup:
-    """Return a moment as an element: seconds since the epoch, or a time with its zone."""
+def moment(value: float | str | datetime | None) -> Markup:
+    """Return a moment as an element: seconds since the epoch, a time with its zone, or ISO text."""
     if value is None:
         return Markup("")
-    at = value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromtimestamp(value, UTC)
+    at = _utc(value)
     text, exact = at.strftime("%Y-%m-%d %H:%M:%S"), at.isoformat(timespec="milliseconds")
     return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(exact, text, text)
 
 
-def ago(value: float | datetime | None) -> Markup:
+def ago(value: float | str | datetime | None) -> Markup:
     """Return how long ago a moment was, as an element that has the exact time as well."""
     if value is None:
         return Markup("")
-    at = value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromtimestamp(value, UTC)
+    at = _utc(value)
     passed = max(0.0, time.time() - at.timestamp())
     exact, title = at.isoformat(timespec="milliseconds"), at.strftime("%Y-%m-%d %H:%M:%S UTC")
     return Markup('<time datetime="{}" title="{}" data-ago>{} ago</time>').format(exact, title, _rounded(passed))
 
 
-def ahead(value: float | datetime | None) -> Markup:
+def ahead(value: float | str | datetime | None) -> Markup:
     """Return how far ahead a moment is, as an element that has the exact time as well."""
     if value is None:
         return Markup("")
-    at = value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromtimestamp(value, UTC)
+    at = _utc(value)
     exact, title = at.isoformat(timespec="milliseconds"), at.strftime("%Y-%m-%d %H:%M:%S UTC")
     left = max(0.0, at.timestamp() - time.time())
     return Markup('<time datetime="{}" title="{}" data-ahead>in {}</time>').format(exact, title, _rounded(left))
+
+
+def _utc(value: float | str | datetime) -> datetime:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromtimestamp(value, UTC)
 
 
 def _rounded(seconds: float) -> str:

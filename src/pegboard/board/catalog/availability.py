@@ -12,7 +12,7 @@ from typing import Final
 from pegboard.board.catalog.loader import CONSTRUCT_WAIT, CatalogLoader
 from pegboard.board.session_info import SessionInfo
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.access.settings.predicates import Asker, Condition, conditions, fault_of
+from pegboard.core.access.settings.predicates import Asker, Condition, conditions, fault_of, fault_of_error
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Frozen
 from pegboard.ports import ConditionalSource, HookRunner
@@ -125,7 +125,7 @@ class Availability:
         try:
             answer = await self._answer(condition, who)
         except (Exception, SystemExit) as error:  # a predicate's own code may raise anything
-            fault = f"Its condition raised {type(error).__name__}: {error}"
+            fault = fault_of_error(error)
         else:
             fault = fault_of(answer)
         return self._loader.masker.text(one_line(fault, limit=LONGEST_REASON))

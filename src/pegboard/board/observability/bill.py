@@ -47,12 +47,12 @@ class Billing:
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
-        self._settling = asyncio.Lock()
+        self._flushing = asyncio.Lock()
         metrics.on_news = self._begin
 
-    async def catch_up(self) -> None:
+    async def flush(self) -> None:
         """Price what was counted since the last time, and hand it to the store, which adds it in its next batch."""
-        async with self._settling:
+        async with self._flushing:
             day = datetime.fromtimestamp(self._since, UTC).date().isoformat()
             news = self._metrics.take_news()
             records = [BillRecord(day, *key, await self._priced(counts, sent)) for key, counts, sent in news]
@@ -60,15 +60,15 @@ class Billing:
                 self._store.bill_later(*records)
 
     async def aclose(self) -> None:
-        """Settle what is left, where it outlives the process."""
+        """Flush what is left, where it outlives the process."""
         self._stop_timer()
         if self._task is not None:
             await asyncio.wait([self._task])
         if self._store.lasts:
-            await self.catch_up()
+            await self.flush()
 
     def _begin(self) -> None:
-        """Settle in some seconds, at midnight (UTC) at the latest: what is counted until then is of one day."""
+        """Flush in some seconds, at midnight (UTC) at the latest: what is counted until then is of one day."""
         self._since = self._clock()
         self._stop_timer()
         try:
@@ -84,11 +84,11 @@ class Billing:
 
     def _start(self) -> None:
         self._timer = None
-        self._task = asyncio.get_running_loop().create_task(self._settle_or_log())
+        self._task = asyncio.get_running_loop().create_task(self._flush_or_log())
 
-    async def _settle_or_log(self) -> None:
+    async def _flush_or_log(self) -> None:
         try:
-            await self.catch_up()
+            await self.flush()
         except Exception:
             log.exception("what was counted in the last seconds is not on the bill")
 

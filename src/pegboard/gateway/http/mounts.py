@@ -131,16 +131,16 @@ async def _body(scope: Scope, receive: Receive) -> bytes | None:
     length: bytes = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
     if not length.isdigit() or len(length) > 9 or int(length) > BODY_LIMIT:
         raise too_large
-    parts: list[bytes] = []
+    body = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
             return None
-        parts.append(message.get("body", b""))
-        if sum(map(len, parts)) > BODY_LIMIT:
+        body += message.get("body", b"")
+        if len(body) > BODY_LIMIT:
             raise too_large
         if not message.get("more_body"):
-            return b"".join(parts)
+            return bytes(body)
 
 
 class _OpenRequest:

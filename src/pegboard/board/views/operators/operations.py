@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 from datetime import date
 
 from pegboard.board.services import Services
-from pegboard.board.views.operators import approval_overview, servers
+from pegboard.board.views.operators import approval_overview
 from pegboard.board.views.operators.audit import AuditLine, AuditPage, AuditQuery, audit, export
 from pegboard.board.views.operators.bill import Bill, BillQuery, BillUnit, bill
+from pegboard.board.views.operators.servers import ServerState, restart, server, server_log, servers
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import PrintedLine
@@ -30,6 +31,7 @@ class Operations:
         since: date | None = None,
         until: date | None = None,
         agent: str | None = None,
+        agents: frozenset[str] | None = None,
         principal: str | None = None,
         session: str | None = None,
         by: BillUnit = "day",
@@ -41,6 +43,7 @@ class Operations:
             since: the first day (UTC); None is the oldest that is kept.
             until: the last day; None is today.
             agent: only what this one came to.
+            agents: nothing of others than these.
             principal: only what was done for this one.
             session: only what was done in this one.
             by: what a row stands for.
@@ -50,7 +53,14 @@ class Operations:
             StoreError: it cannot be read.
         """
         query = BillQuery(
-            by=by, since=since, until=until, principal=principal, agent=agent, session=session, limit=limit
+            by=by,
+            since=since,
+            until=until,
+            principal=principal,
+            agent=agent,
+            agents=agents,
+            session=session,
+            limit=limit,
         )
         return await bill(self._services, query)
 
@@ -73,7 +83,7 @@ class Operations:
         """
         return export(self._services, query)
 
-    async def servers(self) -> tuple[servers.ServerState, ...]:
+    async def servers(self) -> tuple[ServerState, ...]:
         """Return the state of every server and plugin of the configuration, in its order.
 
         Returns:
@@ -82,9 +92,9 @@ class Operations:
         Raises:
             StoreError: the stored switches cannot be read.
         """
-        return await servers.servers(self._services)
+        return await servers(self._services)
 
-    async def server(self, name: str) -> servers.ServerState:
+    async def server(self, name: str) -> ServerState:
         """Return the state of one server or plugin.
 
         Args:
@@ -97,7 +107,7 @@ class Operations:
             UsageError: there is none of this name.
             StoreError: the stored switches cannot be read.
         """
-        return await servers.server(self._services, name)
+        return await server(self._services, name)
 
     def server_log(self, name: str) -> tuple[PrintedLine, ...]:
         """Return what a server printed, the newest last, also of its processes that have ended.
@@ -111,9 +121,9 @@ class Operations:
         Raises:
             UsageError: there is none of this name.
         """
-        return servers.log(self._services, name)
+        return server_log(self._services, name)
 
-    async def restart(self, name: str, *, by: str = LOCAL) -> servers.ServerState:
+    async def restart(self, name: str, *, by: str = LOCAL) -> ServerState:
         """Start a server anew and ask for its tools again; calls under way fail as where it dies.
 
         A plugin of this process is asked again where it cannot run.
@@ -130,7 +140,7 @@ class Operations:
             ToolUnavailableError: it cannot be started as it is configured.
             StoreError: it cannot be written down, and nothing was restarted.
         """
-        return await servers.restart(self._services, name, by)
+        return await restart(self._services, name, by)
 
     async def approvals(
         self, sees: approval_overview.Sees = _every, *, offset: int = 0, limit: int = 50

@@ -99,7 +99,7 @@ async def server(services: Services, name: str) -> ServerState:
     return _state(services, _plugin(services, name))
 
 
-def log(services: Services, name: str) -> tuple[PrintedLine, ...]:
+def server_log(services: Services, name: str) -> tuple[PrintedLine, ...]:
     """Return what a server printed, the newest last; raises ``UsageError`` where there is no such plugin."""
     spec = services.loader.specs[_plugin(services, name).name]
     source = services.loader.source_of(spec)
