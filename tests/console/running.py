@@ -9,6 +9,7 @@ from playwright.async_api import Page, expect
 
 from gateway.clients import Connected, connected
 from pegboard.assembly import Pegboard
+from pegboard.cli.served_console import PREFIXES
 from pegboard.console.app import ConsoleApp
 from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.gateway import Mount, serving
@@ -45,6 +46,6 @@ async def running(config: Path) -> AsyncIterator[Console]:
     """Serve a configuration over HTTP with its console in this process, each edit of it included."""
     async with Pegboard.open(config, watch=True) as board:
         access = OperatorAccess(lambda: board.configuration.tokens)
-        mount = Mount(prefixes=("/console", "/api"), build=lambda: ConsoleApp(board, access))
+        mount = Mount(prefixes=PREFIXES, build=lambda: ConsoleApp(board, access))
         async with serving(board, port=0, mounts=[mount]) as url:
             yield Console(origin=url.removesuffix("/mcp"), board=board, access=access)

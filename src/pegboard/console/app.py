@@ -121,7 +121,7 @@ async def _counted(context: Context, visit: Visit) -> Visit:
     if visit.partial or visit.request.method not in SAFE or is_api(visit.request.url.path):
         return visit
     with suppress(StoreError):
-        return replace(visit, waiting=await context.operations.count_waiting(visit.operator.sees))
+        return replace(visit, waiting=await context.operations.approvals.count_waiting(visit.operator.sees))
     return visit
 
 

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pegboard.board.calls.approvals import unknown_approval
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.core.access.approvals.approval import Approval, ApprovalKind, ApprovalStatus, Lasting
-from pegboard.core.model.naming import one_line
-from pegboard.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +75,8 @@ class Allowed:
     """For this call, for every call of the tool in the session, or for every one by the same agent and principal."""
     fields: dict[str, Any] | None = None
     """What a person fills in, where the tool asks for it."""
+    expected: ApprovalStatus | None = None
+    """The status that whoever decides was shown: where it is another one by now, nothing is changed."""
 
 
 @received
@@ -84,6 +85,8 @@ class Refused:
 
     reason: str = ""
     """What the model reads of it."""
+    expected: ApprovalStatus | None = None
+    """The status that whoever decides was shown: where it is another one by now, nothing is changed."""
 
 
 async def approvals(context: Context, visit: Visit, *, query: ApprovalQuery) -> tuple[AskedCall, ...]:
@@ -96,21 +99,26 @@ async def approvals(context: Context, visit: Visit, *, query: ApprovalQuery) -> 
 async def allow(context: Context, visit: Visit, *, id: str, body: Allowed) -> AskedCall:  # noqa: A002
     """Allow a call that waits; it runs when it is resumed, or made again."""
     await _require_seen(context, visit, id)
-    by = visit.operator.name
-    return _asked(await context.board.approvals.allow(id, by=by, lasts=body.lasts, fields=body.fields))
+    allowed = await context.board.approvals.allow(
+        id, by=visit.operator.name, lasts=body.lasts, fields=body.fields, expected=body.expected
+    )
+    return _asked(allowed)
 
 
 async def refuse(context: Context, visit: Visit, *, id: str, body: Refused) -> AskedCall:  # noqa: A002
     """Refuse a call that waits, or take back what was allowed and is not used."""
     await _require_seen(context, visit, id)
-    return _asked(await context.board.approvals.refuse(id, by=visit.operator.name, reason=body.reason))
+    refused = await context.board.approvals.refuse(
+        id, by=visit.operator.name, reason=body.reason, expected=body.expected
+    )
+    return _asked(refused)
 
 
 async def _require_seen(context: Context, visit: Visit, approval_id: str) -> None:
     """Raise ``UsageError`` for an approval of an agent that the operator does not see."""
     found = await context.board.services.store.approval(approval_id)
     if found is not None and not visit.operator.sees(found.binding.agent):
-        raise UsageError(f"There is no approval '{one_line(approval_id, limit=100)}'.", code="unknown_approval")
+        raise unknown_approval(approval_id)
 
 
 def _asked(approval: Approval) -> AskedCall:
@@ -136,7 +144,7 @@ def _asked(approval: Approval) -> AskedCall:
     )
 
 
-_CODES: Final = ("unknown_approval", "approval_ended", "approval_kind")
+_CODES: Final = ("unknown_approval", "approval_ended", "approval_changed", "approval_kind")
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/approvals", approvals, ("unknown_agent",)),
     Endpoint("POST", "/api/approvals/{id}/allow", allow, (*_CODES, "bad_fields")),

@@ -9,13 +9,16 @@ from urllib.parse import unquote
 
 from starlette.responses import Response, StreamingResponse
 
-from pegboard.console.api import approval_endpoints, switch_endpoints
+from pegboard.console.api import approval_endpoints, audit_endpoints, server_endpoints, switch_endpoints
 from pegboard.console.api.endpoint import JSON, Endpoint, adapter, signature_of
 from pegboard.console.api.openapi_document import openapi
 from pegboard.console.api.request_values import body_of, query_of
 from pegboard.console.context import Context, Handler
 from pegboard.console.entry.own_requests import cookie_name
+from pegboard.console.pages.all_pages import events
 from pegboard.console.visits import Visit
+
+EVENTS: Final = "text/event-stream"
 
 
 async def openapi_document(context: Context, visit: Visit) -> Mapping[str, Any]:  # noqa: ARG001
@@ -23,9 +26,21 @@ async def openapi_document(context: Context, visit: Visit) -> Mapping[str, Any]:
     return openapi(ENDPOINTS, cookie=cookie_name(visit.request))
 
 
+async def event_stream(context: Context, visit: Visit) -> Response:
+    """Return a stream of what changes, as server-sent events.
+
+    An event ``changed`` carries a list of subjects, such as ``["switches", "audit"]``: whoever shows one asks for it
+    anew. ``started`` carries a text that is another one after a restart, ``signed_out`` ends the stream.
+    """
+    return await events(context, visit)
+
+
 ENDPOINTS: Final = (
     *switch_endpoints.ENDPOINTS,
     *approval_endpoints.ENDPOINTS,
+    *server_endpoints.ENDPOINTS,
+    *audit_endpoints.ENDPOINTS,
+    Endpoint("GET", "/api/events", event_stream, ("too_many_pages",), (EVENTS,)),
     Endpoint("GET", "/api/openapi.json", openapi_document),
 )
 

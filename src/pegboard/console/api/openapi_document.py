@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from dataclasses import is_dataclass
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -120,15 +121,21 @@ def _parameters(query: Any) -> list[dict[str, Any]]:
     """Return the parameters that the fields of a query are."""
     if query is None:
         return []
-    schema = adapter(query).json_schema(schema_generator=_Schemas)
-    required = schema.get("required", ())
-    found: list[dict[str, Any]] = []
-    for name, field in schema["properties"].items():
-        one: dict[str, Any] = {"name": name, "in": "query", "required": name in required, "schema": field}
-        if description := field.pop("description", ""):
-            one["description"] = description
-        found.append(one)
-    return found
+    # What stands below a field counts for its own class alone.
+    classes = [kind for kind in reversed(query.__mro__) if is_dataclass(kind)]
+    schemas = [adapter(kind).json_schema(schema_generator=_Schemas) for kind in classes]
+    texts = {
+        name: field.pop("description")
+        for schema in schemas
+        for name, field in schema["properties"].items()
+        if "description" in field
+    }
+    schema = schemas[-1]
+    return [
+        {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": field}
+        | ({"description": texts[name]} if name in texts else {})
+        for name, field in schema["properties"].items()
+    ]
 
 
 def _responses(endpoint: Endpoint, signature: Signature, schemas: dict[Any, Any]) -> dict[str, Any]:

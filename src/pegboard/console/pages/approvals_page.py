@@ -25,48 +25,48 @@ _HOME: Final = "/console/approvals"
 async def approvals(context: Context, visit: Visit) -> Response:
     """Show what waits, and what was allowed and still counts."""
     offset = offset_of(visit.request.query_params)
-    found = await context.operations.approvals(visit.operator.sees, offset=offset, limit=LIMIT)
+    found = await context.operations.approvals.open(visit.operator.sees, offset=offset, limit=LIMIT)
     return context.templates.page("approvals.html", visit, found=found, offset=offset, limit=LIMIT)
 
 
 async def ended(context: Context, visit: Visit) -> Response:
     """Show what was refused, is used or has expired."""
     offset = offset_of(visit.request.query_params)
-    found = await context.operations.ended_approvals(visit.operator.sees, offset=offset, limit=LIMIT)
+    found = await context.operations.approvals.ended(visit.operator.sees, offset=offset, limit=LIMIT)
     return context.templates.page("ended_approvals.html", visit, found=found, offset=offset, limit=LIMIT)
 
 
 async def waiting(context: Context, visit: Visit) -> Response:
     """Show how many calls wait."""
-    count = await context.operations.count_waiting(visit.operator.sees)
+    count = await context.operations.approvals.count_waiting(visit.operator.sees)
     return context.templates.page("waiting.html", visit, waiting=count)
 
 
 async def approval(context: Context, visit: Visit) -> Response:
     """Show one approval, with all of its arguments."""
-    found = await context.operations.approval(visit.request.query_params.get("id", ""), visit.operator.sees)
+    found = await context.operations.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
     return context.templates.page("approval.html", visit, one=found)
 
 
 async def allow_form(context: Context, visit: Visit) -> Response:
     """Show what a call can be allowed for, and the fields that it asks for."""
-    found = await context.operations.approval(visit.request.query_params.get("id", ""), visit.operator.sees)
+    found = await context.operations.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
     return _allow_form(context, visit, found)
 
 
 async def refuse_form(context: Context, visit: Visit) -> Response:
     """Show where the words for the model go."""
-    found = await context.operations.approval(visit.request.query_params.get("id", ""), visit.operator.sees)
+    found = await context.operations.approvals.one(visit.request.query_params.get("id", ""), visit.operator.sees)
     return context.templates.page("refuse.html", visit, one=found)
 
 
 async def allow(context: Context, visit: Visit) -> Response:
     """Allow a call as the form says."""
     form = await visit.request.form()
-    found = await context.operations.approval(text_of(form, "id"), visit.operator.sees)
+    found = await context.operations.approvals.one(text_of(form, "id"), visit.operator.sees)
     fields = _fields(found, form)
     if found.fields:
-        problems = await context.operations.field_problems(found.id, fields, visit.operator.sees)
+        problems = await context.operations.approvals.field_problems(found.id, fields, visit.operator.sees)
         if problems:
             wrong = {problem.name: problem.text for problem in reversed(problems)}
             return _allow_form(context, visit, found, given=form, wrong=wrong)
@@ -85,7 +85,7 @@ async def allow(context: Context, visit: Visit) -> Response:
 async def refuse(context: Context, visit: Visit) -> Response:
     """Refuse a call, or take back what was allowed."""
     form = await visit.request.form()
-    found = await context.operations.approval(text_of(form, "id"), visit.operator.sees)
+    found = await context.operations.approvals.one(text_of(form, "id"), visit.operator.sees)
     reason, expected = str(form.get("reason") or ""), _expected(form)
     await context.board.approvals.refuse(found.id, by=visit.operator.name, reason=reason, expected=expected)
     if found.lasts == "once":

@@ -107,7 +107,7 @@ class ByMeaning:
         near = [nearness(cosines)] if read is None else [nearness(cosines), read]
         blend = blended(lexical, near, gained, in_conversation=bool(context.messages))
         usual = self._usual_in(index, vectors, needs)
-        return Fused(blend=blend, cosines=cosines[0], said=said(need, vectors.table), usual=usual)
+        return Fused(scores=blend.scores, blend=blend, cosines=cosines[0], said=said(need, vectors.table), usual=usual)
 
     def _usual_in(self, index: Index, vectors: Vectors, needs: Needs) -> float:
         """Return how near the nearest other row usually is to what a row is for: a property of the catalog (P3)."""

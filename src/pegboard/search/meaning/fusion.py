@@ -34,21 +34,18 @@ class Fused:
     """How well each row answers by everything that is known, and what that is measured by.
 
     Attributes:
-        blend: how well each row answers.
+        scores: how well each row answers.
+        blend: what that is made of.
         cosines: how near it is to the need in meaning alone.
         said: how much the need says: the length of the sum of its pieces' rows.
         usual: how near the nearest other usually is to what one of the rows is for.
     """
 
+    scores: Floats
     blend: Blend
     cosines: NDArray[np.float32]
     said: float
     usual: float
-
-    @property
-    def scores(self) -> Floats:
-        """Return how well each row answers."""
-        return self.blend.scores
 
     def shares(self, row: int) -> Shares:
         """Return what the score of a row is made of."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
@@ -165,70 +165,76 @@ class EndedApprovals:
     total: int
 
 
-async def open_approvals(services: Services, sees: Sees, *, offset: int, limit: int) -> OpenApprovals:
-    """Return what may still come of approvals, of the agents that somebody sees; raises ``StoreError``."""
-    found = [one for one in await services.store.approvals(open_at=time.time()) if sees(one.binding.agent)]
-    waiting = [one for one in found if one.status == "waiting"]
-    allowed = [one for one in found if one.status == "allowed"]
-    key = await services.store.digest_key()
-    return OpenApprovals(
-        waiting=tuple(_overview(services, one, key) for one in waiting[offset : offset + limit]),
-        waiting_total=len(waiting),
-        allowed=tuple(_overview(services, one, key) for one in allowed if one.lasts == "once"),
-        standing=tuple(_overview(services, one, key) for one in allowed if one.lasts != "once"),
-        next_end=min((one.expires_at for one in found if one.expires_at is not None), default=None),
-    )
+def _every(_agent: str) -> bool:
+    return True
 
 
-async def ended_approvals(services: Services, sees: Sees, *, offset: int, limit: int) -> EndedApprovals:
-    """Return what has ended, of the agents that somebody sees, kept for a day; raises ``StoreError``."""
-    now = time.time()
-    every = (one.as_of(now) for one in await services.store.approvals())
-    found = [one for one in every if not one.open and sees(one.binding.agent)]
-    key = await services.store.digest_key()
-    rows = tuple(_overview(services, one, key) for one in found[offset : offset + limit])
-    return EndedApprovals(rows=rows, total=len(found))
+class OperatorApprovals:
+    """The approvals of every session, as operators see them: only those of agents that ``sees`` says they see."""
 
+    def __init__(self, services: Services) -> None:
+        self._services = services
 
-async def approval_of(services: Services, approval_id: str, sees: Sees) -> ApprovalOverview:
-    """Return one approval; raises ``UsageError`` where there is none of an agent that somebody sees."""
-    found = await services.store.approval(approval_id)
-    if found is None or not sees(found.binding.agent):
-        raise unknown_approval(approval_id)
-    return _overview(services, found.as_of(time.time()), await services.store.digest_key())
+    async def open(self, sees: Sees = _every, *, offset: int = 0, limit: int = 50) -> OpenApprovals:
+        """Return what waits, ``limit`` of it behind ``offset``, and what was allowed; raises ``StoreError``."""
+        store = self._services.store
+        found = [one for one in await store.approvals(open_at=time.time()) if sees(one.binding.agent)]
+        waiting = [one for one in found if one.status == "waiting"]
+        allowed = [one for one in found if one.status == "allowed"]
+        return OpenApprovals(
+            waiting=await self._overviews(waiting[offset : offset + limit]),
+            waiting_total=len(waiting),
+            allowed=await self._overviews(one for one in allowed if one.lasts == "once"),
+            standing=await self._overviews(one for one in allowed if one.lasts != "once"),
+            next_end=min((one.expires_at for one in found if one.expires_at is not None), default=None),
+        )
 
+    async def ended(self, sees: Sees = _every, *, offset: int = 0, limit: int = 50) -> EndedApprovals:
+        """Return what has ended, kept for a day after it would have expired; raises ``StoreError``."""
+        now = time.time()
+        every = (one.as_of(now) for one in await self._services.store.approvals())
+        found = [one for one in every if not one.open and sees(one.binding.agent)]
+        return EndedApprovals(rows=await self._overviews(found[offset : offset + limit]), total=len(found))
 
-async def field_problems(
-    services: Services, approval_id: str, sees: Sees, given: JsonObject
-) -> tuple[FieldProblem, ...]:
-    """Return what is wrong with the fields that somebody filled in, each looked at alone.
+    async def one(self, approval_id: str, sees: Sees = _every) -> ApprovalOverview:
+        """Return one approval; raises ``UsageError`` where there is none, or none that is seen."""
+        (found,) = await self._overviews([await self._known(approval_id, sees)])
+        return found
 
-    Raises:
-        UsageError: there is no such approval of an agent that somebody sees.
-    """
-    found = await services.store.approval(approval_id)
-    if found is None or not sees(found.binding.agent):
-        raise unknown_approval(approval_id)
-    schema, problems = found.fields, list[FieldProblem]()
-    for name, part in _properties(schema).items():
-        if name not in given:
-            problems += [FieldProblem(name=name, text="It has to be filled in.")] if name in _required(schema) else []
-            continue
-        alone: JsonObject = {**schema, "properties": {name: part}, "required": list[str]()}
-        form = Tool(plugin="", name=name, wire=f"{found.tool} (field {name})", input_schema=alone)
-        texts = services.validator.problems(form, {name: given[name]})
-        problems += [_problem(services, name, text) for text in texts]
-    return tuple(problems)
+    async def field_problems(
+        self, approval_id: str, given: JsonObject, sees: Sees = _every
+    ) -> tuple[FieldProblem, ...]:
+        """Return what is wrong with what was filled in, each field looked at alone; raises ``UsageError`` as ``one``."""
+        services, found = self._services, await self._known(approval_id, sees)
+        schema, required, problems = found.fields, _required(found.fields), list[FieldProblem]()
+        for name, part in _properties(schema).items():
+            if name not in given:
+                problems += [FieldProblem(name=name, text="It has to be filled in.")] if name in required else []
+                continue
+            alone: JsonObject = {**schema, "properties": {name: part}, "required": list[str]()}
+            form = Tool(plugin="", name=name, wire=f"{found.tool} (field {name})", input_schema=alone)
+            texts = services.validator.problems(form, {name: given[name]})
+            problems += [_problem(services, name, text) for text in texts]
+        return tuple(problems)
+
+    async def count_waiting(self, sees: Sees = _every) -> int:
+        """Return how many calls wait for an answer; raises ``StoreError``."""
+        found = await self._services.store.approvals(open_at=time.time())
+        return sum(one.status == "waiting" and sees(one.binding.agent) for one in found)
+
+    async def _known(self, approval_id: str, sees: Sees) -> Approval:
+        found = await self._services.store.approval(approval_id)
+        if found is None or not sees(found.binding.agent):
+            raise unknown_approval(approval_id)
+        return found.as_of(time.time())
+
+    async def _overviews(self, approvals: Iterable[Approval]) -> tuple[ApprovalOverview, ...]:
+        key = await self._services.store.digest_key()
+        return tuple(_overview(self._services, one, key) for one in approvals)
 
 
 def _problem(services: Services, name: str, text: str) -> FieldProblem:
     return FieldProblem(name=name, text=services.masker.text(text.removeprefix(f"argument '{name}': ")))
-
-
-async def count_waiting(services: Services, sees: Sees) -> int:
-    """Return how many calls wait for an answer, of the agents that somebody sees; raises ``StoreError``."""
-    found = await services.store.approvals(open_at=time.time())
-    return sum(one.status == "waiting" and sees(one.binding.agent) for one in found)
 
 
 def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOverview:

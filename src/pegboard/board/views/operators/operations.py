@@ -6,17 +6,15 @@ from collections.abc import AsyncIterator
 from datetime import date
 
 from pegboard.board.services import Services
-from pegboard.board.views.operators import approval_overview
+from pegboard.board.views.operators.approval_overview import OperatorApprovals
 from pegboard.board.views.operators.audit import AuditLine, AuditPage, AuditQuery, audit, export
 from pegboard.board.views.operators.bill import Bill, BillQuery, BillUnit, bill
+from pegboard.board.views.operators.finding import SearchAnswer, find
 from pegboard.board.views.operators.servers import ServerState, restart, server, server_log, servers
+from pegboard.board.views.operators.tool_explanations import OperatorExplanation, explain
+from pegboard.board.views.operators.whole_catalog import WholeCatalog
 from pegboard.core.access.pool_scope import LOCAL
-from pegboard.core.model.tools import JsonObject
 from pegboard.ports import PrintedLine
-
-
-def _every(_agent: str) -> bool:
-    return True
 
 
 class Operations:
@@ -24,6 +22,8 @@ class Operations:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._whole = WholeCatalog(services)
+        self.approvals = OperatorApprovals(services)
 
     async def bill(
         self,
@@ -142,74 +142,43 @@ class Operations:
         """
         return await restart(self._services, name, by)
 
-    async def approvals(
-        self, sees: approval_overview.Sees = _every, *, offset: int = 0, limit: int = 50
-    ) -> approval_overview.OpenApprovals:
-        """Return what waits for an answer, and what was allowed and still counts (A1–A3).
+    async def search(
+        self, agent: str, query: str, *, principal: str = "local", session: str = "", limit: int = 20
+    ) -> SearchAnswer:
+        """Return what answers a text while somebody types: what the agent's model would find, and what else there is.
+
+        It leaves no trace: nothing is remembered, recorded, loaded, started or asked.
 
         Args:
-            sees: whether somebody sees an agent; those of other agents are not there for them.
-            offset: how many of those that wait come before.
-            limit: how many of them at most.
+            agent: the agent's name.
+            query: what was typed: a need in words, or a name.
+            principal: whose session it is.
+            session: its id; nothing is a new one.
+            limit: how many hits there are at most, up to 100.
 
         Raises:
-            StoreError: it cannot be read.
+            UsageError: the query is no text, or the limit is below one.
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored state cannot be read.
         """
-        return await approval_overview.open_approvals(self._services, sees, offset=offset, limit=limit)
+        return await find(self._services, self._whole, agent, query, principal=principal, session=session, limit=limit)
 
-    async def ended_approvals(
-        self, sees: approval_overview.Sees = _every, *, offset: int = 0, limit: int = 50
-    ) -> approval_overview.EndedApprovals:
-        """Return what was refused, is used or has expired; kept for a day after it would have expired.
+    async def explain(
+        self, agent: str, name: str, *, principal: str = "local", session: str = "", sub_app: str | None = None
+    ) -> OperatorExplanation:
+        """Return the four predicates for a name, the chain of reasons, and what would make it callable (F5).
+
+        Where the name is not known, whatever can be asked is asked first.
 
         Args:
-            sees: whether somebody sees an agent.
-            offset: how many come before.
-            limit: how many at most.
+            agent: the agent's name.
+            name: a tool or plugin; one that does not exist is explained, too.
+            principal: whose session it is.
+            session: its id; nothing is a new one.
+            sub_app: what the session was opened with.
 
         Raises:
-            StoreError: it cannot be read.
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored state cannot be read.
         """
-        return await approval_overview.ended_approvals(self._services, sees, offset=offset, limit=limit)
-
-    async def approval(
-        self, approval_id: str, sees: approval_overview.Sees = _every
-    ) -> approval_overview.ApprovalOverview:
-        """Return one approval.
-
-        Args:
-            approval_id: which one.
-            sees: whether somebody sees an agent.
-
-        Raises:
-            UsageError: there is none, or none of an agent that they see.
-            StoreError: it cannot be read.
-        """
-        return await approval_overview.approval_of(self._services, approval_id, sees)
-
-    async def field_problems(
-        self, approval_id: str, given: JsonObject, sees: approval_overview.Sees = _every
-    ) -> tuple[approval_overview.FieldProblem, ...]:
-        """Return what is wrong with what somebody filled in for an approval, by field.
-
-        Args:
-            approval_id: which one.
-            given: the fields by name.
-            sees: whether somebody sees an agent.
-
-        Raises:
-            UsageError: there is none, or none of an agent that they see.
-            StoreError: it cannot be read.
-        """
-        return await approval_overview.field_problems(self._services, approval_id, sees, given)
-
-    async def count_waiting(self, sees: approval_overview.Sees = _every) -> int:
-        """Return how many calls wait for an answer.
-
-        Args:
-            sees: whether somebody sees an agent.
-
-        Raises:
-            StoreError: it cannot be read.
-        """
-        return await approval_overview.count_waiting(self._services, sees)
+        return await explain(self._services, agent, name, principal=principal, session=session, sub_app=sub_app)

@@ -14,6 +14,7 @@ from pegboard.board.catalog.availability import ConditionFault
 from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
 from pegboard.board.catalog.unavailable import reasons
 from pegboard.board.services import Services
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.masking import Masker
@@ -21,7 +22,7 @@ from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import Frozen, Plugin
 from pegboard.errors import ToolUnavailableError, UsageError
-from pegboard.ports import ConnectionState, Excluded, PrintedLine, Restartable, SessionKey
+from pegboard.ports import ConnectionState, Excluded, PrintedLine, Restartable, SessionKey, Source
 
 ServerPhase = Literal["unavailable", "not_started", "idle", "starting", "up", "down", "backing_off"]
 """What a plugin does: ``not_started`` was not needed yet, ``idle`` is stopped until it is needed again."""
@@ -88,20 +89,29 @@ class ServerState:
 
 
 async def servers(services: Services) -> tuple[ServerState, ...]:
-    """Return the state of every plugin of the configuration, in its order."""
+    """Return the state of every plugin of the configuration, in its order; others run meanwhile."""
     await services.compiler.refresh()
-    return tuple(_state(services, plugin) for plugin in services.world.catalog.plugins.values())
+    specs, agents, found = services.loader.specs, _agents(services), list[ServerState]()
+    for plugin in services.world.catalog.plugins.values():
+        if (spec := specs.get(plugin.name)) is not None:
+            found.append(_state(services, plugin, spec, agents))
+            await asyncio.sleep(0)  # tokens that nobody counted yet take long
+    return tuple(found)
 
 
 async def server(services: Services, name: str) -> ServerState:
     """Return the state of one plugin; raises ``UsageError`` where there is none."""
     await services.compiler.refresh()
-    return _state(services, _plugin(services, name))
+    return _state(services, *_plugin(services, name), _agents(services))
+
+
+def _agents(services: Services) -> list[CompiledPermissions]:
+    return [services.compiler.of_agent(agent) for agent in services.world.agents]
 
 
 def server_log(services: Services, name: str) -> tuple[PrintedLine, ...]:
     """Return what a server printed, the newest last; raises ``UsageError`` where there is no such plugin."""
-    spec = services.loader.specs[_plugin(services, name).name]
+    _, spec = _plugin(services, name)
     source = services.loader.source_of(spec)
     mask = services.masker.text
     lines = source.printed(spec) if isinstance(source, Restartable) else ()
@@ -115,12 +125,11 @@ async def restart(services: Services, name: str, by: str) -> ServerState:
     """
     if problem := label_problem(by):
         raise UsageError(f"`by` {problem}", hint="Name who decides in a short text.")
-    plugin = _plugin(services, name)
-    spec = services.loader.specs[name]
+    plugin, spec = _plugin(services, name)
     source = services.loader.source_of(spec)
     if isinstance(spec, ServerSpec) and spec.unavailable:
         raise ToolUnavailableError(f"Server {name!r} is not available: {spec.unavailable}", location=spec.place)
-    if not _may_restart(services, plugin):
+    if not _may_restart(plugin, spec, source):
         message = f"Plugin '{name}' runs in the process of Pegboard, and works."
         raise UsageError(message, hint="Start Pegboard anew to take up a change of its code.")
     key = SessionKey(principal=LOCAL, agent="", session="")
@@ -137,25 +146,24 @@ def _to_ask(plugin: Plugin) -> list[PluginRequest]:
     return [PluginRequest(plugin=plugin.name, overrides=Frozen(json.loads(key or "{}"))) for key in ("", *failed)]
 
 
-def _plugin(services: Services, name: str) -> Plugin:
-    plugins = services.world.catalog.plugins
-    if name not in plugins:
+def _plugin(services: Services, name: str) -> tuple[Plugin, PluginSpec]:
+    plugins, spec = services.world.catalog.plugins, services.loader.specs.get(name)
+    if name not in plugins or spec is None:
         shown = one_line(name, limit=100)
         raise UsageError(
             f"There is no server or plugin '{shown}'.", code="unknown_name", hint=did_you_mean(name, plugins)
         )
-    return plugins[name]
+    return plugins[name], spec
 
 
-def _may_restart(services: Services, plugin: Plugin) -> bool:
-    spec = services.loader.specs[plugin.name]
-    if isinstance(services.loader.source_of(spec), Restartable):
+def _may_restart(plugin: Plugin, spec: PluginSpec, source: Source) -> bool:
+    if isinstance(source, Restartable):
         return not (isinstance(spec, ServerSpec) and spec.unavailable)
     return any(variant.unavailable for variant in plugin.variants.values())
 
 
-def _state(services: Services, plugin: Plugin) -> ServerState:
-    spec, mask = services.loader.specs[plugin.name], services.masker
+def _state(services: Services, plugin: Plugin, spec: PluginSpec, agents: Sequence[CompiledPermissions]) -> ServerState:
+    mask = services.masker
     source = services.loader.source_of(spec)
     found = source.connections(spec) if isinstance(source, Restartable) else ()
     connections = tuple(_masked(connection, mask) for connection in found)
@@ -185,8 +193,8 @@ def _state(services: Services, plugin: Plugin) -> ServerState:
         tokens=services.prices(plugin.tools),
         dropped=tuple(dict.fromkeys(item for one in connections for item in one.dropped)),
         excluded=tuple(dict.fromkeys(item for one in connections for item in one.excluded)),
-        agents=sum(services.compiler.of_agent(agent).may_have_tools_of(plugin) for agent in services.world.agents),
-        restartable=_may_restart(services, plugin),
+        agents=sum(access.may_have_tools_of(plugin) for access in agents),
+        restartable=_may_restart(plugin, spec, source),
     )
 
 

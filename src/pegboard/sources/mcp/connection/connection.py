@@ -267,6 +267,13 @@ class Connection:
                 await requests.drained.wait()
             yield
 
+    def unreached(self, error: str) -> None:
+        """Note that a request did not reach a server that has no connection to lose: each request makes its own."""
+        if self.failures.fault is None:
+            self.history.changed()
+            self.history.failed(object(), error, error, None)
+        self.failures.fault = Fault(reason=error)
+
     def _serialise(self) -> None:
         self.one_at_a_time = True
 
@@ -313,7 +320,7 @@ class Connection:
         diagnostics = record.diagnostics if record else None
         return ConnectionState(
             scope=scope,
-            state=self._state(live=live),
+            state="down" if live and self.failures.fault is not None else self._state(live=live),
             since=history.since,
             started_at=self._started_at if live else None,
             era=record.version if record and live else "",
