@@ -11,7 +11,7 @@ from pegboard.ports.adapters import Adapters
 from pegboard.stores.sqlite import SqliteStore
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LIMITS = {"load": (160, 6, 35), "search": (190, 3, 52), "surface": (110, 3, 31), "call": (41, 1, 20)}
+LIMITS = {"load": (160, 6, 35), "search": (190, 3, 53), "surface": (110, 3, 31), "call": (41, 1, 20)}
 """At most so many changes of file, SQL statements and files entered, in the library."""
 
 CONFIG = """

@@ -14,6 +14,7 @@ from pegboard.board.catalog.prices import Prices
 from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.observability.audit import Recorder
+from pegboard.board.observability.bill import Billing
 from pegboard.board.observability.conversations import Conversation, Conversations
 from pegboard.board.observability.events import Events
 from pegboard.board.observability.metrics import SessionMetrics
@@ -65,6 +66,7 @@ class Board(NamesReplacements):
 
     def __init__(self, parts: Parts, *, masker: Masker, env: Mapping[str, str]) -> None:
         events, trust = Events(), ReadOnlyTrust(parts.store)
+        metrics, prices = SessionMetrics(events), Prices(parts.counter.count)
         loader = CatalogLoader(
             parts.sources, parts.store, trust=trust, masker=masker, env=env, changed=self._catalog_changed
         )
@@ -82,10 +84,11 @@ class Board(NamesReplacements):
             trust=trust,
             events=events,
             recorder=Recorder(parts.store, events, masker),
-            metrics=SessionMetrics(events),
+            metrics=metrics,
+            billing=Billing(metrics, parts.store, prices, parts.counter.count),
             conversations=Conversations(),
             uses=RememberedUse(parts.store),
-            prices=Prices(parts.counter.count),
+            prices=prices,
             unkept=UnkeptArguments(),
             delegation=Delegation(),
         )
@@ -166,7 +169,8 @@ class Board(NamesReplacements):
 
         Args:
             event: loaded, unloaded, evicted, loadout_changed, denied, called, turn_ended, catalog_changed,
-                configuration_changed, configuration_refused, permissions_changed, approval_asked or approval_decided.
+                configuration_changed, configuration_refused, permissions_changed, approval_asked,
+                approval_decided or approval_used.
             callback: takes the record of the event; one that raises is logged and stops nobody else.
 
         Returns:
@@ -287,6 +291,7 @@ class Board(NamesReplacements):
         await self.resources.aclose()
         await self.services.availability.aclose()
         await self.services.loader.aclose()
+        await self.services.billing.aclose()
         await self.services.store.aclose()
 
 

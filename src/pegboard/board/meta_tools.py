@@ -132,6 +132,18 @@ def meta_tools(services: Services, info: SessionInfo, shown: View) -> tuple[Tool
     return _tools_of(dialect_of(services, shown.access), _lists_call_tool(info.host), shown) if info.stable else ()
 
 
+def starting_meta_tools(
+    services: Services, access: CompiledPermissions, host: Host, *, stable: bool
+) -> tuple[Tool, ...]:
+    """Return the meta-tools of a session of which nothing is stored."""
+    through = _lists_call_tool(host)
+    return (
+        _tools_of(dialect_of(services, access), through, _view(services, access, host, stable, DEFAULT))
+        if stable
+        else ()
+    )
+
+
 def duties(services: Services, access: CompiledPermissions) -> tuple[Tool, ...]:
     """Return the host's own tools that the agent lists and that can run now."""
     if not access.agent.duties:
@@ -198,7 +210,7 @@ def _command_context(access: CompiledPermissions, services: Services, host: Host
     agent, dialect = access.agent, dialect_of(services, access)
     budgeted, meta = agent.budget.tokens is not None, ()
     if agent.budget and stable:
-        meta = _tools_of(dialect, _lists_call_tool(host), _view(services, access, host, stable, DEFAULT))
+        meta = starting_meta_tools(services, access, host, stable=stable)
     if agent.budget:
         meta = (*duty_tools(access), *meta)
     when = takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation)

@@ -11,6 +11,7 @@ from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.prices import Prices
 from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.observability.audit import Recorder
+from pegboard.board.observability.bill import Billing
 from pegboard.board.observability.conversations import Conversations
 from pegboard.board.observability.events import Events
 from pegboard.board.observability.metrics import SessionMetrics
@@ -41,6 +42,7 @@ class Services:
     events: Events
     recorder: Recorder
     metrics: SessionMetrics
+    billing: Billing
     conversations: Conversations
     uses: RememberedUse
     prices: Prices

@@ -105,6 +105,7 @@ class Session(SessionReads, NamesReplacements):
         if loaded:
             focus = None if shown.focus is None else frozenset(shown.focus["allowed_tools"])
             self._shown = replace(self._shown, focus=focus)
+        self._count_surface(snapshot, shown, message)
         return shown
 
     async def wire(self) -> tuple[Tool, ...]:
@@ -120,6 +121,7 @@ class Session(SessionReads, NamesReplacements):
         snapshot = await self._prepared()
         shown = await surface(self._services, snapshot, None, loaded=True)
         self._shown = next_wire_list(self._services, snapshot, replace(self._shown, focus=None), shown)
+        self._count_wire_list(snapshot, shown)
         return self._shown.wire_list
 
     async def instructions(self) -> str:
@@ -268,7 +270,9 @@ class Session(SessionReads, NamesReplacements):
             UnknownAgentError: the agent is not configured any more.
         """
         needs = checked_search(queries, limit, context)
-        return (await search(self._services, await self._read(), needs))[1]
+        found = (await search(self._services, await self._read(), needs))[1]
+        self._services.metrics.searched(self._info.key)
+        return found
 
     async def explain(self, name: str) -> Explanation:
         """Return the four predicates for a tool or plugin, and the chain of reasons (F5).
@@ -331,6 +335,9 @@ class Session(SessionReads, NamesReplacements):
         self, name: str, arguments: JsonObject, channel: CallerChannel, arrived: float | None
     ) -> CallAnswer:
         services, snapshot = self._services, await self._read(arrived)
+        self._step = None
+        if self._info.host.calls_through:
+            self._count_call(snapshot, channel.request)
         tool = snapshot.meta_tools.get(name)
         if tool is None:
             snapshot, answered = await pipeline.run(services, snapshot, self._shown, name, arguments, channel)

@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 
 EXAMPLE = "pegboard audit --kind deny --limit 20"
 Kind = Literal[
-    "load", "unload", "evict", "loadout", "deny", "call", "read", "prompt", "permission", "approval", "forget"
+    "load",
+    "unload",
+    "evict",
+    "loadout",
+    "deny",
+    "call",
+    "read",
+    "prompt",
+    "permission",
+    "approval",
+    "server",
+    "forget",
 ]
 """``AuditKind``, which costs too much to import before a command is chosen."""
 COLUMNS = (

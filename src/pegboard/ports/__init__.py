@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 from pegboard.ports.adapters import Adapters
 from pegboard.ports.approvals import ApprovalStore, HasHooks, HookAnswer
 from pegboard.ports.arguments import ArgumentValidator
-from pegboard.ports.audit_trail import AuditKind, AuditLog, AuditRecord, TrailPage
+from pegboard.ports.audit_trail import (
+    PART,
+    AuditFilter,
+    AuditKind,
+    AuditLog,
+    AuditPart,
+    AuditRecord,
+    NumberedRecord,
+    TrailPage,
+    mentions,
+)
 from pegboard.ports.calls import CallContext, Progress
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.ports.conditions import ConditionalSource, HookRunner
@@ -28,7 +38,7 @@ from pegboard.ports.ranking import (
     TextField,
 )
 from pegboard.ports.resources import HasResources, ResourceSource
-from pegboard.ports.sources import Source
+from pegboard.ports.sources import ConnectionPhase, ConnectionState, Excluded, PrintedLine, Restartable, Source
 from pegboard.ports.stores import (
     UNCHECKED,
     ChangeToken,
@@ -42,11 +52,13 @@ from pegboard.ports.stores import (
     StoredState,
     Unchecked,
 )
-from pegboard.ports.tokens import TokenCounter
+from pegboard.ports.tokens import BILL_DAYS, BillCounts, BillPage, BillRecord, BillStore, TokenCounter
 from pegboard.removed import missing
 
 __all__ = [
+    "BILL_DAYS",
     "LOG_LEVELS",
+    "PART",
     "UNCHECKED",
     "UNLIKELY",
     "USES_KEPT",
@@ -55,14 +67,23 @@ __all__ = [
     "ApprovalStore",
     "ArgumentValidator",
     "AskRefusedError",
+    "AuditFilter",
     "AuditKind",
     "AuditLog",
+    "AuditPart",
     "AuditRecord",
+    "BillCounts",
+    "BillPage",
+    "BillRecord",
+    "BillStore",
     "CallContext",
     "ChangeToken",
     "Client",
     "ConditionalSource",
+    "ConnectionPhase",
+    "ConnectionState",
     "Evidence",
+    "Excluded",
     "FieldShare",
     "FocusRules",
     "HasHooks",
@@ -72,9 +93,11 @@ __all__ = [
     "Listener",
     "ManifestStore",
     "MatchedWord",
+    "NumberedRecord",
     "PartKind",
     "PastUse",
     "PermissionStore",
+    "PrintedLine",
     "Progress",
     "RankContext",
     "Ranked",
@@ -82,6 +105,7 @@ __all__ = [
     "Ranking",
     "ReadOnlyTrustStore",
     "ResourceSource",
+    "Restartable",
     "ScorePart",
     "SessionKey",
     "SessionStore",
@@ -95,6 +119,7 @@ __all__ = [
     "Unchecked",
     "UseRecord",
     "UseStore",
+    "mentions",
 ]
 
 if not TYPE_CHECKING:

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 AuditKind = Literal[
-    "load", "unload", "evict", "loadout", "deny", "call", "read", "prompt", "permission", "approval", "forget"
+    "load",
+    "unload",
+    "evict",
+    "loadout",
+    "deny",
+    "call",
+    "read",
+    "prompt",
+    "permission",
+    "approval",
+    "server",
+    "forget",
 ]
 """What an audit record is about."""
+PART: Final = 5_000
+"""How many records one part of the trail looks at: some milliseconds."""
 
 
 class AuditRecord(NamedTuple):
@@ -42,6 +56,71 @@ class TrailPage(NamedTuple):
 
     entries: Sequence[AuditRecord]
     next: int | None
+    damaged: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Which records of the trail are wanted; None is any.
+
+    ``text`` is in the subject, the reason or who did it, upper and lower case being equal. ``since`` counts, ``until``
+    does not. With ``agents`` records of others, and those that are about no agent, are not among them.
+    """
+
+    principal: str | None = None
+    agent: str | None = None
+    agents: frozenset[str] | None = None
+    session: str | None = None
+    kind: str | None = None
+    decision: str | None = None
+    outcome: str | None = None
+    text: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def matches(self, record: AuditRecord) -> bool:
+        """Return whether a record is wanted.
+
+        Args:
+            record: Any.
+        """
+        names = ("principal", "agent", "session", "kind", "decision", "outcome")
+        return (
+            all(getattr(self, name) in (None, getattr(record, name)) for name in names)
+            and (self.agents is None or record.agent in self.agents)
+            and (self.since is None or record.at >= self.since)
+            and (self.until is None or record.at < self.until)
+            and (not self.text or mentions(self.text.casefold(), record.subject, record.reason, record.by))
+        )
+
+
+def mentions(text: str, *cells: str) -> bool:
+    """Return whether a text, which is casefolded, is in one of these.
+
+    Args:
+        text: What is looked for.
+        cells: Where.
+    """
+    return any(text in cell.casefold() for cell in cells)
+
+
+class NumberedRecord(NamedTuple):
+    """A record with its number, which only grows and is never used twice."""
+
+    number: int
+    record: AuditRecord
+
+
+class AuditPart(NamedTuple):
+    """What is wanted of a part of the trail, in the direction in which it is read.
+
+    ``next`` is where the rest begins, None where nothing is left now; ``newest`` is the newest number that there is;
+    ``damaged`` counts the wanted records here that cannot be read.
+    """
+
+    records: Sequence[NumberedRecord]
+    next: int | None
+    newest: int
     damaged: int = 0
 
 
@@ -103,6 +182,25 @@ class AuditLog(Protocol):
 
         Returns:
             The records, and where the next part begins. What was removed in between is missing, nothing comes twice.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def part(
+        self, wanted: AuditFilter, *, before: int | None = None, after: int | None = None, limit: int = 100
+    ) -> AuditPart:
+        """Return what is wanted of the next ``PART`` records: bounded work, however long the trail is.
+
+        Args:
+            wanted: Which records.
+            before: Only those with a smaller number, newest first; None begins with the newest.
+            after: Only those with a greater number, oldest first, instead.
+            limit: How many records at most.
+
+        Returns:
+            The records, and where the next part begins.
 
         Raises:
             StoreError: It cannot be read.

@@ -11,6 +11,7 @@ from pegboard.core.model.tools import Manifest
 from pegboard.ports.approvals import ApprovalStore
 from pegboard.ports.audit_trail import AuditLog, AuditRecord
 from pegboard.ports.past_uses import UseStore
+from pegboard.ports.tokens import BillStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +257,15 @@ class ChangeToken(NamedTuple):
 
 
 class Store(
-    SessionStore, PermissionStore, ApprovalStore, ManifestStore, ReadOnlyTrustStore, AuditLog, UseStore, Protocol
+    SessionStore,
+    PermissionStore,
+    ApprovalStore,
+    ManifestStore,
+    ReadOnlyTrustStore,
+    AuditLog,
+    UseStore,
+    BillStore,
+    Protocol,
 ):
     """Everything that outlives a process, in one place."""
 

@@ -1,8 +1,12 @@
-"""What a text costs (F4)."""
+"""What a text costs, and what models were sent in sum: the bill (F4)."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Hashable, Sequence
+from typing import Final, NamedTuple, Protocol
+
+BILL_DAYS: Final = 400
+"""For how many days the bill is kept."""
 
 
 class TokenCounter(Protocol):
@@ -16,5 +20,104 @@ class TokenCounter(Protocol):
 
         Returns:
             How many tokens it takes.
+        """
+        ...
+
+
+class BillCounts(NamedTuple):
+    """What was sent and done, in numbers that add up.
+
+    ``requests`` are the tool lists that a model was sent. In the library those are the surfaces or wire lists of its
+    steps. A gateway does not see the requests of its clients' models: there they are the calls that came while no other
+    of the session ran, each of which a model had asked for; the request that a model answers with text alone is not
+    among them. ``tokens`` are those of their tools and texts, ``saved`` what listing everything that the agent may use
+    would have cost more, which is not known of ``unknown`` of the requests. ``meta_calls`` are calls of meta-tools,
+    each a model call that discovery costs.
+    """
+
+    requests: int = 0
+    tokens: int = 0
+    saved: int = 0
+    unknown: int = 0
+    loads: int = 0
+    unloads: int = 0
+    searches: int = 0
+    calls: int = 0
+    meta_calls: int = 0
+    denials: int = 0
+
+    def plus(self, other: BillCounts) -> BillCounts:
+        """Return the sums.
+
+        Args:
+            other: What is added.
+        """
+        return BillCounts(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class BillRecord(NamedTuple):
+    """What one session came to on one day (UTC), which is ISO text."""
+
+    day: str
+    principal: str
+    agent: str
+    session: str
+    counts: BillCounts
+
+
+class BillPage(NamedTuple):
+    """A part of the bill, the oldest day first.
+
+    ``next`` is where the rest begins, None at the end; ``damaged`` counts the records here that cannot be read.
+    """
+
+    records: Sequence[BillRecord]
+    next: Hashable = None
+    damaged: int = 0
+
+
+class BillStore(Protocol):
+    """The bill: a record for every session and day; what several processes count adds up."""
+
+    @property
+    def lasts(self) -> bool:
+        """Return whether what is stored outlives the process."""
+        ...
+
+    def bill_later(self, *records: BillRecord) -> None:
+        """Add to what is stored, within 50 ms, in a batch; what is older than ``BILL_DAYS`` is removed.
+
+        Args:
+            records: What has come since; each is added once or, where the process is killed before, never.
+        """
+        ...
+
+    async def bill(
+        self,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        after: Hashable = None,
+        limit: int = 2000,
+    ) -> BillPage:
+        """Return a part of what is stored, so that any amount can be read in bounded memory.
+
+        Args:
+            since: The first day, as ISO text; None is the oldest.
+            until: The last day; None is the newest.
+            principal: Only what was done for this one.
+            agent: Only what was done for this one.
+            session: Only what was done in this one.
+            after: Where the part before ended; None is the beginning.
+            limit: How many records at most.
+
+        Returns:
+            The records, and where the next part begins.
+
+        Raises:
+            StoreError: It cannot be read.
         """
         ...

@@ -5,17 +5,27 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from datetime import date, timedelta
 from itertools import islice
+from typing import cast
 
 from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Binding
 from pegboard.core.model.tools import Manifest
 from pegboard.ports import (
+    BILL_DAYS,
+    PART,
     UNCHECKED,
     USE_LIFETIME,
     USES_KEPT,
+    AuditFilter,
+    AuditPart,
     AuditRecord,
+    BillCounts,
+    BillPage,
+    BillRecord,
     ChangeToken,
+    NumberedRecord,
     SessionKey,
     StateChange,
     StoredState,
@@ -64,7 +74,12 @@ class MemoryApprovals:
         return self._approvals.get(approval_id)
 
     async def approvals(
-        self, *, principal: str | None = None, agent: str | None = None, session: str | None = None
+        self,
+        *,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        open_at: float | None = None,
     ) -> Sequence[Approval]:
         """Return approvals, the newest first."""
         return [
@@ -73,6 +88,7 @@ class MemoryApprovals:
             if principal in (None, found.binding.principal)
             and agent in (None, found.binding.agent)
             and session in (None, found.binding.session)
+            and (open_at is None or found.as_of(open_at).open)
         ]
 
     async def approvals_for(self, call: Binding) -> Sequence[Approval]:
@@ -97,7 +113,56 @@ class MemoryApprovals:
         return sorted(self._approvals.values(), key=lambda found: found.asked_at, reverse=True)
 
 
-class MemoryStore(MemoryApprovals):
+class MemoryBill(MemoryApprovals):
+    """The part of a store that keeps the bill."""
+
+    __slots__ = ("_bill",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._bill: dict[tuple[str, str, str, str], BillCounts] = {}
+
+    @property
+    def lasts(self) -> bool:
+        """Return that it ends with the process."""
+        return False
+
+    def bill_later(self, *records: BillRecord) -> None:
+        """Add to the bill; in memory, later is now."""
+        for record in records:
+            key = record.day, record.principal, record.agent, record.session
+            self._bill[key] = self._bill.get(key, BillCounts()).plus(record.counts)
+        newest = max((record.day for record in records), default="")
+        oldest = (date.fromisoformat(newest) - timedelta(days=BILL_DAYS)).isoformat() if newest else ""
+        for key in [key for key in self._bill if key[0] < oldest]:
+            del self._bill[key]
+
+    async def bill(
+        self,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        after: Hashable = None,
+        limit: int = 2000,
+    ) -> BillPage:
+        """Return a part of the bill, the oldest day first."""
+        found = sorted(
+            BillRecord(*key, counts)
+            for key, counts in self._bill.items()
+            if (since is None or key[0] >= since)
+            and (until is None or key[0] <= until)
+            and principal in (None, key[1])
+            and agent in (None, key[2])
+            and session in (None, key[3])
+            and (after is None or key > cast("tuple[str, ...]", after))
+        )
+        return BillPage(found[:limit], found[limit - 1][:4] if len(found) > limit else None)
+
+
+class MemoryStore(MemoryBill):
     """A store in the memory of this process: nothing is shared and nothing survives it.
 
     ``audit_keep`` is how many of the newest audit entries are kept.
@@ -272,6 +337,12 @@ class MemoryStore(MemoryApprovals):
         entries = [entry for entry in part if agent in (None, entry.agent)]
         return TrailPage(entries, end if end < self._audited else None)
 
+    async def part(
+        self, wanted: AuditFilter, *, before: int | None = None, after: int | None = None, limit: int = 100
+    ) -> AuditPart:
+        """Return what is wanted of the next records."""
+        return _part_of(list(self._audit), self._audited, wanted, before=before, after=after, limit=limit)
+
     async def digest_key(self) -> bytes:
         """Return the secret with which arguments are digested; it ends with the process."""
         return self._digest_key
@@ -295,3 +366,34 @@ class MemoryStore(MemoryApprovals):
         """Remove what is remembered; return how many there were."""
         gone = [key for key in self._uses if principal in (None, key[0]) and agent in (None, key[1])]
         return sum(len(self._uses.pop(key)) for key in gone)
+
+
+def _part_of(
+    trail: Sequence[AuditRecord],
+    newest: int,
+    wanted: AuditFilter,
+    *,
+    before: int | None,
+    after: int | None,
+    limit: int,
+) -> AuditPart:
+    """Return what is wanted of the next ``PART`` records of a trail, the last of which has the number ``newest``."""
+    oldest = newest - len(trail) + 1
+    if not trail:
+        return AuditPart([], None, newest if after is None else max(after, newest))
+    if after is not None:
+        first = max(after + 1, oldest)
+        numbers = range(first, min(first + PART, newest + 1))
+    else:
+        last = newest if before is None else min(before - 1, newest)
+        numbers = range(last, max(last - PART, oldest - 1), -1)
+    records: list[NumberedRecord] = []
+    seen = numbers[-1] if numbers else None
+    for number in numbers:
+        if wanted.matches(trail[number - oldest]):
+            records.append(NumberedRecord(number, trail[number - oldest]))
+        if len(records) == limit:
+            seen = number
+            break
+    left = seen is not None and (seen < newest if after is not None else seen > oldest)
+    return AuditPart(records, seen if left else None, newest)

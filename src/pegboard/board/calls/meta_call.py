@@ -46,6 +46,8 @@ async def call_meta_tool(
     through = tool.wire in (CALL, CALL_READ_ONLY)
     if through and not services.validator.problems(tool, arguments):
         return await _through(services, snapshot, shown, tool, arguments, channel)
+    if not is_duty(tool):
+        services.metrics.meta_called(snapshot.info.key)
     arguments = _tidied(tool, arguments)
     if _stopped(snapshot.state, tool, arguments):
         message = (
@@ -126,6 +128,7 @@ async def _step(
     """Return what a step did; a search whose load cannot be stored answers without it."""
     if isinstance(step, Search):
         snapshot, found = await search(services, snapshot, step)
+        services.metrics.searched(snapshot.info.key)
         return snapshot, Done(view=view_of(services, snapshot), found=found, count=services.counter.count)
     try:
         snapshot, outcome = await carry_out(services, snapshot, step, request)

@@ -44,6 +44,11 @@ class Requests:
         """Return a request that starts now, or came at ``arrived`` (``time.monotonic()``); enter it at once."""
         return Request(self, self._answers, arrived)
 
+    @property
+    def alone(self) -> bool:
+        """Return whether one request is in flight."""
+        return self._open == 1
+
     def opened(self) -> None:
         """Count a request as in flight."""
         self._open += 1
@@ -96,6 +101,11 @@ class Request:
         brought = frozenset(tools)
         self.brought |= brought
         self._with.bring(brought)
+
+    @property
+    def is_alone(self) -> bool:
+        """Return whether no other request of the session is in flight."""
+        return self._with.alone
 
     async def let_others_start(self) -> None:
         """Let the calls of the same batch start before a load is answered."""

@@ -1,16 +1,17 @@
-"""Count what sessions do: loads, unloads, evictions, calls, and the tokens that are saved (F4)."""
+"""Count what sessions do and are sent: loads, searches, calls, lists of tools, and the tokens that are saved (F4)."""
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pegboard.board.observability.events import Events
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.surfaces import Surface
-from pegboard.ports import SessionKey
+from pegboard.ports import BillCounts, SessionKey
 
 Price = Callable[[Iterable[Tool]], int]
 Everything = Sequence[Tool] | None
@@ -19,10 +20,26 @@ KEPT: Final = 10_000
 """Of how many sessions the numbers are kept; the one without news for longest goes first."""
 
 
-@dataclass(slots=True)
-class Counted:
-    """The numbers of one session since the board was opened."""
+@dataclass(slots=True, eq=False)
+class SentList:
+    """A tool list and the texts beside it, and for how many requests it stood since the last bill."""
 
+    access: CompiledPermissions
+    tools: tuple[Tool, ...]
+    texts: tuple[str, ...]
+    requests: int = 0
+    billed: bool = False
+
+    def is_same(self, access: CompiledPermissions, tools: tuple[Tool, ...], texts: tuple[str, ...]) -> bool:
+        """Return whether the same was sent again."""
+        return self.access is access and self.tools == tools and self.texts == texts
+
+
+@dataclass(slots=True, eq=False)
+class Counted:
+    """The numbers of one session since the board was opened; ``billed`` are those of them that are billed."""
+
+    key: tuple[str, str, str]
     loads: int = 0
     unloads: int = 0
     evictions: int = 0
@@ -30,6 +47,10 @@ class Counted:
     calls: int = 0
     turns: int = 0
     surfaces: int = 0
+    searches: int = 0
+    meta_calls: int = 0
+    sent: list[SentList] = field(default_factory=list[SentList])
+    billed: tuple[int, ...] = (0,) * 6
     tools: tuple[Tool, ...] | None = None
     texts: tuple[str, ...] = ()
 
@@ -45,6 +66,10 @@ _OF: Final[Mapping[str, str]] = {
 _BY_OUTCOME: Final = frozenset({"called", "denied"})
 
 
+News = tuple[tuple[str, str, str], BillCounts, Sequence[SentList]]
+"""What came of a session: principal, agent and session id, the counts, and what was sent."""
+
+
 class SessionMetrics:
     """The numbers of every session that a board has seen."""
 
@@ -52,6 +77,9 @@ class SessionMetrics:
         self._sessions: OrderedDict[tuple[str, str, str], Counted] = OrderedDict()
         self.totals: Counter[tuple[str, str, str]] = Counter()
         """How often each event happened, by event, agent, and outcome where it is a call or a refusal."""
+        self.on_news: Callable[[], object] = lambda: None
+        """Called when something is counted for the first time since the last bill."""
+        self._news: set[Counted] = set()
         for event in _OF:
             events.on(event, self._note)
 
@@ -61,6 +89,47 @@ class SessionMetrics:
         counted.surfaces += 1
         counted.tools = tuple(out.tool for out in surface.tools)
         counted.texts = tuple(text for text in (*surface.hints, surface.suffix, surface.policy) if text)
+
+    def requested(
+        self, key: SessionKey, access: CompiledPermissions, tools: tuple[Tool, ...], texts: tuple[str, ...]
+    ) -> SentList:
+        """Count a request of a model that was sent these tools and texts; they are priced with the next bill."""
+        counted = self._counted((key.principal, key.agent, key.session))
+        last = counted.sent[-1] if counted.sent else None
+        if last is None or not last.is_same(access, tools, texts):
+            last = SentList(access, tools, texts)
+            counted.sent.append(last)
+        last.requests += 1
+        self._is_news(counted)
+        return last
+
+    def withdraw(self, sent: SentList) -> bool:
+        """Take back that a list was sent, since another went in its place; return whether it was not billed yet."""
+        if not sent.billed:
+            sent.requests -= 1
+        return not sent.billed
+
+    def searched(self, key: SessionKey) -> None:
+        """Count a search."""
+        counted = self._counted((key.principal, key.agent, key.session))
+        counted.searches += 1
+        self._is_news(counted)
+
+    def meta_called(self, key: SessionKey) -> None:
+        """Count a call of a meta-tool."""
+        counted = self._counted((key.principal, key.agent, key.session))
+        counted.meta_calls += 1
+        self._is_news(counted)
+
+    def take_news(self) -> list[News]:
+        """Return what has come since this was called last; its counts have no price."""
+        news, self._news = self._news, set()
+        return [_news_of(counted) for counted in news]
+
+    def _is_news(self, counted: Counted) -> None:
+        if not self._news:
+            self.on_news()
+        self._news.add(counted)
 
     def report(
         self, price: Price, count: Callable[[str], int], everything: Callable[[str], Everything]
@@ -86,15 +155,38 @@ class SessionMetrics:
         key = record["principal"], agent, record["session"]
         counted, name = self._counted(key), _OF[event]
         setattr(counted, name, getattr(counted, name) + 1)
+        if not self._news:
+            self.on_news()
+        self._news.add(counted)
 
     def _counted(self, key: tuple[str, str, str]) -> Counted:
         counted = self._sessions.get(key)
         if counted is None:
-            counted = self._sessions[key] = Counted()
+            counted = self._sessions[key] = Counted(key)
         self._sessions.move_to_end(key)
         while len(self._sessions) > KEPT:
             self._sessions.popitem(last=False)
         return counted
+
+
+def _news_of(counted: Counted) -> News:
+    now = (counted.loads, counted.unloads, counted.searches, counted.calls, counted.meta_calls, counted.denials)
+    loads, unloads, searches, calls, meta_calls, denials = (
+        count - before for count, before in zip(now, counted.billed, strict=True)
+    )
+    sent, counted.sent, counted.billed = counted.sent, [], now
+    for one in sent:
+        one.billed = True
+    counts = BillCounts(
+        requests=sum(one.requests for one in sent),
+        loads=loads,
+        unloads=unloads,
+        searches=searches,
+        calls=calls,
+        meta_calls=meta_calls,
+        denials=denials,
+    )
+    return counted.key, counts, sent
 
 
 def _record(key: tuple[str, str, str], counted: Counted, tokens: int | None, saved: int | None) -> dict[str, Any]:

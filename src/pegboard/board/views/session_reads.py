@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.observability.conversations import Request
+from pegboard.board.observability.metrics import SentList
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot, read, read_start
 from pegboard.board.views.shown import Shown
+from pegboard.board.views.surface import SentTexts, sent, sent_at_start
 from pegboard.board.views.wire_list import everything_pays
+from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.call_plans import find_called
+from pegboard.core.surface.surfaces import Surface
 from pegboard.errors import board_closed
 
 OPEN = "Pegboard.open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """What a host has asked for since its model called something: a surface, and then perhaps a wire list.
+
+    ``again`` is the message with which it asks for the surface once more, whose focus the wire list took away.
+    """
+
+    sent: SentList
+    wired: bool
+    again: str | None
 
 
 class SessionReads:
@@ -28,6 +44,8 @@ class SessionReads:
         self._known: Snapshot | None = None
         self._planned = False
         self._shown = Shown()
+        self._listed: SentTexts | None = None
+        self._step: _Step | None = None
 
     async def snapshot(self) -> Snapshot:
         """Return the session as it is stored now: what it may, its leases and turn; for adapters and diagnostics.
@@ -82,6 +100,39 @@ class SessionReads:
             return snapshot
         self._info = replace(self._info, constraints=replace(self._info.constraints, everything=True))
         return await self._read(start=start)
+
+    def _count_surface(self, snapshot: Snapshot, shown: Surface, message: str | None) -> None:
+        """Count the request that a surface is for; a client's own requests are counted when it calls."""
+        host, step = self._info.host, self._step
+        if host.calls_through:
+            self._listed = sent(shown)
+        elif step is not None and step.wired and message is not None and step.again == message:
+            self._step = None
+        elif host != COMMAND:
+            counted = self._services.metrics.requested(self._info.key, snapshot.access, *sent(shown))
+            again = message if shown.focus is not None else None
+            self._step = _Step(sent=counted, wired=False, again=again)
+
+    def _count_wire_list(self, snapshot: Snapshot, shown: Surface) -> None:
+        """Count the request that a wire list is for; the surface that it follows was for the same."""
+        step, metrics, again = self._step, self._services.metrics, None
+        if step is not None and not step.wired:
+            again = step.again
+            if not metrics.withdraw(step.sent):
+                self._step = replace(step, wired=True)
+                return
+        counted = metrics.requested(self._info.key, snapshot.access, self._shown.wire_list, sent(shown)[1])
+        self._step = _Step(sent=counted, wired=True, again=again)
+
+    def _count_call(self, snapshot: Snapshot, request: Request) -> None:
+        """Count the request that a client's model made before it called; those that come together came of one."""
+        host = self._info.host
+        if not request.is_alone:
+            return
+        listed = self._listed if "array" in host.delivery else None
+        if listed is None:
+            listed = sent_at_start(snapshot.access, self._services, host, self._info.stable)
+        self._services.metrics.requested(self._info.key, snapshot.access, *listed)
 
     def _note_shown(self, snapshot: Snapshot, request: Request) -> None:
         """Note what no list of tools keeps after a request, and what its answer has (D1, D3)."""

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pegboard.board.meta_tools import dialect_of, duties, hint_form, meta_tools, session_hints
+from pegboard.board.meta_tools import dialect_of, duties, hint_form, meta_tools, session_hints, starting_meta_tools
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, view_of
 from pegboard.board.views.focus import focus_of
 from pegboard.board.views.policy_hooks import initial_policy, later_policy
+from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.delivery import Host
+from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.requirements import unknown_plugins, usable
-from pegboard.core.state.sessions import State
+from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.core.surface import policy
 from pegboard.core.surface.hints import hints_since
 from pegboard.core.surface.suffix import suffix
 from pegboard.core.surface.surfaces import Costs, Surface, resolve
+
+SentTexts = tuple[tuple[Tool, ...], tuple[str, ...]]
+"""Tools, and the texts that go to the model beside them."""
 
 
 async def surface(services: Services, snapshot: Snapshot, message: str | None, *, loaded: bool) -> Surface:
@@ -68,6 +74,20 @@ def _since(services: Services, snapshot: Snapshot) -> tuple[str, ...]:
         return ()
     shown, form = session_hints(services, info, access, state), hint_form(services, access, info.host)
     return hints_since(access, shown, services.counter.count, state=state, form=form)
+
+
+def sent(rendered: Surface) -> SentTexts:
+    """Return the tools of a surface, and the texts that go with them."""
+    texts = (*rendered.hints, rendered.suffix, rendered.policy)
+    return tuple([loaded.tool for loaded in rendered.tools]), tuple([text for text in texts if text])
+
+
+@once_per_permissions
+def sent_at_start(access: CompiledPermissions, services: Services, host: Host, stable: bool) -> SentTexts:
+    """Return what is sent of an agent to a client that calls through, as long as nothing is loaded (G4)."""
+    meta = starting_meta_tools(services, access, host, stable=stable)
+    found = resolve(access, DEFAULT, session=None, meta=meta, duties=duties(services, access), fixed=host.list_is_fixed)
+    return sent(replace(found, policy=services.masker.text(policy.initial(access, DEFAULT))))
 
 
 def _costs(services: Services, snapshot: Snapshot, rendered: Surface) -> Costs:

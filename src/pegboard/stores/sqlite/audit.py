@@ -5,11 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import StoreError
-from pegboard.ports import AuditRecord, TrailPage
-from pegboard.stores.sqlite.codec import AUDIT_COLUMNS, entry_from_row, entry_to_row, intact_entry_from_row, to_column
+from pegboard.ports import PART, AuditFilter, AuditPart, AuditRecord, NumberedRecord, TrailPage, mentions
+from pegboard.stores.sqlite.codec import (
+    AUDIT_COLUMNS,
+    entry_from_row,
+    entry_to_row,
+    from_column,
+    intact_entry_from_row,
+    to_column,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -123,3 +132,57 @@ def select_trail(connection: sqlite3.Connection, after: int, agent: str | None, 
     ).fetchall()
     entries = [entry for _, *cells in rows if (entry := intact_entry_from_row(tuple(cells))) is not None]
     return TrailPage(entries, rows[-1][0] if len(rows) == limit else None, len(rows) - len(entries))
+
+
+def select_part(
+    connection: sqlite3.Connection, wanted: AuditFilter, *, before: int | None, after: int | None, limit: int
+) -> AuditPart:
+    """Return the wanted entries of the next ``PART`` ids, newest first, or behind ``after`` oldest first."""
+    oldest, newest = connection.execute("SELECT min(id), max(id) FROM audit").fetchone()
+    if oldest is None:
+        return AuditPart([], None, after or 0)
+    if after is not None:
+        first = max(after + 1, oldest)
+        last, order = min(first + PART - 1, newest), "ASC"
+    else:
+        last = newest if before is None else min(before - 1, newest)
+        first, order = max(last - PART + 1, oldest), "DESC"
+    filters, values = _conditions(connection, wanted)
+    rows = connection.execute(
+        f"SELECT id, {', '.join(AUDIT_COLUMNS)} FROM audit WHERE id BETWEEN ? AND ?{filters}"  # noqa: S608 - constants
+        f" ORDER BY id {order} LIMIT ?",
+        (first, last, *values, limit),
+    ).fetchall()
+    intact = [(number, intact_entry_from_row(tuple(cells))) for number, *cells in rows]
+    records = [NumberedRecord(number, entry) for number, entry in intact if entry is not None]
+    end = last if after is not None else first
+    seen = rows[-1][0] if len(rows) == limit else end
+    left = seen < newest if after is not None else seen > oldest
+    return AuditPart(records, seen if left else None, newest, len(rows) - len(records))
+
+
+def _conditions(connection: sqlite3.Connection, wanted: AuditFilter) -> tuple[str, list[Any]]:
+    """Return what a row has to fulfil, and the values of it; a text is looked for by a function of the connection."""
+    names = ("principal", "agent", "session", "kind", "decision", "outcome")
+    equal = {name: getattr(wanted, name) for name in names}
+    filters = {f"{name} = ?": to_column(value) for name, value in equal.items() if value is not None}
+    if wanted.since is not None:
+        filters["at >= ?"] = _moment(wanted.since)
+    if wanted.until is not None:
+        filters["at < ?"] = _moment(wanted.until)
+    values: list[Any] = list(filters.values())
+    if wanted.agents is not None:
+        filters[f"agent IN ({', '.join('?' * len(wanted.agents))})"] = ""
+        values += map(to_column, wanted.agents)
+    if wanted.text:
+        connection.create_function("mentions", 3, partial(_mentions, wanted.text.casefold()))
+        filters["mentions(subject, reason, by)"] = ""
+    return "".join(f" AND {condition}" for condition in filters), values
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat()
+
+
+def _mentions(text: str, *cells: Any) -> bool:
+    return mentions(text, *[from_column(cell) for cell in cells if isinstance(cell, str | bytes)])

@@ -58,6 +58,12 @@ ADDED: Step = (
         text TEXT NOT NULL
     )""",
     "CREATE INDEX IF NOT EXISTS approvals_by_call ON approvals (principal, agent, tool)",
+    """CREATE TABLE IF NOT EXISTS bill (
+        day TEXT NOT NULL, principal TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,
+        requests INTEGER NOT NULL, tokens INTEGER NOT NULL, saved INTEGER NOT NULL, unknown INTEGER NOT NULL,
+        loads INTEGER NOT NULL, unloads INTEGER NOT NULL, searches INTEGER NOT NULL, calls INTEGER NOT NULL,
+        meta_calls INTEGER NOT NULL, denials INTEGER NOT NULL, PRIMARY KEY (day, principal, agent, session)
+    ) WITHOUT ROWID""",
 )
 ADDED_COLUMN = "ALTER TABLE audit ADD COLUMN by TEXT NOT NULL DEFAULT ''"
 
@@ -85,8 +91,8 @@ def version_of(connection: sqlite3.Connection, path: Path, migrations: tuple[Ste
 
 def is_complete(connection: sqlite3.Connection) -> bool:
     """Return whether the file has what was added without a new version."""
-    added = _number(connection, "SELECT count(*) FROM sqlite_master WHERE name = 'approvals_by_call'") == 1
-    return added and _has_column(connection)
+    query = "SELECT count(*) FROM sqlite_master WHERE name IN ('approvals_open', 'bill')"
+    return _number(connection, query) == 2 and _has_column(connection)
 
 
 def _has_column(connection: sqlite3.Connection) -> bool:

@@ -12,6 +12,8 @@ from pegboard.core.model.tools import Manifest
 from pegboard.errors import StoreError
 from pegboard.ports import (
     UNCHECKED,
+    AuditFilter,
+    AuditPart,
     AuditRecord,
     ChangeToken,
     SessionKey,
@@ -21,9 +23,10 @@ from pegboard.ports import (
     Unchecked,
     UseRecord,
 )
-from pegboard.stores.sqlite.audit import AuditQueue, select_entries, select_trail
+from pegboard.stores.sqlite.audit import AuditQueue, select_entries, select_part, select_trail
+from pegboard.stores.sqlite.bill import BillQueue, SqliteBill
 from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
-from pegboard.stores.sqlite.read_only_tools import SqliteClaims, count
+from pegboard.stores.sqlite.read_only_tools import count
 from pegboard.stores.sqlite.schema import MIGRATIONS, Step
 from pegboard.stores.sqlite.uses import UseQueue
 
@@ -38,7 +41,7 @@ Columns = tuple[str | bytes, str | bytes, str | bytes]
 MANIFESTS_PER_PLUGIN = 32
 
 
-class SqliteStore(SqliteClaims):
+class SqliteStore(SqliteBill):
     """A store in one file, shared by any number of processes; one event loop uses one store.
 
     ``audit_keep`` is about how many of the newest audit entries are kept, ``patience`` for how many seconds a
@@ -60,6 +63,7 @@ class SqliteStore(SqliteClaims):
         self._database: Database | None = None
         self._queue = AuditQueue(self._flush, keep=audit_keep)
         self._uses = UseQueue()
+        self._bill = BillQueue()
         self._digest_key: tuple[int, bytes] | None = None  # with the generation of the file
         self._changes = 0  # of states, switches and claims, through this connection
         self._data_version: tuple[int, int] | None = None  # with the generation of the file in front
@@ -80,7 +84,7 @@ class SqliteStore(SqliteClaims):
             self._database = database
 
     async def aclose(self) -> None:
-        """Write the audit entries and uses that still wait and let go of the file."""
+        """Write what still waits and let go of the file."""
         if self._database is None:
             return
         try:
@@ -96,7 +100,7 @@ class SqliteStore(SqliteClaims):
         return self._database
 
     async def _write(self, work: Work[T], *, permissions: bool | None = None) -> T:
-        """Return what the work returns once it is committed, together with the audit entries and uses that waited.
+        """Return what the work returns once it is committed, together with what waited.
 
         ``permissions`` is whether it changes more than states; None where the change token need not tell of it.
         """
@@ -105,11 +109,15 @@ class SqliteStore(SqliteClaims):
         def with_queues(connection: sqlite3.Connection) -> T:
             nonlocal taken
             taken = self._queue.insert(connection), self._uses.insert(connection)
+            if self._bill.waiting:
+                self._bill.insert(connection)
             return work(connection)
 
         result = await self._opened().write(with_queues)
         self._queue.drop(taken[0])
         self._uses.drop(taken[1])
+        if self._bill.waiting:
+            self._bill.drop()
         if permissions is not None:
             # The data version does not tell of changes through this connection.
             self._changes += 1
@@ -283,7 +291,7 @@ class SqliteStore(SqliteClaims):
         self._queue.add_later(entry)
 
     async def _flush(self) -> None:
-        if self._queue or self._uses:
+        if self._queue or self._uses or self._bill.waiting:
             await self._write(lambda _: None)
 
     async def entries(
@@ -322,6 +330,15 @@ class SqliteStore(SqliteClaims):
         """Return a part of the trail, oldest first; entries that cannot be read are counted."""
         await self._flush()
         return await self._opened().read(lambda connection: select_trail(connection, after, agent, limit))
+
+    async def part(
+        self, wanted: AuditFilter, *, before: int | None = None, after: int | None = None, limit: int = 100
+    ) -> AuditPart:
+        """Return what is wanted of the next records; those that this store still holds back are written before."""
+        await self._flush()
+        return await self._opened().read(
+            lambda connection: select_part(connection, wanted, before=before, after=after, limit=limit)
+        )
 
     async def digest_key(self) -> bytes:
         """Return the secret with which arguments are digested; made once, kept in the file."""

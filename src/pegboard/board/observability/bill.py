@@ -1,0 +1,133 @@
+"""Put what sessions came to on the bill: priced and stored some seconds later, never while a model waits (F4)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from pegboard.board.observability.metrics import SentList, SessionMetrics
+from pegboard.core.access.derived import once_per_permissions
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.requirements import unknown_plugins, usable
+from pegboard.ports import BillCounts, BillRecord, BillStore
+
+Price = Callable[[Sequence[Tool]], int]
+
+EVERY: Final = 5.0
+"""For how many seconds a killed process may lose what it counted."""
+DAY: Final = 86_400.0
+AT_ONCE: Final = 64
+"""How many tools are priced before others may go on: one that is new takes some 30 microseconds."""
+
+log = logging.getLogger("pegboard")
+
+
+class Billing:
+    """The bill of one board's sessions; ``clock`` gives seconds since the epoch."""
+
+    def __init__(
+        self,
+        metrics: SessionMetrics,
+        store: BillStore,
+        price: Price,
+        count: Callable[[str], int],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._metrics = metrics
+        self._store = store
+        self._price = price
+        self._count = count
+        self._clock = clock
+        self._since = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._flushing = asyncio.Lock()
+        metrics.on_news = self._begin
+
+    async def flush(self) -> None:
+        """Price what was counted since the last time, and hand it to the store, which adds it in its next batch."""
+        async with self._flushing:
+            day = datetime.fromtimestamp(self._since, UTC).date().isoformat()
+            news = self._metrics.take_news()
+            records = [BillRecord(day, *key, await self._priced(counts, sent)) for key, counts, sent in news]
+            if records:
+                self._store.bill_later(*records)
+
+    async def aclose(self) -> None:
+        """Flush what is left, where it outlives the process."""
+        self._stop_timer()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        if self._store.lasts:
+            await self.flush()
+
+    def _begin(self) -> None:
+        """Flush in some seconds, at midnight (UTC) at the latest: what is counted until then is of one day."""
+        self._since = self._clock()
+        self._stop_timer()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._timer = loop.call_later(min(EVERY, DAY - self._since % DAY), self._start)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _start(self) -> None:
+        self._timer = None
+        self._task = asyncio.get_running_loop().create_task(self._flush_or_log())
+
+    async def _flush_or_log(self) -> None:
+        try:
+            await self.flush()
+        except Exception:
+            log.exception("what was counted in the last seconds is not on the bill")
+
+    async def _priced(self, counts: BillCounts, sent: Sequence[SentList]) -> BillCounts:
+        tokens = saved = unknown = 0
+        for one in sent:
+            of_list = await self._tokens(one.tools) + sum(map(self._count, one.texts))
+            tokens += of_list * one.requests
+            everything = await self._everything(one.access)
+            if everything is None:
+                unknown += one.requests
+            else:
+                saved += (everything - of_list) * one.requests
+        return counts._replace(tokens=tokens, saved=saved, unknown=unknown)
+
+    async def _everything(self, access: CompiledPermissions) -> int | None:
+        """Return the tokens of everything that an agent may use, or None while some of it is unknown (F4)."""
+        if unknown_plugins(access):
+            return None
+        known = _everything_of(access, self)
+        if known.tokens is None:
+            known.tokens = await self._tokens(usable(access))
+        return known.tokens
+
+    async def _tokens(self, tools: Sequence[Tool]) -> int:
+        total = 0
+        for place in range(0, len(tools), AT_ONCE):
+            total += self._price(tools[place : place + AT_ONCE])
+            await asyncio.sleep(0)
+        return total
+
+
+@dataclass(slots=True)
+class _Everything:
+    """The tokens of everything that an agent may use, once they are counted."""
+
+    tokens: int | None = None
+
+
+@once_per_permissions
+def _everything_of(access: CompiledPermissions, billing: Billing) -> _Everything:  # noqa: ARG001 - prices are a board's
+    return _Everything()

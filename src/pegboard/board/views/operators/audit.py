@@ -1,0 +1,144 @@
+"""The audit trail as operators read it: filtered, page by page, followed as it grows, whole as a file (X4)."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Final
+
+from pegboard.board.services import Services
+from pegboard.ports import PART, AuditFilter, NumberedRecord
+
+LOOKED_AT: Final = 50 * PART
+"""How many records one page looks at, at most; the rest is behind its cursor."""
+RISKY: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What a table program may take for the beginning of a formula."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditQuery(AuditFilter):
+    """Which records of the trail are wanted, and of these which page; None is any.
+
+    Without a cursor it is the newest. ``before`` goes on to older ones with the cursor of a page, ``after`` returns
+    what has come since.
+    """
+
+    before: int | None = None
+    after: int | None = None
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditLine:
+    """One record of the trail: ``at`` is ISO text, ``duration`` milliseconds, ``arguments`` a keyed digest."""
+
+    id: int
+    at: str
+    kind: str
+    principal: str
+    agent: str
+    session: str
+    turn: int
+    subject: str
+    decision: str
+    reason: str
+    duration: float | None
+    outcome: str
+    arguments: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPage:
+    """A page of the trail, newest first.
+
+    ``before`` is the cursor to older ones, None where there are none; a page that is not full has one, too, where the
+    trail is so long that a page does not look through all of it. ``after`` is the cursor to what comes behind it.
+    ``damaged`` counts the records that could not be read.
+    """
+
+    lines: tuple[AuditLine, ...]
+    before: int | None
+    after: int
+    damaged: int
+
+
+async def audit(services: Services, query: AuditQuery) -> AuditPage:
+    """Return a page of the trail; others may go on between the parts that are looked at."""
+    part = await services.store.part(query, before=query.before, after=query.after, limit=max(query.limit, 1))
+    newest, found, damaged = part.newest, list(part.records), part.damaged
+    for _ in range(LOOKED_AT // PART):
+        if part.next is None or len(found) >= query.limit:
+            break
+        await asyncio.sleep(0)
+        onward = {"before": part.next} if query.after is None else {"after": part.next}
+        part = await services.store.part(query, **onward, limit=query.limit - len(found))
+        found += part.records
+        damaged += part.damaged
+    lines = tuple(_line(services, record) for record in found)
+    if query.after is not None:
+        seen = part.newest if part.next is None else part.next
+        return AuditPage(lines=lines[::-1], before=None, after=max(seen, query.after), damaged=damaged)
+    after = newest if query.before is None else query.before - 1
+    return AuditPage(lines=lines, before=part.next, after=after, damaged=damaged)
+
+
+async def export(services: Services, query: AuditQuery) -> AsyncIterator[AuditLine]:
+    """Yield all records that are wanted, newest first, in bounded memory; ``limit`` and ``after`` do not count."""
+    query = replace(query, after=None, limit=PART)
+    while True:
+        page = await audit(services, query)
+        for line in page.lines:
+            yield line
+        if page.before is None:
+            return
+        query = replace(query, before=page.before)
+
+
+def as_json_line(line: AuditLine) -> str:
+    """Return a record as a line of JSON."""
+    return json.dumps(asdict(line)) + "\n"
+
+
+def csv_header() -> str:
+    """Return the first line of a table of records."""
+    return _csv([field.name for field in fields(AuditLine)])
+
+
+def as_csv_line(line: AuditLine) -> str:
+    """Return a record as a line of CSV; a text that a table program could take for a formula begins with a quote."""
+    return _csv([_harmless(cell) for cell in asdict(line).values()])
+
+
+def _harmless(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(RISKY) else cell
+
+
+def _csv(cells: list[object] | list[str]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerow(cells)
+    return text.getvalue()
+
+
+def _line(services: Services, numbered: NumberedRecord) -> AuditLine:
+    record, mask = numbered.record, services.masker.text
+    return AuditLine(
+        id=numbered.number,
+        at=record.at.isoformat(),
+        kind=record.kind,
+        principal=mask(record.principal),
+        agent=mask(record.agent),
+        session=mask(record.session),
+        turn=record.turn,
+        subject=mask(record.subject),
+        decision=record.decision,
+        reason=mask(record.reason),
+        duration=record.duration,
+        outcome=record.outcome,
+        arguments=record.arguments,
+        by=mask(record.by),
+    )
