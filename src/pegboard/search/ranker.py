@@ -77,10 +77,10 @@ class ToolRanker:
         self._lock = Lock()
 
     async def prepare(self, among: Searchable) -> None:
-        """Index what is not indexed yet, in a thread where that is long."""
+        """Index what is not indexed yet, in a thread where that is long: the first time that is reading the table."""
         if self._kept(among) is not None:
             return
-        if len(among.tools) + len(among.groups) <= AT_ONCE:
+        if self._indexes and len(among.tools) + len(among.groups) <= AT_ONCE:
             self.index(among)
             return
         await asyncio.shield(asyncio.wrap_future(self._started(among)))
@@ -223,6 +223,7 @@ class ToolRanker:
         """Make an index and hand it over; whoever asks after that finds it kept, or makes it again where it failed."""
         try:
             index, failure = self._built(among), None
+            index.names.read()
         except BaseException as error:
             index, failure = None, error
         with self._lock:
