@@ -22,8 +22,8 @@ PERIODS: Final = (7, 30, 90, 400)
 async def bill_page(context: Context, visit: Visit) -> Response:
     """Show the bill by day, by agent or by session."""
     given = visit.request.query_params
-    unit = next((unit for unit in UNITS if unit == given.get("by", "day")), None)
-    if unit is None:
+    unit = given.get("by", "day")
+    if unit not in UNITS:
         raise UsageError("A bill is by day, agent or session.", hint="Use the links of the page.")
     agent = given.get("agent", "")
     if agent:
