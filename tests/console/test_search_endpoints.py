@@ -11,7 +11,7 @@ from .programs import Program
 
 
 async def test_what_a_model_would_find_comes_with_what_its_score_is_made_of(ada: Program, mailer: Pegboard) -> None:
-    """P3: and what the agent may not use, with the reason; the look leaves no trace."""
+    """P3: and what the agent may not use, with the reason of that; the look leaves no trace."""
     await mailer.ready()
 
     async def found() -> bool:
@@ -23,9 +23,9 @@ async def test_what_a_model_would_find_comes_with_what_its_score_is_made_of(ada:
     assert (hit["name"], hit["permitted"], hit["standing"]) == ("send_mail", True, "callable")
     assert [one["name"] for one in answer["hits"]] == ["post"]
     assert sum(part["value"] for part in hit["parts"]) == pytest.approx(hit["score"], abs=0.001)
-    rest = (await ada.ask("GET", "/api/search?agent=mailer&query=current+time"))["rest"]
-    denied = next(hit for hit in rest if hit["plugin"] == "clock")
-    assert (denied["permitted"], denied["standing"], bool(denied["reason"]["text"])) == (False, "denied", True)
+    (denied,) = (await ada.ask("GET", "/api/search?agent=mailer&query=add_time"))["names"]
+    assert (denied["name"], denied["permitted"], denied["standing"]) == ("add_time", False, "denied")
+    assert denied["reason"]["text"]
     assert (await ada.ask("GET", "/api/audit"))["lines"] == []
 
 
