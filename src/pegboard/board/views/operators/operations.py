@@ -206,6 +206,7 @@ class Operations:
         self,
         *,
         agent: str | None = None,
+        agents: frozenset[str] | None = None,
         principal: str | None = None,
         query: str = "",
         offset: int = 0,
@@ -215,6 +216,7 @@ class Operations:
 
         Args:
             agent: only those of this agent.
+            agents: none of others than these.
             principal: only those of this one.
             query: words that all stand in principal, agent or id, in any case.
             offset: how many are passed over.
@@ -224,7 +226,7 @@ class Operations:
             StoreError: they cannot be read.
         """
         return await session_list.list_sessions(
-            self._services, agent=agent, principal=principal, query=query, offset=offset, limit=limit
+            self._services, agent=agent, agents=agents, principal=principal, query=query, offset=offset, limit=limit
         )
 
     async def session(self, principal: str, agent: str, session: str) -> SessionOverview | None:
