@@ -11,12 +11,12 @@ from pegboard.board.views.operators.audit import AuditLine, AuditPage, AuditQuer
 from pegboard.board.views.operators.bill import Bill, BillQuery, BillUnit, bill
 from pegboard.board.views.operators.finding import SearchAnswer, find
 from pegboard.board.views.operators.servers import ServerState, restart, server, server_log, servers
-from pegboard.board.views.operators.session_views import deletion, session_list, session_overview
-from pegboard.board.views.operators.session_views.session_list import SessionPage
-from pegboard.board.views.operators.session_views.session_overview import SessionOverview
-from pegboard.board.views.operators.switch_views.preview import SwitchPreview, preview
 from pegboard.board.views.operators.tool_explanations import OperatorExplanation, explain
 from pegboard.board.views.operators.whole_catalog import WholeCatalog
+from pegboard.board.views.session_views import deletion, session_list, session_overview
+from pegboard.board.views.session_views.session_list import SessionPage
+from pegboard.board.views.session_views.session_overview import SessionOverview
+from pegboard.board.views.switch_views.preview import SwitchPreview, preview
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.ports import PrintedLine, SessionKey
 
