@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -26,7 +28,7 @@ from pegboard.console.templating import FOLDER, Templates
 from pegboard.console.updates.changes import Changes
 from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import Visit
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, StoreError
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -104,7 +106,7 @@ def _guarded(context: Context, handler: Handler) -> Endpoint:
         if refusal:
             return failure_of(context, request, visit, 403, refusal)
         try:
-            return await handler(context, visit)
+            return await handler(context, await _counted(context, visit))
         except PegboardError as error:
             return failure_of(context, request, visit, None, error)
         except Exception:
@@ -112,6 +114,15 @@ def _guarded(context: Context, handler: Handler) -> Endpoint:
             return failure_of(context, request, visit, 500, "This failed inside Pegboard; the gateway's log has it.")
 
     return endpoint
+
+
+async def _counted(context: Context, visit: Visit) -> Visit:
+    """Return the visit with how many calls wait, where a whole page is asked for; 0 where that cannot be read."""
+    if visit.partial or visit.request.method not in SAFE or is_api(visit.request.url.path):
+        return visit
+    with suppress(StoreError):
+        return replace(visit, waiting=await context.operations.approvals.count_waiting(visit.operator.sees))
+    return visit
 
 
 def _visit(context: Context, request: Request) -> Visit | None:

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pegboard.console.context import Context
+from pegboard.console.entry.own_requests import SAFE
 from pegboard.console.visits import Visit
 from pegboard.errors import PegboardError, StoreBusyError, StoreError
 
@@ -30,6 +31,8 @@ STATUSES: Final = {
 """The HTTP status of an error by its code; 503 of the store's, 400 of any other."""
 _CODES: Final = {403: "forbidden", 404: "not_found", 405: "method_not_allowed", 500: "internal_error"}
 """What a program reads where nothing but the status says what is wrong."""
+AS_NOTICE: Final = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML", "HX-Reselect": ".notice"}
+"""What makes a script show an answer as a notice, whatever it was asked for; ``HX-Trigger: done`` closes the dialog."""
 
 
 def status_of(code: str) -> int:
@@ -65,7 +68,7 @@ def failure_of(
         return refused(answered, **known)
     if visit is not None and visit.partial:
         text = context.templates.text("notice.html", notice={"kind": "error", "undo": None, **known}, csrf="")
-        return Response(text, answered, {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML", "HX-Reselect": ".notice"})
+        return Response(text, answered, AS_NOTICE if request.method in SAFE else {**AS_NOTICE, "HX-Trigger": "done"})
     return context.templates.page("failure.html", visit, status=answered, **known)
 
 

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from pegboard.board.services import Services
-from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Lasting
+from pegboard.core.access.approvals.approval import MAY_LAST, Approval, ApprovalStatus, Lasting, unknown_approval
 from pegboard.core.access.approvals.digests import canonical, digest
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.labels import label_problem
@@ -155,7 +155,7 @@ class Approvals:
                 raise UsageError(f"'{approval.tool}' asks for no fields.", code="approval_kind")
             case "confirm":
                 return approval
-            case "user_input" if lasts != "once":
+            case "user_input" if lasts not in MAY_LAST["user_input"]:
                 raise UsageError(f"'{approval.tool}' asks for its fields in every call.", code="approval_kind")
             case "user_input":
                 return await self._with_fields(approval, fields or EMPTY)
@@ -201,12 +201,3 @@ class Approvals:
             return False
         recorder.emit("approval_decided", record)
         return True
-
-
-def unknown_approval(approval_id: str) -> UsageError:
-    """Return the error that there is no such approval, or none that whoever asks may see."""
-    return UsageError(
-        f"There is no approval '{one_line(approval_id, limit=100)}'.",
-        code="unknown_approval",
-        hint="`pegboard approvals list` shows what waits.",
-    )

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import date
 
 from pegboard.board.services import Services
+from pegboard.board.views.operators.approval_overview import OperatorApprovals
 from pegboard.board.views.operators.audit import AuditLine, AuditPage, AuditQuery, audit, export
 from pegboard.board.views.operators.bill import Bill, BillQuery, BillUnit, bill
 from pegboard.board.views.operators.every_agent import AgentPermission, CommonAnswer, find_for_all, who_may_use
@@ -23,6 +24,7 @@ class Operations:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._whole = WholeCatalog(services)
+        self.approvals = OperatorApprovals(services)
 
     async def bill(
         self,
