@@ -13,9 +13,9 @@ from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.given import checked_search
 from pegboard.board.views.operators.looking import look
-from pegboard.board.views.operators.near_names import Named, NameKind, NameMatch
 from pegboard.board.views.operators.reasons import PlainReason, denial_of, plain_reason
-from pegboard.board.views.operators.whole_catalog import Indexed, WholeCatalog
+from pegboard.board.views.operators.search_views.near_names import Named, NameKind, NameMatch
+from pegboard.board.views.operators.search_views.whole_catalog import Indexed, WholeCatalog
 from pegboard.board.views.rank_context import answered, rank_context
 from pegboard.board.views.search import FAINT, best_hits
 from pegboard.board.views.search_results import described

@@ -9,8 +9,8 @@ from typing import Final, Literal
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import unseen_plugin
-from pegboard.board.views.operators.groups import written
 from pegboard.board.views.operators.reasons import denial_of
+from pegboard.board.views.operators.search_views.groups import written
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.switches import Switch

@@ -86,9 +86,8 @@ def standing_of(snapshot: Snapshot, group: Group) -> GroupStanding:
         verdict = f"Agent '{access.agent.name}' may not load {what}. {denial.text}"
         reasons = [denial]
     else:
-        verdict = (
-            f"Agent '{access.agent.name}' may use {len(own)} of the {len(tools)} tools of {what}; {loaded} loaded."
-        )
+        are = f"{loaded} {'is' if loaded == 1 else 'are'} loaded"
+        verdict = f"Agent '{access.agent.name}' may use {len(own)} of {len(tools)} tools of {what}; {are}."
         reasons = list(access.decide(own[0]).reasons) if own else []
     if denial is None and loaded < len(own):
         text = f"{len(own) - loaded} of its tools are not loaded in this session; they may be."
