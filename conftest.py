@@ -19,7 +19,7 @@ from sybil.parsers.markdown import CodeBlockParser, SkipParser
 
 # What a run of the tests counts or keeps stays out of the user's own folders.
 _CACHE = tempfile.TemporaryDirectory(prefix="pegboard-tests-")
-os.environ["XDG_CACHE_HOME"] = _CACHE.name
+os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = _CACHE.name
 
 # Only src has examples in docstrings; importing these a second time, as doctest would, takes each for another.
 collect_ignore_glob = ["tests/*conftest.py", "tests/fixtures/*"]

@@ -17,10 +17,12 @@ SOURCE = ROOT / "src" / "pegboard"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 HEAVY = {
-    "agno", "anyio", "mcp", "numpy", "onnxruntime", "pydantic", "pydantic_ai", "rich", "sqlite3", "starlette",
+    "agno", "anyio", "jinja2", "mcp", "numpy", "onnxruntime", "pydantic", "pydantic_ai", "rich", "sqlite3", "starlette",
     "typer", "uvicorn", "yaml",
 }  # fmt: skip
-ADAPTERS = {f"pegboard.{name}" for name in ("cli", "config", "frameworks", "gateway", "search", "sources", "stores")}
+ADAPTERS = {
+    f"pegboard.{name}" for name in ("cli", "config", "console", "frameworks", "gateway", "search", "sources", "stores")
+}
 OUTSIDE_WORLD = {
     "asyncio", "io", "logging", "os", "random", "secrets", "select", "shutil", "socket", "sqlite3", "subprocess",
     "tempfile", "threading", "time", "urllib.request",
@@ -178,7 +180,7 @@ SAME_MEANING = {
     "approvals": "calls that a person approves: decided, stored, answered, the command for it",
     "arguments": "the check of a call's arguments: the port and its adapter",
     "audit": "the audit trail: written, stored, shown",
-    "bill": "the bill: counted, stored, shown, the command for it",
+    "bill": "the bill: counted, stored, shown",
     "board": "the board; the room around it",
     "calls": "calls of tools: the port, deciding, carrying out",
     "catalog": "the catalog; the room that keeps it up",
@@ -186,6 +188,7 @@ SAME_MEANING = {
     "clients": "MCP clients: the port, those that are connected, the applications",
     "commands": "what a session may be asked to do; carrying it out",
     "connection": "a connection to a server; the room around it",
+    "console": "the web console; the command for it",
     "convert": "wire objects of the protocol and core values, at either end",
     "explain": "why a tool can or cannot be called; the command for it",
     "fast": "the fast path, on either side",

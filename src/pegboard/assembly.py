@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+import time
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pegboard.arguments import SchemaValidator
 from pegboard.board import Board
 from pegboard.board.board import Parts
+from pegboard.board.views.operators.configuration_state import ConfigurationState, shown_problems
 from pegboard.configurations import kept, loaded, packages, registered, report, source_of
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
@@ -62,6 +64,7 @@ class Pegboard(Board):
     _meaning: ByMeaning
     _env: Mapping[str, str]
     _source: ConfigurationSource
+    _read: ConfigurationState
 
     @classmethod
     @asynccontextmanager
@@ -183,6 +186,7 @@ class Pegboard(Board):
 
     async def _take(self, configuration: Configuration) -> None:
         self.configuration = configuration
+        self._note_read(configuration.problems, in_force=True)
         self._meaning.use_transformer(configuration.transformer is not None)
         await self.adopt(
             configuration.world(Catalog()),
@@ -200,12 +204,29 @@ class Pegboard(Board):
         """
         configuration, problems = self._inspected(self._source)
         if configuration is None:
-            shown = "; ".join(str(p) for p in problems if p.severity == "error")
-            log.warning("the edited configuration is refused, the last good one stays: %s", shown)
+            errors = "; ".join(str(p) for p in problems if p.severity == "error")
+            log.warning("the edited configuration is refused, the last good one stays: %s", errors)
+            self._note_read(problems, in_force=False)
             self.services.events.emit("configuration_refused", {"problems": [str(p) for p in problems]})
             return problems
         await self._take(configuration)
         return problems
+
+    def _note_read(self, problems: Iterable[Problem], *, in_force: bool) -> None:
+        """Keep what the newest reading of the configuration shows, for operators."""
+        now = time.time()
+        self._read = ConfigurationState(
+            file=self._source.name,
+            in_force_since=now if in_force else self._read.in_force_since,
+            read_at=now,
+            refused=not in_force,
+            problems=shown_problems(problems, self.services.masker),
+        )
+
+    @property
+    def configuration_state(self) -> ConfigurationState:
+        """Return what operators see of the newest reading of the configuration, refused or not."""
+        return self._read
 
     def _inspected(self, source: ConfigurationSource) -> tuple[Configuration | None, list[Problem]]:
         """Return what a source says now, judged with the tools that are known."""
@@ -232,12 +253,15 @@ class Pegboard(Board):
             raise refusal("What code gives", problems)
         report(problem for problem in problems if problem not in self.configuration.problems)
         self._source, self.configuration = source, configuration
+        self._note_read(problems, in_force=True)
         self._join(configuration.world(Catalog()), configuration.specs)
 
     @asynccontextmanager
     async def _watched(self, watch: bool) -> AsyncGenerator[None]:
         """Take up edits meanwhile, where that is wanted."""
-        watcher = asyncio.create_task(self._watch(), name="watch configuration") if watch else None
+        watcher = (
+            asyncio.create_task(self._watch(_stamps(self.configuration)), name="watch configuration") if watch else None
+        )
         try:
             yield
         finally:
@@ -246,9 +270,8 @@ class Pegboard(Board):
                 with suppress(asyncio.CancelledError):
                     await watcher
 
-    async def _watch(self) -> None:
-        """Reload when a file or folder that the configuration was read from changes."""
-        seen = _stamps(self.configuration)
+    async def _watch(self, seen: tuple[tuple[str, int, int], ...]) -> None:
+        """Reload when a file or folder that the configuration was read from changes from what was seen."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             now = _stamps(self.configuration)

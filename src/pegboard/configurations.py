@@ -38,10 +38,13 @@ class ConfigurationSource:
     @property
     def name(self) -> str:
         """Return how messages name it."""
-        from pegboard.config.documents.document import display_path
-        from pegboard.config.reading import MAPPING
+        if self.value is None:
+            from pegboard.config.documents.document import display_path
 
-        return display_path(self.path) if self.value is None else MAPPING
+            return display_path(self.path)
+        from pegboard.config.reading import MAPPING  # it brings what reads a file, which a start from the cache spares
+
+        return MAPPING
 
     @property
     def is_file(self) -> bool:

@@ -274,3 +274,21 @@ def test_a_hint_names_the_section_that_stands_in_the_file(
 ) -> None:
     path = put(file, json.dumps(document))
     assert f"See the server's command in `{section}`." in run("check", "--probe", "--config", str(folder / path)).out
+
+
+def test_a_predicate_that_cannot_be_found_is_reported_with_the_reason_that_sessions_get(run: Run, folder: Path) -> None:
+    """T12: by module, by function, of a tool; one that is there is not."""
+    (folder / "notes.py").write_text("def note(text: str) -> str:\n    return text\n")
+    (folder / "rules.py").write_text("def day(principal, agent, sub_app):\n    return True\n")
+    needs = {"when": "nope:f", "note": {"when": "rules:night"}}
+    right = {"python": "notes", "prefix": "b", "needs": {"when": "rules:day"}}
+    plugins = {"a": {"python": "notes", "prefix": "a", "needs": needs}, "b": right}
+    put("pegboard.yaml", json.dumps({"plugins": plugins, "agents": {"ada": {"tools": ["a", "b"]}}}))
+    ran = run("check", "--json")
+    found = {problem["message"]: problem for problem in ran.json["problems"]}
+    assert set(found) == {
+        "plugin 'a': Its condition raised ModuleNotFoundError: No module named 'nope'",
+        "plugin 'a': tool 'note': Its condition raised AttributeError: module 'rules' has no attribute 'night'",
+    }
+    assert {(problem["code"], problem["severity"]) for problem in found.values()} == {("unavailable", "warning")}
+    assert (ran.code, run("check", "--strict").code) == (0, 1)

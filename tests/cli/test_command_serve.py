@@ -1,61 +1,15 @@
 """`pegboard serve`: what it says on standard error, what it picks up, and how it ends."""
 
 import json
-import queue
 import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from command_serving import DEADLINE, serving, url_in
 from command_support import Run
-
-DEADLINE = 30
-
-
-class Serving:
-    """A running gateway and the lines that it writes to standard error."""
-
-    def __init__(self, *arguments: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "pegboard", "serve", *arguments],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.seen = ""
-        self._lines: queue.Queue[str] = queue.Queue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self._lines.put(line)
-
-    def until(self, text: str) -> str:
-        """Return everything written so far, once a text stands in it."""
-        end = time.monotonic() + DEADLINE
-        while text not in self.seen:
-            self.seen += self._lines.get(timeout=max(end - time.monotonic(), 0.01))
-        return self.seen
-
-
-@contextmanager
-def serving(*arguments: str) -> Iterator[Serving]:
-    running = Serving(*arguments)
-    try:
-        yield running
-    finally:
-        running.process.terminate()
-        running.process.communicate(timeout=DEADLINE)
-
-
-def url_in(text: str) -> str:
-    return text.partition("Pegboard serves MCP at ")[2].split()[0]
 
 
 def test_it_says_what_to_paste_into_a_client_and_ends_cleanly_when_told_to(project: Path) -> None:

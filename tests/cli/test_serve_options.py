@@ -27,6 +27,7 @@ def test_every_option_of_serve_is_known_without_typer() -> None:
         (["--stdio"], ServeOptions(stdio=True)),
         (["--port", "0", "--host=::1"], ServeOptions(port=0, host="::1")),
         (["--config", "a b.yaml", "--no-fast-path"], ServeOptions(config=Path("a b.yaml"), no_fast_path=True)),
+        (["--no-console", "--host", "::1"], ServeOptions(no_console=True, host="::1")),
         (["--agent=a=b", "--session", "s"], ServeOptions(agent="a=b", session="s")),
     ],
 )

@@ -110,3 +110,10 @@ def test_no_secret_is_left_in_what_is_shown(secrets: list[str], value: object, d
     assert shown["b"] == [MASK]
     assert secret not in shown["c"]["d"] or "*" in secret
     assert masker.text(secret) == MASK
+
+
+def test_a_secret_of_several_lines_is_masked_line_by_line() -> None:
+    """X5: a private key that a server prints; lines that may stand anywhere stay."""
+    key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0\nshort\n-----END KEY-----\n"
+    printed = "\n".join(Masker([key]).text(line) for line in f"it is {key}".splitlines())
+    assert printed == "it is ***\n***\nshort\n***"

@@ -49,6 +49,7 @@ TWINS: dict[str, object] = {
     "ApprovalStore": MemoryStore(),
     "Source": FakeSource({}),
     "ConditionalSource": FakeSource({}),
+    "Restartable": FakeSource({}),
     "HasHooks": FakeSource({}),
     "HookRunner": FakeHooks(),
     "HasResources": FakeSource({}),

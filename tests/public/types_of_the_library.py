@@ -43,6 +43,7 @@ from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot
+from pegboard.board.views.operators.configuration_state import ConfigurationState
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.decisions import Reason
 from pegboard.core.model.agents import Agent, World
@@ -91,7 +92,7 @@ async def board_of_a_program(board: Pegboard) -> None:
     assert_type(board.approvals, Approvals)
     assert_type(await board.approvals.list(agent="assistant", ended=True), tuple[Approval, ...])
     assert_type(await board.approvals.allow("3f", by="grace", lasts="session", fields={"code": "1"}), Approval)
-    assert_type(await board.approvals.refuse("3f", by="grace", reason="No."), Approval)
+    assert_type(await board.approvals.refuse("3f", by="grace", reason="No.", expected="waiting"), Approval)
     await board.approvals.allow("3f", by="grace", lasts="ever")  # pyright: ignore[reportArgumentType]
 
 
@@ -100,6 +101,7 @@ async def board_of_an_adapter(board: Pegboard) -> None:
     assert_type(board.resources, ResourceAggregator)
     assert_type(board.world, World)
     assert_type(board.configuration, Configuration)
+    assert_type(board.configuration_state, ConfigurationState)
     assert_type(board.quickstart, bool)
     assert_type(board.fast_path, bool)
     assert_type(board.from_cache, bool)

@@ -24,6 +24,7 @@ parser.add_argument("--family", action="store_true", help="start a stubborn chil
 REFUSAL = {"code": -32050, "message": "not on a Sunday", "data": {"day": 7}}
 parser.add_argument("--refusal", type=json.loads, default=REFUSAL, help="the error of the tool `refuse`, as JSON")
 parser.add_argument("--complain", help="write this to standard error")
+parser.add_argument("--noise", type=Path, help="write what is in this file to standard error")
 parser.add_argument("--exit", type=int, help="leave at once with this code")
 options = parser.parse_args()
 
@@ -165,6 +166,9 @@ if options.family:
     note(f"child:{child.pid}")
 if options.complain:
     print(options.complain, file=sys.stderr, flush=True)
+if options.noise:
+    sys.stderr.buffer.write(options.noise.read_bytes())
+    sys.stderr.flush()
 if options.exit is not None:
     sys.exit(options.exit)
 if options.banner:

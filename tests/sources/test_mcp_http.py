@@ -35,9 +35,11 @@ class Upstream:
         self.port = int(self._process.stdout.readline())
 
     def kill(self) -> None:
-        assert self._process is not None
+        if self._process is None:
+            return
         self._process.kill()
         self._process.communicate()
+        self._process = None
 
     def spec(self, path: str = "/mcp", **fields: Any) -> ServerSpec:
         return ServerSpec(name="web", url=f"http://127.0.0.1:{self.port}{path}", **{"transport": "http", **fields})
@@ -222,3 +224,46 @@ async def test_a_server_of_the_older_transport_works_and_is_connected_again(
     await until(lambda: state(source, "web")["state"] == "down")
     upstream.start()
     assert text(await call(source, spec, "echo", text="again")) == "again"
+
+
+async def test_a_restart_of_a_server_over_http_is_another_session_and_calls_under_way_fail(
+    source: McpSource, upstream: Upstream
+) -> None:
+    """G8: the same error as where it goes away; the address is asked anew."""
+    spec = upstream.spec()
+    await call(source, spec, "echo", text="a")
+    slow = asyncio.create_task(call(source, spec, "slow"))
+    await until(lambda: state(source, "web")["in_flight"] == 1)
+    await source.restart(spec)
+    with pytest.raises(UpstreamError, match="an operator restarted it"):
+        await slow
+    assert (await call(source, spec, "add", a=2, b=3)).structured == {"sum": 5}
+    (one,) = source.connections(spec)
+    assert (one.state, one.starts, one.error) == ("up", 2, "")
+
+
+async def test_a_server_over_http_that_is_gone_is_down_until_it_answers_again(
+    source: McpSource, run: Callable[..., Upstream]
+) -> None:
+    """G8: since when and why, also in the era that has no connection to lose."""
+    upstream = run()
+    spec = upstream.spec()
+    await call(source, spec, "echo", text="a")
+    (well,) = source.connections(spec)
+    upstream.kill()
+    for _ in range(4):
+        with pytest.raises(ToolUnavailableError):
+            await call(source, spec, "echo", text="a")
+    (gone,) = source.connections(spec)
+    assert (well.state, gone.state) == ("up", "down")
+    assert well.since is not None
+    assert gone.since is not None
+    assert gone.since > well.since
+    assert "is not available" in gone.error
+    assert [line.text for line in source.printed(spec)] == ["it is up", gone.error]
+    upstream.start()
+    assert (await call(source, spec, "add", a=2, b=3)).structured == {"sum": 5}
+    (again,) = source.connections(spec)
+    assert (again.state, again.error) == ("up", gone.error)
+    assert again.since is not None
+    assert again.since > gone.since

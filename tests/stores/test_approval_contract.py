@@ -107,6 +107,18 @@ async def test_what_may_count_for_a_call_is_what_was_asked_for_it_and_what_lasts
     )
 
 
+async def test_what_something_may_still_come_of_is_what_waits_or_is_allowed_and_has_not_expired(store: Store) -> None:
+    """A2: at the time that is asked about."""
+    for number, status in enumerate(("waiting", "allowed", "refused", "used"), start=1):
+        await store.add_approval(approval(number, status=status))
+    await store.add_approval(approval(5, expires_at=2000.0))
+    await store.add_approval(approval(6, status="allowed", lasts="always", expires_at=None))
+    await store.add_approval(approval(7, binding=replace(CALL, agent="x")))
+    assert [one.id[-1] for one in await store.approvals(agent="clerk", open_at=2000.0)] == list("621")
+    assert [one.id[-1] for one in await store.approvals(open_at=1999.0)] == list("76521")
+    assert [one.id[-1] for one in await store.approvals(open_at=5000.5)] == list("6")
+
+
 async def test_what_expired_more_than_a_day_ago_goes_with_the_next_that_is_asked_for(store: Store) -> None:
     """A2: what never expires stays."""
     await store.add_approval(approval(1, expires_at=1000.0))

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from asyncio import (
-    AbstractEventLoop,
-    Task,
-    current_task,
-    gather,
-    get_running_loop,
-    run_coroutine_threadsafe,
-    to_thread,
-)
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -22,7 +14,7 @@ from pegboard.board.calls.approvals import Approvals
 from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.permissions import Permissions
 from pegboard.board.session import Session
-from pegboard.core.access.approvals.approval import Approval, Lasting
+from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Lasting
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.agents import Agent, WorkerScope
 from pegboard.core.model.delivery import LIBRARY, Host
@@ -47,10 +39,10 @@ _OPEN = "Pegboard.open_sync"
 class OwnLoop:
     """The event loop of a blocking board: it runs in a thread of its own, in the process that opened the board."""
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._process = os.getpid()
-        self._running: set[Task[Any]] = set()
+        self._running: set[asyncio.Task[Any]] = set()
         self._ended = False
 
     def wait(self, start: Callable[[], Awaitable[T]]) -> T:
@@ -60,14 +52,14 @@ class OwnLoop:
         async def run() -> T:
             if self._ended:
                 raise board_closed(_OPEN)
-            task = cast("Task[Any]", current_task())
+            task = cast("asyncio.Task[Any]", asyncio.current_task())
             self._running.add(task)
             try:
                 return await start()
             finally:
                 self._running.discard(task)
 
-        future = run_coroutine_threadsafe(run(), self._loop)
+        future = asyncio.run_coroutine_threadsafe(run(), self._loop)
         try:
             return future.result()
         except CancelledError:
@@ -90,7 +82,7 @@ class OwnLoop:
         running = tuple(self._running)
         for task in running:
             task.cancel()
-        await gather(*running, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
 
     def _check(self) -> None:
         """Raise ``UsageError`` where the loop would never answer."""
@@ -104,7 +96,7 @@ class OwnLoop:
     def _is_here(self) -> bool:
         """Return whether the loop runs in this thread."""
         with suppress(RuntimeError):
-            return get_running_loop() is self._loop
+            return asyncio.get_running_loop() is self._loop
         return False
 
 
@@ -267,14 +259,24 @@ class SyncApprovals:
         return self._loop.wait(lambda: self._approvals.list(agent=agent, ended=ended))
 
     def allow(
-        self, approval_id: str, *, by: str, lasts: Lasting = "once", fields: JsonObject | None = None
+        self,
+        approval_id: str,
+        *,
+        by: str,
+        lasts: Lasting = "once",
+        fields: JsonObject | None = None,
+        expected: ApprovalStatus | None = None,
     ) -> Approval:
         """Allow a call that waits; see ``Approvals.allow``."""
-        return self._loop.wait(lambda: self._approvals.allow(approval_id, by=by, lasts=lasts, fields=fields))
+        return self._loop.wait(
+            lambda: self._approvals.allow(approval_id, by=by, lasts=lasts, fields=fields, expected=expected)
+        )
 
-    def refuse(self, approval_id: str, *, by: str, reason: str = "") -> Approval:
+    def refuse(
+        self, approval_id: str, *, by: str, reason: str = "", expected: ApprovalStatus | None = None
+    ) -> Approval:
         """Refuse a call that waits, or take back what was allowed; see ``Approvals.refuse``."""
-        return self._loop.wait(lambda: self._approvals.refuse(approval_id, by=by, reason=reason))
+        return self._loop.wait(lambda: self._approvals.refuse(approval_id, by=by, reason=reason, expected=expected))
 
 
 class SyncToolkits:
@@ -346,7 +348,7 @@ class SyncPegboard(NamesReplacements):
 
         async def run_child(child: Session, task: str) -> str:
             assert run is not None
-            return await to_thread(run, SyncSession(child, self._loop), task)
+            return await asyncio.to_thread(run, SyncSession(child, self._loop), task)
 
         self._board.on_delegate = run_child if run is not None else None
 

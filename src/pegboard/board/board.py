@@ -169,7 +169,8 @@ class Board(NamesReplacements):
 
         Args:
             event: loaded, unloaded, evicted, loadout_changed, denied, called, turn_ended, catalog_changed,
-                configuration_changed, configuration_refused, permissions_changed, approval_asked or approval_decided.
+                configuration_changed, configuration_refused, permissions_changed, approval_asked,
+                approval_decided or approval_used.
             callback: takes the record of the event; one that raises is logged and stops nobody else.
 
         Returns:

@@ -284,7 +284,7 @@ class Session(SessionReads, NamesReplacements):
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
-        return await explain_name(self._services, await self._prepared(), name)
+        return (await explain_name(self._services, await self._prepared(), name))[1]
 
     async def call(
         self,

@@ -93,7 +93,8 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
     try:
         with warnings_to(printer):
             found = await _asked(config, found, configuration, printer, probe=probe, accept=accept)
-            return replace(found, problems=[*found.problems, *_transformer(configuration)])
+            unfounded = await plugin_problems.unfounded_conditions(configuration)
+            return replace(found, problems=[*found.problems, *unfounded, *_transformer(configuration)])
     except PegboardError as error:
         failed = Problem(
             severity="error", code=error.code, message=error.message, hint=error.hint, place=error.location

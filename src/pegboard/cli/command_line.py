@@ -10,9 +10,9 @@ import typer
 from pegboard.cli import (
     approvals,
     audit,
-    bill,
     call,
     check,
+    console,
     explain,
     init,
     loadouts,
@@ -62,6 +62,7 @@ _add(app, "measure", measure.measure, measure.EXAMPLE)
 _add(app, "init", init.init, init.EXAMPLE)
 _add(app, "check", check.check, check.EXAMPLE)
 _add(app, "serve", serve.serve, serve.EXAMPLE)
+_add(app, "console", console.console, console.EXAMPLE)
 _add(app, "tools", tools.tools, tools.EXAMPLE)
 _add(app, "search", search.search, search.EXAMPLE)
 _add(app, "surface", surface.surface, surface.EXAMPLE)
@@ -85,7 +86,7 @@ for _name, (_command, _example) in approvals.COMMANDS.items():
 app.add_typer(_approvals, name="approvals")
 
 _add(app, "audit", audit.audit, audit.EXAMPLE)
-_add(app, "bill", bill.bill, bill.EXAMPLE)
+_add(app, "bill", audit.bill, audit.BILL_EXAMPLE)
 _add(app, "suggest", suggest.suggest, suggest.EXAMPLE)
 _add(app, "schema", schema.schema, schema.EXAMPLE)
 

@@ -41,13 +41,12 @@ def faults(
     board: Board, configuration: Configuration, asked: set[str], misfits: set[tuple[str, str]]
 ) -> Iterator[Problem]:
     """Yield what cannot run now (P6), of plugins that were asked: a warning, since everything else works."""
+    from pegboard.board.catalog.unavailable import reasons
+
     for plugin in board.world.catalog.plugins.values():
         if plugin.name not in asked or getattr(configuration.specs[plugin.name], "unavailable", ""):
             continue  # the file says so itself
-        variants = plugin.variants.items()
-        reasons = [variant.unavailable for key, variant in variants if (plugin.name, key) not in misfits]
-        reasons += [f"tool '{tool.name}': {tool.unavailable}" for tool in plugin.tools if tool.unavailable]
-        for reason in dict.fromkeys(filter(None, reasons)):
+        for reason in reasons(plugin, without={key for name, key in misfits if name == plugin.name}):
             place = plugin.place or _named_at(board, plugin.name)
             message = (
                 reason
@@ -55,6 +54,32 @@ def faults(
                 else f"plugin '{plugin.name}': {reason}"
             )
             yield Problem(severity="warning", code="unavailable", message=message, place=place)
+
+
+async def unfounded_conditions(configuration: Configuration) -> Sequence[Problem]:
+    """Return the predicates that cannot be imported, so that what they stand for can never run (T12)."""
+    from pegboard.core.access.settings.predicates import fault_of_error
+    from pegboard.core.model.masking import Masker
+    from pegboard.core.model.naming import one_line
+    from pegboard.sources.late import LateHooks
+
+    masker, found = Masker(configuration.secrets), list[Problem]()
+    hooks = LateHooks(configuration.path.absolute().parent)
+    try:
+        for spec in configuration.specs.values():
+            for tool, condition in spec.when.items():
+                try:
+                    await hooks.prepare(condition)
+                except Exception as error:  # a module may raise anything
+                    of = f"tool '{tool}': " if tool else ""
+                    message = masker.text(one_line(f"plugin '{spec.name}': {of}{fault_of_error(error)}", limit=400))
+                    hint = f"Correct `when: {condition}`, or provide the function."
+                    found.append(
+                        Problem(severity="warning", code="unavailable", message=message, hint=hint, place=spec.place)
+                    )
+    finally:
+        hooks.close()
+    return found
 
 
 def _named_at(board: Board, plugin: str) -> Place | None:

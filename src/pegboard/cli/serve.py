@@ -30,6 +30,9 @@ def serve(
         bool,
         typer.Option("--no-fast-path", help="Handle every request through the MCP SDK, towards clients and servers."),
     ] = DEFAULT.no_fast_path,
+    no_console: Annotated[
+        bool, typer.Option("--no-console", help="Serve no console beside the gateway; stdio never has one.")
+    ] = DEFAULT.no_console,
 ) -> int:
     """Serve the tools to MCP clients, over HTTP or stdio.
 
@@ -45,5 +48,6 @@ def serve(
             session=session,
             sub_app=sub_app,
             no_fast_path=no_fast_path,
+            no_console=no_console,
         )
     )

@@ -14,6 +14,7 @@ from pegboard.cli.common import DONE, Options, run
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.cli.rendering import Printer
+    from pegboard.cli.served_console import ServedConsole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +29,11 @@ class ServeOptions:
     session: str | None = None
     sub_app: str | None = None
     no_fast_path: bool = False
+    no_console: bool = False
 
 
 DEFAULT: Final = ServeOptions()
-FLAGS: Final = {"--stdio": "stdio", "--no-fast-path": "no_fast_path"}
+FLAGS: Final = {"--stdio": "stdio", "--no-fast-path": "no_fast_path", "--no-console": "no_console"}
 VALUES: Final = {
     "--host": "host",
     "--port": "port",
@@ -80,7 +82,7 @@ def serve_with(options: ServeOptions) -> int:
         from pegboard import gateway  # HTTP imports the SDK at once, stdio later
 
         named: dict[str, Any] = {"agent": options.agent, "session": options.session, "sub_app": options.sub_app}
-        cache = _Cache(board)
+        cache, console = _Cache(board), None if options.stdio or options.no_console else _console(board)
 
         def reloaded(_: object) -> None:
             printer.masker = board.services.masker
@@ -94,6 +96,8 @@ def serve_with(options: ServeOptions) -> int:
 
         def ready(url: str) -> None:
             printer.note(gateway.announce(board, url, **named))
+            if console is not None:
+                printer.note(console.began(url))
 
         given: dict[str, Any] = {**named, "settled": settled}
         unsubscribe = board.on("configuration_changed", reloaded)
@@ -101,8 +105,12 @@ def serve_with(options: ServeOptions) -> int:
             if options.stdio:
                 await gateway.run_stdio(board, **given)
             else:
-                await gateway.run_http(board, host=options.host, port=options.port, ready=ready, **given)
+                mounts = [] if console is None else [console.mount]
+                given |= {"host": options.host, "port": options.port, "mounts": mounts, "ready": ready}
+                await gateway.run_http(board, **given)
         finally:
+            if console is not None:
+                console.ended()
             unsubscribe()
             cache.fill()
         return DONE
@@ -113,6 +121,13 @@ def serve_with(options: ServeOptions) -> int:
         return run(common, served, watch=True, fast_path=False if options.no_fast_path else None, cached=True)
     finally:
         gc.enable()
+
+
+def _console(board: Pegboard) -> ServedConsole:
+    """Return the console; over stdio nothing of it is imported."""
+    from pegboard.cli.served_console import ServedConsole
+
+    return ServedConsole(board)
 
 
 class _Cache:

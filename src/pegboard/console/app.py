@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from pegboard.board.views.operators.operations import Operations
-from pegboard.console.api.endpoints import ENDPOINTS
+from pegboard.console.api.endpoints import addresses, undecoded
 from pegboard.console.console_board import ConsoleBoard
-from pegboard.console.context import Context, Page
+from pegboard.console.context import Context, Handler
 from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.entry.own_requests import HEADERS, SAFE, bears_csrf, cookie_name, is_foreign
 from pegboard.console.pages.all_pages import PAGES
 from pegboard.console.pages.sign_in_page import ask_for_code, sign_in_page, signed_in, signed_out
-from pegboard.console.refusals import failure_of
+from pegboard.console.refusals import failure_of, is_api, refused
 from pegboard.console.templating import FOLDER, Templates
 from pegboard.console.updates.changes import Changes
 from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import Visit
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, StoreError
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -56,7 +58,11 @@ class ConsoleApp:
                 Route("/console/sign-out", _open(context, signed_out), methods=["POST"]),
                 Route("/console/codes", _open(context, ask_for_code), methods=["POST"]),
                 Mount("/console/static", StaticFiles(directory=FOLDER / "static")),
-                *(Route(page.path, _guarded(context, page), methods=[page.method]) for page in (*PAGES, *ENDPOINTS)),
+                *(Route(page.path, _guarded(context, page.handler), methods=[page.method]) for page in PAGES),
+                *(
+                    Route(path, _guarded(context, handler), methods=methods)
+                    for path, (methods, handler) in addresses().items()
+                ),
             ],
             exception_handlers={HTTPException: _not_here},
         )
@@ -71,7 +77,7 @@ class ConsoleApp:
                 message["headers"] = [*message.get("headers", ()), *own]
             await send(message)
 
-        await self._app(scope, receive, with_headers)
+        await self._app(undecoded(scope) if is_api(scope["path"]) else scope, receive, with_headers)
 
     async def close(self) -> None:
         """End every stream."""
@@ -89,7 +95,7 @@ def _open(context: Context, handler: Callable[[Context, Request], Awaitable[Resp
     return endpoint
 
 
-def _guarded(context: Context, page: Page) -> Endpoint:
+def _guarded(context: Context, handler: Handler) -> Endpoint:
     """Return an endpoint for operators; what fails is said in one sentence."""
 
     async def endpoint(request: Request) -> Response:
@@ -100,7 +106,7 @@ def _guarded(context: Context, page: Page) -> Endpoint:
         if refusal:
             return failure_of(context, request, visit, 403, refusal)
         try:
-            return await page.handler(context, visit)
+            return await handler(context, await _counted(context, visit))
         except PegboardError as error:
             return failure_of(context, request, visit, None, error)
         except Exception:
@@ -108,6 +114,15 @@ def _guarded(context: Context, page: Page) -> Endpoint:
             return failure_of(context, request, visit, 500, "This failed inside Pegboard; the gateway's log has it.")
 
     return endpoint
+
+
+async def _counted(context: Context, visit: Visit) -> Visit:
+    """Return the visit with how many calls wait, where a whole page is asked for; 0 where that cannot be read."""
+    if visit.partial or visit.request.method not in SAFE or is_api(visit.request.url.path):
+        return visit
+    with suppress(StoreError):
+        return replace(visit, waiting=await context.operations.approvals.count_waiting(visit.operator.sees))
+    return visit
 
 
 def _visit(context: Context, request: Request) -> Visit | None:
@@ -132,13 +147,9 @@ async def _refusal(visit: Visit) -> str:
 
 
 def _sign_in_first(request: Request) -> Response:
-    if request.url.path.startswith("/api"):
-        message = "A bearer token of an operator is needed here: one with `console: true`."
-        return JSONResponse(
-            {"error": {"code": "operator_required", "message": message}},
-            status_code=401,
-            headers={"WWW-Authenticate": 'Bearer realm="pegboard"'},
-        )
+    if is_api(request.url.path):
+        message = "A bearer token of an operator is needed here."
+        return refused(401, "operator_required", message, "Its entry under `tokens:` has `console: true`.")
     target = "/console/sign-in"
     code = request.query_params.get("code")
     if request.headers.get("hx-request") == "true":
@@ -154,5 +165,7 @@ async def _not_here(request: Request, error: Exception) -> Response:
     visit = _visit(context, request)
     if visit is None:
         return _sign_in_first(request)
-    text = "There is no such page." if error.status_code == 404 else f"{request.method} is not possible here."
-    return failure_of(context, request, visit, error.status_code, text)
+    text = "There is no such address." if error.status_code == 404 else f"{request.method} is not possible here."
+    response = failure_of(context, request, visit, error.status_code, text)
+    response.headers.update(error.headers or {})
+    return response

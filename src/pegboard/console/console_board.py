@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pegboard.board.calls.approvals import Approvals
     from pegboard.board.services import Services
     from pegboard.board.session import Session
+    from pegboard.board.views.operators.configuration_state import ConfigurationState
     from pegboard.core.model.agents import World
     from pegboard.core.principals.bearer_tokens import Token
 
@@ -45,6 +46,11 @@ class ConsoleBoard(Protocol):
     @property
     def configuration(self) -> ConsoleSettings:
         """Return the current configuration."""
+        ...
+
+    @property
+    def configuration_state(self) -> ConfigurationState:
+        """Return what became of the newest reading of the configuration."""
         ...
 
     async def session(

@@ -15,7 +15,7 @@ from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import Visit
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import did_you_mean, one_line
-from pegboard.errors import UnknownAgentError
+from pegboard.errors import UnknownAgentError, UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,25 @@ class Context:
     def agents(self, visit: Visit) -> tuple[Agent, ...]:
         """Return the agents that the operator sees."""
         return tuple(agent for agent in self.board.world.agents.values() if visit.operator.sees(agent.name))
+
+    def agent_of_list(self, visit: Visit, name: str) -> str | None:
+        """Return the agent that a list is narrowed to, also one that is not configured any more; None is every one.
+
+        Raises:
+            UnknownAgentError: the operator does not see this agent.
+        """
+        if name and not visit.operator.sees(name):
+            self.agent(visit, name)
+        return name or None
+
+    def require_every_agent(self, visit: Visit) -> None:
+        """Raise ``UsageError`` where the operator sees some agents only: what all agents share is not theirs."""
+        if visit.operator.agents is not None:
+            raise UsageError(
+                "Servers and the configuration are those of every agent, and this token opens some of them.",
+                code="every_agent_required",
+                hint='Use a token with `agents: ["*"]`.',
+            )
 
 
 Handler = Callable[[Context, Visit], Awaitable[Response]]

@@ -8,27 +8,48 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pegboard.console.context import Context
+from pegboard.console.entry.own_requests import SAFE
 from pegboard.console.visits import Visit
-from pegboard.errors import PegboardError, StoreBusyError, StoreError, UnknownAgentError
+from pegboard.errors import PegboardError, StoreBusyError, StoreError
 
 STATUSES: Final = {
+    "approval_changed": 409,
     "approval_ended": 409,
+    "bad_request": 422,
+    "body_too_large": 413,
+    "every_agent_required": 403,
+    "not_json": 415,
+    "operator_required": 401,
     "switch_changed": 409,
+    "too_many_pages": 503,
+    "unknown_agent": 404,
     "unknown_approval": 404,
     "unknown_name": 404,
     "unknown_server": 404,
     "unknown_session": 404,
 }
-"""The HTTP status of an error by its code; 400 of any other."""
+"""The HTTP status of an error by its code; 503 of the store's, 400 of any other."""
+_CODES: Final = {403: "forbidden", 404: "not_found", 405: "method_not_allowed", 500: "internal_error"}
+"""What a program reads where nothing but the status says what is wrong."""
+AS_NOTICE: Final = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML", "HX-Reselect": ".notice"}
+"""What makes a script show an answer as a notice, whatever it was asked for; ``HX-Trigger: done`` closes the dialog."""
 
 
-def status_of(error: PegboardError) -> int:
-    """Return the HTTP status that stands for an error."""
-    if isinstance(error, UnknownAgentError):
-        return 404
-    if isinstance(error, StoreError):
-        return 503
-    return STATUSES.get(error.code, 400)
+def status_of(code: str) -> int:
+    """Return the HTTP status that stands for the code of an error."""
+    return STATUSES.get(code, 503 if code.startswith("store_") else 400)
+
+
+def is_api(path: str) -> bool:
+    """Return whether an address is answered with JSON."""
+    return path == "/api" or path.startswith("/api/")
+
+
+def refused(status: int, code: str, message: str, hint: str = "") -> Response:
+    """Return what a program reads of a request that failed."""
+    headers = {"Cache-Control": "no-store"} | ({"WWW-Authenticate": 'Bearer realm="pegboard"'} if status == 401 else {})
+    error = {"code": code, "message": message, "hint": hint}
+    return JSONResponse({"error": error}, status_code=status, headers=headers)
 
 
 def failure_of(
@@ -36,16 +57,20 @@ def failure_of(
 ) -> Response:
     """Return the answer to a request that failed; a script gets it as a notice, a program as JSON."""
     mask = context.board.services.masker.text
-    code, message, hint = "refused", error if isinstance(error, str) else error.message, ""
+    code, message, hint = _CODES.get(status or 400, "refused"), str(error), ""
     if isinstance(error, PegboardError):
-        status, code, hint = status or status_of(error), error.code, error.hint
+        status, code, message, hint = status or _status(error), error.code, error.message, error.hint
     if isinstance(error, StoreBusyError):
         hint = hint or "Another process keeps the store locked; try again."
     known = {"code": code, "message": mask(message), "hint": mask(hint)}
     answered = status or 400
-    if request.url.path.startswith("/api"):
-        return JSONResponse({"error": known}, status_code=answered)
+    if is_api(request.url.path):
+        return refused(answered, **known)
     if visit is not None and visit.partial:
         text = context.templates.text("notice.html", notice={"kind": "error", "undo": None, **known}, csrf="")
-        return Response(text, answered, {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML", "HX-Reselect": ".notice"})
+        return Response(text, answered, AS_NOTICE if request.method in SAFE else {**AS_NOTICE, "HX-Trigger": "done"})
     return context.templates.page("failure.html", visit, status=answered, **known)
+
+
+def _status(error: PegboardError) -> int:
+    return 503 if isinstance(error, StoreError) else status_of(error.code)

@@ -35,7 +35,7 @@ class Templates:
             auto_reload=False,
         )
         self._environment.filters.update(
-            visible=visible, number=number, ago=ago, moment=moment, milliseconds=milliseconds
+            visible=visible, number=number, ago=ago, ahead=ahead, moment=moment, milliseconds=milliseconds
         )
         self._environment.globals.update(query=query, now=time.time)
 
@@ -52,7 +52,7 @@ class Templates:
             partial=visit.partial if visit is not None else False,
             path=visit.request.url.path if visit is not None else "",
             notices=notices,
-            **values,
+            **{"waiting": visit.waiting if visit is not None else 0, **values},
         )
         return HTMLResponse(text, status_code=status, headers={"Cache-Control": "no-store"})
 
@@ -103,30 +103,46 @@ def milliseconds(value: float | None) -> str:
     return f"{value / 1000:,.1f} s" if value >= 10_000 else f"{value:,.1f} ms" if value < 100 else f"{value:,.0f} ms"
 
 
-def moment(value: float | datetime | None) -> Markup:
-    """Return a moment as an element: seconds since the epoch, or a time with its zone."""
+def moment(value: float | str | datetime | None) -> Markup:
+    """Return a moment as an element: seconds since the epoch, a time with its zone, or ISO text."""
     if value is None:
         return Markup("")
-    at = value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromtimestamp(value, UTC)
+    at = _utc(value)
     text, exact = at.strftime("%Y-%m-%d %H:%M:%S"), at.isoformat(timespec="milliseconds")
     return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(exact, text, text)
 
 
-def ago(value: float | datetime | None) -> Markup:
+def ago(value: float | str | datetime | None) -> Markup:
     """Return how long ago a moment was, as an element that has the exact time as well."""
     if value is None:
         return Markup("")
-    at = value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromtimestamp(value, UTC)
+    at = _utc(value)
     passed = max(0.0, time.time() - at.timestamp())
     exact, title = at.isoformat(timespec="milliseconds"), at.strftime("%Y-%m-%d %H:%M:%S UTC")
-    return Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(exact, title, _passed(passed))
+    return Markup('<time datetime="{}" title="{}" data-ago>{} ago</time>').format(exact, title, _rounded(passed))
 
 
-def _passed(seconds: float) -> str:
+def ahead(value: float | str | datetime | None) -> Markup:
+    """Return how far ahead a moment is, as an element that has the exact time as well."""
+    if value is None:
+        return Markup("")
+    at = _utc(value)
+    exact, title = at.isoformat(timespec="milliseconds"), at.strftime("%Y-%m-%d %H:%M:%S UTC")
+    left = max(0.0, at.timestamp() - time.time())
+    return Markup('<time datetime="{}" title="{}" data-ahead>in {}</time>').format(exact, title, _rounded(left))
+
+
+def _utc(value: float | str | datetime) -> datetime:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromtimestamp(value, UTC)
+
+
+def _rounded(seconds: float) -> str:
     for size, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
         if seconds >= size:
-            return f"{seconds / size:.0f} {name} ago"
-    return f"{seconds:.0f} s ago"
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.0f} s"
 
 
 def query(path: str, /, **values: object) -> str:

@@ -11,11 +11,15 @@ from pegboard.console.entry.operator_access import Operator, SignIn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One request of an operator; ``sign_in`` is None for a program with a bearer token."""
+    """One request of an operator; ``sign_in`` is None for a program with a bearer token.
+
+    ``waiting`` is how many calls wait for a person, where a whole page is asked for.
+    """
 
     request: Request
     operator: Operator
     sign_in: SignIn | None
+    waiting: int = 0
 
     @property
     def partial(self) -> bool:

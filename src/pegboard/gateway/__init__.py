@@ -6,15 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pegboard.gateway.http.mounts import Mount
     from pegboard.gateway.http.run import HOST, PORT, run_http, serving
     from pegboard.gateway.process.client_entry import announce, spawned
     from pegboard.gateway.stdio.run import run_stdio
 
-__all__ = ["HOST", "PORT", "announce", "run_http", "run_stdio", "serving", "spawned"]
+__all__ = ["HOST", "PORT", "Mount", "announce", "run_http", "run_stdio", "serving", "spawned"]
 
 _HOMES = {
-    "HOST": "http.run", "PORT": "http.run", "announce": "process.client_entry", "run_http": "http.run",
-    "run_stdio": "stdio.run", "serving": "http.run", "spawned": "process.client_entry",
+    "HOST": "http.run", "PORT": "http.run", "Mount": "http.mounts", "announce": "process.client_entry",
+    "run_http": "http.run", "run_stdio": "stdio.run", "serving": "http.run", "spawned": "process.client_entry",
 }  # fmt: skip
 
 

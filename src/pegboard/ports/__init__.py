@@ -23,9 +23,22 @@ from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.ports.conditions import ConditionalSource, HookRunner
 from pegboard.ports.focus import FocusRules
 from pegboard.ports.past_uses import USE_LIFETIME, USES_KEPT, UseRecord, UseStore
-from pegboard.ports.ranking import UNLIKELY, Evidence, PastUse, RankContext, Ranked, Ranker, Ranking
+from pegboard.ports.ranking import (
+    UNLIKELY,
+    Evidence,
+    FieldShare,
+    MatchedWord,
+    PartKind,
+    PastUse,
+    RankContext,
+    Ranked,
+    Ranker,
+    Ranking,
+    ScorePart,
+    TextField,
+)
 from pegboard.ports.resources import HasResources, ResourceSource
-from pegboard.ports.sources import Source
+from pegboard.ports.sources import ConnectionPhase, ConnectionState, Excluded, PrintedLine, Restartable, Source
 from pegboard.ports.stores import (
     UNCHECKED,
     ChangeToken,
@@ -67,7 +80,11 @@ __all__ = [
     "ChangeToken",
     "Client",
     "ConditionalSource",
+    "ConnectionPhase",
+    "ConnectionState",
     "Evidence",
+    "Excluded",
+    "FieldShare",
     "FocusRules",
     "HasHooks",
     "HasResources",
@@ -75,9 +92,12 @@ __all__ = [
     "HookRunner",
     "Listener",
     "ManifestStore",
+    "MatchedWord",
     "NumberedRecord",
+    "PartKind",
     "PastUse",
     "PermissionStore",
+    "PrintedLine",
     "Progress",
     "RankContext",
     "Ranked",
@@ -85,12 +105,15 @@ __all__ = [
     "Ranking",
     "ReadOnlyTrustStore",
     "ResourceSource",
+    "Restartable",
+    "ScorePart",
     "SessionKey",
     "SessionStore",
     "Source",
     "StateChange",
     "Store",
     "StoredState",
+    "TextField",
     "TokenCounter",
     "TrailPage",
     "Unchecked",

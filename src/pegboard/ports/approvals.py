@@ -61,7 +61,12 @@ class ApprovalStore(Protocol):
         ...
 
     async def approvals(
-        self, *, principal: str | None = None, agent: str | None = None, session: str | None = None
+        self,
+        *,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        open_at: float | None = None,
     ) -> Sequence[Approval]:
         """Return approvals, the newest first.
 
@@ -69,6 +74,7 @@ class ApprovalStore(Protocol):
             principal: Only those of calls of this one.
             agent: Only those of calls of this one.
             session: Only those of calls in this one.
+            open_at: Only those of which something may still come at this time, in seconds since the epoch.
 
         Raises:
             StoreError: They cannot be read.

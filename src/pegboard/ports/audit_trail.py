@@ -8,7 +8,18 @@ from datetime import datetime
 from typing import Final, Literal, NamedTuple, Protocol
 
 AuditKind = Literal[
-    "load", "unload", "evict", "loadout", "deny", "call", "read", "prompt", "permission", "approval", "forget"
+    "load",
+    "unload",
+    "evict",
+    "loadout",
+    "deny",
+    "call",
+    "read",
+    "prompt",
+    "permission",
+    "approval",
+    "server",
+    "forget",
 ]
 """What an audit record is about."""
 PART: Final = 5_000
@@ -53,11 +64,12 @@ class AuditFilter:
     """Which records of the trail are wanted; None is any.
 
     ``text`` is in the subject, the reason or who did it, upper and lower case being equal. ``since`` counts, ``until``
-    does not.
+    does not. With ``agents`` records of others, and those that are about no agent, are not among them.
     """
 
     principal: str | None = None
     agent: str | None = None
+    agents: frozenset[str] | None = None
     session: str | None = None
     kind: str | None = None
     decision: str | None = None
@@ -75,6 +87,7 @@ class AuditFilter:
         names = ("principal", "agent", "session", "kind", "decision", "outcome")
         return (
             all(getattr(self, name) in (None, getattr(record, name)) for name in names)
+            and (self.agents is None or record.agent in self.agents)
             and (self.since is None or record.at >= self.since)
             and (self.until is None or record.at < self.until)
             and (not self.text or mentions(self.text.casefold(), record.subject, record.reason, record.by))

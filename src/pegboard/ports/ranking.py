@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group, Searchable
@@ -71,6 +71,50 @@ class Ranking:
     needs: tuple[Evidence, ...] = ()
 
 
+PartKind = Literal["name", "words", "named", "plugin", "meaning", "used", "limit"]
+"""What a part of a score is for: the exact name (then nothing else counts), the words that both have, how much of its
+name they are, how well the best tool of its plugin answers, its meaning, what was called after similar needs; and,
+below zero, what is too much for anything but an exact name."""
+
+TextField = Literal["name", "description", "parameters", "plugin", "members", "tools"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldShare:
+    """How much of a word's part stands in one field of what was found."""
+
+    field: TextField
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedWord:
+    """A word of what was found that answers a word of a need.
+
+    Attributes:
+        word: as what was found has it.
+        asked: the word of the need: the same, another form of it, or one that it may stand for.
+        value: its part of the score.
+        fields: where it stands, and how much each field adds to its part.
+        before: whether the word was not asked for now, but stands in what was said before.
+    """
+
+    word: str
+    asked: str
+    value: float
+    fields: tuple[FieldShare, ...] = ()
+    before: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorePart:
+    """A part of a score, and the words that it is for; all parts of a score add up to it, but for its rounding."""
+
+    kind: PartKind
+    value: float
+    words: tuple[MatchedWord, ...] = ()
+
+
 class Ranker(Protocol):
     """An order of tools by how well they answer what is needed."""
 
@@ -82,7 +126,15 @@ class Ranker(Protocol):
         """
         ...
 
-    def rank(self, queries: Sequence[str], among: Searchable, context: RankContext, *, limit: int) -> Ranking:
+    def rank(
+        self,
+        queries: Sequence[str],
+        among: Searchable,
+        context: RankContext,
+        *,
+        limit: int,
+        without: Searchable | None = None,
+    ) -> Ranking:
         """Return the best answers, best first, with statistics of only what may be found (P3).
 
         Args:
@@ -91,8 +143,25 @@ class Ranker(Protocol):
                 can be kept. What was not prepared is indexed here and now.
             context: What the host knows of the conversation.
             limit: How many at most; each need has its share.
+            without: What is not to be found, although it counts in the statistics: for operators, never for a model.
 
         Returns:
             What was found, with scores; what has no relevance at all is not among it.
+        """
+        ...
+
+    def parts(
+        self, query: str, among: Searchable, context: RankContext, found: Sequence[Tool | Group]
+    ) -> tuple[tuple[ScorePart, ...], ...]:
+        """Return what the scores are made of that :meth:`rank` gives for one need.
+
+        Args:
+            query: What is needed.
+            among: What may be found.
+            context: What the host knows of the conversation.
+            found: Tools and groups that are among it.
+
+        Returns:
+            The parts of each score, in the order of ``found``, the greatest first; none of what is not among it.
         """
         ...

@@ -20,6 +20,7 @@ from pegboard.search.vocabulary import Vocabulary
 Document: TypeAlias = Tool | Group
 Integers: TypeAlias = NDArray[np.int64]
 Small: TypeAlias = NDArray[np.int32]
+Flags: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float64]
 Impacts: TypeAlias = NDArray[np.float32]
 
@@ -30,7 +31,7 @@ _FIELDS: Final = len(FIELDS)
 _WEIGHTS: Final = np.array([kind.weight for kind in FIELDS])
 _TYPICAL: Final = np.array([kind.typical for kind in FIELDS])
 _SLOPES: Final = np.array([kind.slope for kind in FIELDS])
-_SENTENCES: Final = np.isin(np.arange(_FIELDS), (FIRST, REST, PARAMETER_TEXTS, PLUGIN_TEXT))
+SENTENCES: Final = np.isin(np.arange(_FIELDS), (FIRST, REST, PARAMETER_TEXTS, PLUGIN_TEXT))
 """The fields whose stop words are no words."""
 _SHARED: Final = (PLUGIN, PLUGIN_TEXT)
 """The fields that many tools have in common."""
@@ -106,10 +107,10 @@ def _counted(tokens: Integers, lengths: Integers, vocabulary: Vocabulary, **know
     size = len(vocabulary)
     stems, stops = (np.array(values) for values in vocabulary.stems_and_stops(size))
     places = np.repeat(np.arange(len(lengths)), lengths)
-    kept = ~(stops[tokens] & _SENTENCES[places % _FIELDS]) if len(tokens) else np.zeros(0, dtype=bool)
+    kept = ~(stops[tokens] & SENTENCES[places % _FIELDS]) if len(tokens) else np.zeros(0, dtype=bool)
     tokens, places = tokens[kept], places[kept]
     counts = np.bincount(places, minlength=len(lengths)).reshape(-1, _FIELDS)
-    weights = _WEIGHTS / (1 - _SLOPES + _SLOPES * counts / _TYPICAL)
+    weights = field_weights(counts)
     documents = places // _FIELDS
     roots = stems[tokens] if len(tokens) else tokens
     total = len(lengths) // _FIELDS
@@ -125,6 +126,11 @@ def _counted(tokens: Integers, lengths: Integers, vocabulary: Vocabulary, **know
         names=_by_document(name_terms, size, total),
         **known,
     )
+
+
+def field_weights(counts: Integers) -> Floats:
+    """Return what one word counts in each field, by how many words the fields of each document have."""
+    return _WEIGHTS / (1 - _SLOPES + _SLOPES * counts / _TYPICAL)
 
 
 def _summed(keys: Integers, weights: Floats) -> tuple[Integers, Floats]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -16,6 +16,8 @@ from pegboard.search.index import Index
 from pegboard.search.lexical import HIGHEST, LexicalScores, lexical_scores
 from pegboard.search.needs import Need, understood
 
+MOST: Final = 0.99
+"""No score is higher but that of an exact name, which is 1."""
 LEAD: Final = 1.2
 COVERED: Final = 0.9
 """The best is clear where it leads the second by this factor and the need has this share of its name."""
@@ -35,6 +37,15 @@ are there has less than :data:`pegboard.ports.UNLIKELY`, whatever the set; `docs
 others, and what it is with the set excluded. A need that says much and finds little is likelier to have no answer;
 where tools are near each other, another may do as well.
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """What the score of a row is made of: ``words`` is what a point of its lexical score counts in it."""
+
+    words: float = 1.0
+    meaning: float = 0.0
+    used: float = 0.0
 
 
 class Fused(Protocol):
@@ -60,10 +71,14 @@ class Fused(Protocol):
         """Return how near the nearest other row usually is to what one of the rows is for."""
         ...
 
+    def shares(self, row: int) -> Shares:
+        """Return what the score of a row is made of."""
+        ...
+
 
 def relevance(score: float) -> float:
     """Return a score as a number between 0 and 1 that grows with it, below that of an exact name."""
-    return round(min(0.99, score / HIGHEST), 4)
+    return round(min(MOST, score / HIGHEST), 4)
 
 
 def calibrated(index: Index) -> Index:

@@ -141,13 +141,42 @@ def understood(text: str, index: Index, messages: Sequence[str] = ()) -> Need:
         index: What may be found.
         messages: What was said before, the newest last.
     """
-    current = weighted_words(ends_of(text))
-    if messages:
-        current = _with_history(current, messages)
     reading = _Reading(index)
-    for word, entry in current.items():
+    for word, entry in _words_of(text, messages).items():
         reading.add(word, entry)
     return reading.need(text)
+
+
+def _words_of(text: str, messages: Sequence[str]) -> Words:
+    current = weighted_words(ends_of(text))
+    return _with_history(current, messages) if messages else current
+
+
+class Asked(NamedTuple):
+    """A word of a need, and whether it stands only in what was said before."""
+
+    word: str
+    before: bool
+
+
+def asked_words(text: str, index: Index, messages: Sequence[str] = ()) -> dict[int, Asked]:
+    """Return for each word and stem of a need as an index understands it the word that was asked: itself, or another.
+
+    Args:
+        text: What is needed.
+        index: What may be found.
+        messages: What was said before, the newest last.
+    """
+    now = weighted_words(ends_of(text))
+    found: dict[int, Asked] = {}
+    instead: dict[int, Asked] = {}
+    for word, entry in _words_of(text, messages).items():
+        reading, asked = _Reading(index), Asked(word, word not in now)
+        reading.add(word, entry)
+        need = reading.need(word)
+        for term in need.terms:
+            (found if term.number in need.stems or term.sentences else instead).setdefault(term.number, asked)
+    return instead | found
 
 
 class _Reading:

@@ -8,10 +8,12 @@ from concurrent.futures import Future
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Protocol
 
-from pegboard.core.surface.searchable import Searchable
-from pegboard.ports import Evidence, RankContext, Ranked, Ranking
+from pegboard.core.model.tools import Tool
+from pegboard.core.surface.searchable import Group, Searchable
+from pegboard.ports import Evidence, RankContext, Ranked, Ranking, ScorePart
 
 if TYPE_CHECKING:
+    from pegboard.search.blocks import Flags
     from pegboard.search.evidence import Fused
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
@@ -55,6 +57,7 @@ class ToolRanker:
         self._vocabulary: Vocabulary | None = None
         self._indexes: tuple[Index, ...] = ()
         self._building: dict[int, tuple[Searchable, Future[Index]]] = {}
+        self._hidden: tuple[Index, Searchable, Flags] | None = None
         self._lock = Lock()
 
     async def prepare(self, among: Searchable) -> None:
@@ -75,16 +78,25 @@ class ToolRanker:
             building = self._building.get(id(among))
         return self._built(among) if building is None else building[1].result()
 
-    def rank(self, queries: Sequence[str], among: Searchable, context: RankContext, *, limit: int) -> Ranking:
+    def rank(
+        self,
+        queries: Sequence[str],
+        among: Searchable,
+        context: RankContext,
+        *,
+        limit: int,
+        without: Searchable | None = None,
+    ) -> Ranking:
         """Return the best answers in turns: the best of each need, then the second best; an exact name first."""
         from pegboard.search.answers import in_turn
 
         index = self.index(among)
+        hidden = None if without is None else self._rows_of(without, index)
         columns: list[list[int]] = []
         scores: list[dict[int, float]] = []
         evidence: list[Evidence] = []
         for query in queries[:MOST_NEEDS]:
-            rows, known, found = self._one(query, index, context, limit)
+            rows, known, found = self._one(query, index, context, limit, hidden)
             columns.append(rows)
             scores.append(known)
             evidence.append(found)
@@ -96,7 +108,7 @@ class ToolRanker:
         return Ranking(hits=hits, needs=tuple(evidence))
 
     def _one(
-        self, query: str, index: Index, context: RankContext, limit: int
+        self, query: str, index: Index, context: RankContext, limit: int, hidden: Flags | None
     ) -> tuple[list[int], dict[int, float], Evidence]:
         """Return the best rows for one need, their scores, and what is known of them."""
         from pegboard.search.answers import best
@@ -108,9 +120,42 @@ class ToolRanker:
         lexical = lexical_scores(need, index)
         fused = None if self._meaning is None else self._meaning.fused(query, context, lexical, index)
         scores = lexical.scores if fused is None else fused.scores
-        rows = best(scores, lexical.exact, index, limit)
-        known = {row: 1.0 if row in lexical.exact else relevance(float(scores[row])) for row in rows}
+        exact = lexical.exact
+        if hidden is not None:
+            scores[hidden] = 0.0
+            exact = tuple(row for row in exact if not hidden[row])
+        rows = best(scores, exact, index, limit)
+        known = {row: 1.0 if row in exact else relevance(float(scores[row])) for row in rows}
         return rows, known, evidence(need, lexical, rows, index, fused)
+
+    def parts(
+        self, query: str, among: Searchable, context: RankContext, found: Sequence[Tool | Group]
+    ) -> tuple[tuple[ScorePart, ...], ...]:
+        """Return what the scores are made of that :meth:`rank` gives for one need."""
+        from pegboard.search.evidence import Shares
+        from pegboard.search.lexical import lexical_scores
+        from pegboard.search.needs import asked_words, understood
+        from pegboard.search.parts import Scored, parts_of, rows_of
+
+        index = self.index(among)
+        need = understood(query, index, context.messages)
+        lexical = lexical_scores(need, index)
+        fused = None if self._meaning is None else self._meaning.fused(query, context, lexical, index)
+        asked = asked_words(query, index, context.messages)
+        scored = Scored(need=need, asked=asked, lexical=lexical, index=index)
+        return tuple(
+            () if row is None else parts_of(scored, row, Shares() if fused is None else fused.shares(row))
+            for row in rows_of(found, index)
+        )
+
+    def _rows_of(self, these: Searchable, index: Index) -> Flags:
+        """Return which rows of an index are among others; groups by what they are called."""
+        known = self._hidden
+        if known is None or known[0] is not index or known[1] is not these:
+            from pegboard.search.parts import rows_among
+
+            known = self._hidden = (index, these, rows_among(these, index))
+        return known[2]
 
     def _kept(self, among: Searchable) -> Index | None:
         for place, index in enumerate(self._indexes):

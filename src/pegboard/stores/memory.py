@@ -74,7 +74,12 @@ class MemoryApprovals:
         return self._approvals.get(approval_id)
 
     async def approvals(
-        self, *, principal: str | None = None, agent: str | None = None, session: str | None = None
+        self,
+        *,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        open_at: float | None = None,
     ) -> Sequence[Approval]:
         """Return approvals, the newest first."""
         return [
@@ -83,6 +88,7 @@ class MemoryApprovals:
             if principal in (None, found.binding.principal)
             and agent in (None, found.binding.agent)
             and session in (None, found.binding.session)
+            and (open_at is None or found.as_of(open_at).open)
         ]
 
     async def approvals_for(self, call: Binding) -> Sequence[Approval]:

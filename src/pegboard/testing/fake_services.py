@@ -9,7 +9,7 @@ from typing import Any
 
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.surface.searchable import Group, Searchable
-from pegboard.ports import Evidence, RankContext, Ranked, Ranking
+from pegboard.ports import Evidence, RankContext, Ranked, Ranking, ScorePart
 
 
 class FakeRanker:
@@ -44,6 +44,7 @@ class FakeRanker:
         context: RankContext,
         *,
         limit: int,
+        without: Searchable | None = None,
     ) -> Ranking:
         """Record the queries and the context, and return the named tools.
 
@@ -52,19 +53,48 @@ class FakeRanker:
             among: What may be found.
             context: What the host knows of the conversation.
             limit: How many at most.
+            without: What is not to be found.
 
         Returns:
             The tools and groups with falling scores.
         """
         self.queries.append(tuple(queries))
         self.contexts.append(context)
+        found = self._found(among)
+        hidden = () if without is None else (*without.tools, *without.groups)
+        hits = [Ranked(found=each, score=score) for each, score in found if each not in hidden][:limit]
+        known = self._evidence or Evidence(fits=1.0 if found else 0.0)
+        return Ranking(hits=tuple(hits), needs=tuple(known for _ in queries))
+
+    def parts(
+        self,
+        query: str,  # noqa: ARG002
+        among: Searchable,
+        context: RankContext,  # noqa: ARG002
+        found: Sequence[Tool | Group],
+    ) -> tuple[tuple[ScorePart, ...], ...]:
+        """Return each score as one part: that of its meaning.
+
+        Args:
+            query: Not looked at.
+            among: What may be found.
+            context: Not looked at.
+            found: Tools and groups that are among it.
+
+        Returns:
+            One part each, none of what is not named.
+        """
+        scores = self._found(among)
+        return tuple(
+            tuple(ScorePart(kind="meaning", value=score) for known, score in scores if known == each) for each in found
+        )
+
+    def _found(self, among: Searchable) -> list[tuple[Tool | Group, float]]:
         found: list[Tool | Group] = []
         for name in self._names:
             found += [tool for tool in among.tools if name in (tool.id, tool.wire, tool.name)]
             found += [group for group in among.groups if name == group.name]
-        hits = [Ranked(found=tool, score=1 - place / (len(found) + 1)) for place, tool in enumerate(found[:limit])]
-        known = self._evidence or Evidence(fits=1.0 if found else 0.0)
-        return Ranking(hits=tuple(hits), needs=tuple(known for _ in queries))
+        return [(each, 1 - place / (len(found) + 1)) for place, each in enumerate(found)]
 
 
 class WordCounter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
@@ -10,7 +11,7 @@ from typing import Any, Final, cast
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import PegboardError, ToolUnavailableError
-from pegboard.ports import CallContext, HookAnswer
+from pegboard.ports import CallContext, ConnectionState, HookAnswer, PrintedLine
 from pegboard.sources.signatures import Built, as_result, built, end_free_threads, failure, run
 from pegboard.testing.fake_resources import FakeResources
 
@@ -68,7 +69,8 @@ class FakeSource:
     >>> source.calls
     []
 
-    ``calls`` is the log of all calls in order; ``resources`` is what the plugins offer besides tools.
+    ``calls`` is the log of all calls in order, ``restarted`` the names of what was restarted; ``resources`` is what
+    the plugins offer besides tools.
     """
 
     def __init__(self, plugins: Mapping[str, object], *, resources: FakeResources | None = None) -> None:
@@ -81,12 +83,14 @@ class FakeSource:
             resources: What the plugins offer besides tools; nothing without it.
         """
         self.calls: list[ToolCall] = []
+        self.restarted: list[str] = []
         self.resources = resources or FakeResources()
         self._plugins = dict(plugins)
         self._faults: dict[str, ToolUnavailableError] = {}
         self._built: dict[tuple[str, str], Built] = {}
         self._used: dict[tuple[str, str], int] = {}
         self._callbacks: list[Callable[[str], None]] = []
+        self._lines: dict[str, list[PrintedLine]] = {}
 
     def change(self, plugin: str, tools: object) -> None:
         """Give a plugin other tools, and report the change as a server does with ``list_changed``.
@@ -110,6 +114,49 @@ class FakeSource:
         self._faults.pop(plugin, None)
         if message is not None:
             self._faults[plugin] = ToolUnavailableError(message)
+
+    def prints(self, plugin: str, text: str) -> None:
+        """Let a plugin print a line on its standard error.
+
+        Args:
+            plugin: Its name.
+            text: The line.
+        """
+        line = PrintedLine(at=time.time(), kind="stderr", text=text, scope="shared")
+        self._lines.setdefault(plugin, []).append(line)
+
+    def connections(self, spec: PluginSpec) -> Sequence[ConnectionState]:
+        """Return the one connection of a plugin, which is down after :meth:`fail`.
+
+        Args:
+            spec: The plugin.
+
+        Returns:
+            Its state.
+        """
+        fault = self._faults.get(spec.name)
+        error = fault.message if fault is not None else ""
+        starts = 1 + self.restarted.count(spec.name)
+        return (ConnectionState(scope="shared", state="down" if error else "up", starts=starts, error=error),)
+
+    def printed(self, spec: PluginSpec) -> Sequence[PrintedLine]:
+        """Return what a plugin printed by :meth:`prints`.
+
+        Args:
+            spec: The plugin.
+
+        Returns:
+            The lines.
+        """
+        return tuple(self._lines.get(spec.name, ()))
+
+    async def restart(self, spec: PluginSpec) -> None:
+        """Record that a plugin was restarted.
+
+        Args:
+            spec: The plugin.
+        """
+        self.restarted.append(spec.name)
 
     @property
     def offering(self) -> FakeResources:

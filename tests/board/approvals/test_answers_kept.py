@@ -1,11 +1,12 @@
 """Answers of operators: for longer than once, demanded by hooks, kept, recorded (A1–A3, X4, X5)."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from approved_files import CONFIG, asked, ran, set_up, written
 
-from pegboard import Pegboard, Session, UsageError
+from pegboard import Approval, Pegboard, Session, UsageError
 from pegboard.core.model.delivery import GATEWAY
 
 
@@ -135,7 +136,7 @@ async def test_a_secret_in_the_arguments_is_neither_shown_nor_stored(config: Pat
 async def test_every_step_is_on_the_audit_trail_with_who_did_it(board: Pegboard, ada: Session) -> None:
     """X4: asked, allowed, used; and a refusal in its words; never the arguments."""
     seen: list[str] = []
-    for event in ("approval_asked", "approval_decided"):
+    for event in ("approval_asked", "approval_decided", "approval_used"):
         board.on(event, lambda record: seen.append(f"{record['event']} {record['decision']} {record['outcome']}"))
     first, second = await asked(ada, path="first-file"), await asked(ada, path="second-file")
     await board.approvals.allow(first.id, by="grace")
@@ -159,7 +160,30 @@ async def test_every_step_is_on_the_audit_trail_with_who_did_it(board: Pegboard,
         f"approval_asked asked {second.id}",
         f"approval_decided allowed {first.id}",
         f"approval_decided refused {second.id}",
+        f"approval_used used {first.id}",
     ]
+
+
+async def test_of_two_operators_who_decide_at_once_one_wins_and_the_other_reads_who(
+    board: Pegboard, ada: Session, tmp_path: Path
+) -> None:
+    """A2, A3: who says what they were shown changes nothing where it is something else by now."""
+    approval = await asked(ada)
+    answers = await asyncio.gather(
+        board.approvals.allow(approval.id, by="grace", expected="waiting"),
+        board.approvals.refuse(approval.id, by="edsger", expected="waiting"),
+        return_exceptions=True,
+    )
+    (lost,) = [answer for answer in answers if isinstance(answer, UsageError)]
+    (won,) = [answer for answer in answers if isinstance(answer, Approval)]
+    assert lost.code == "approval_changed"
+    assert lost.message == f"Approval '{approval.id}' is {won.status} by now: '{won.by}' has decided it meanwhile."
+    assert await board.services.store.approval(approval.id) == won
+    await board.approvals.allow(approval.id, by="grace", expected=won.status)
+    assert (await ada.resume(approval.id)).status == "ok"
+    with pytest.raises(UsageError, match=f"'{approval.id}' was used already: 'grace' had allowed it"):
+        await board.approvals.refuse(approval.id, by="edsger", expected="waiting")
+    assert len(ran(tmp_path)) == 1
 
 
 async def test_waiting_for_a_person_is_no_failure_of_the_model(config: Path) -> None:

@@ -12,7 +12,7 @@ from pegboard.board.session_info import CallerChannel
 from pegboard.board.snapshot import DecidedCall, Snapshot
 from pegboard.core.access.approvals.approval import Approval, Binding
 from pegboard.core.access.approvals.demands import Demand, ToolRules, demanded
-from pegboard.core.access.approvals.digests import canonical, definition_of, digest
+from pegboard.core.access.approvals.digests import canonical, definition_digest, digest, rules_digest
 from pegboard.core.access.approvals.verdicts import Ask, Declined, Stands, Use, Verdict, Wait, judge, mismatch
 from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Tool, text_result
 from pegboard.core.state.call_plans import CallAnswer, answer
@@ -118,16 +118,15 @@ async def _gated(
         return answer(
             "refused", f"The arguments of '{tool.wire}' are not JSON: nobody can be asked about it.", tool=tool
         )
-    in_force = [rules.in_force, call.tool.key, call.source.fingerprint(call.spec)]
     own = snapshot.info.key
     binding = Binding(
         principal=own.principal,
         agent=own.agent,
         session=own.session,
         tool=tool.id,
-        definition=digest(key, canonical(definition_of(tool))),
+        definition=definition_digest(key, tool),
         arguments=digest(key, text),
-        rules=digest(key, canonical(in_force)),
+        rules=rules_digest(key, rules.in_force, call.tool.key, call.source.fingerprint(call.spec)),
     )
     return GatedCall(
         services=services, snapshot=snapshot, tool=tool, demand=demand, arguments=arguments, text=text,
@@ -174,6 +173,7 @@ async def _used(call: GatedCall, approval: Approval) -> bool:
     stored = await call.services.store.change_approval(used, expected=approval.status, audit=audit)
     if stored:
         call.services.unkept.drop(approval.id)
+        call.services.recorder.emit("approval_used", audit[0])
     return stored
 
 
@@ -227,9 +227,9 @@ async def _too_much(call: GatedCall) -> CallAnswer | None:
             f"at most {LONGEST:,} can be read by one. It was not called."
         )
         return answer("refused", message, tool=call.tool)
-    own, now = call.binding, time.time()
-    known = await call.services.store.approvals(principal=own.principal, agent=own.agent, session=own.session)
-    if sum(one.as_of(now).status == "waiting" for one in known) < MOST_WAITING:
+    own, store = call.binding, call.services.store
+    known = await store.approvals(principal=own.principal, agent=own.agent, session=own.session, open_at=time.time())
+    if sum(one.status == "waiting" for one in known) < MOST_WAITING:
         return None
     message = (
         f"{MOST_WAITING} calls of this session wait for the approval of a person. '{call.tool.wire}' was not called."

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from pegboard.board.services import Services
-from pegboard.core.access.approvals.approval import Approval, Lasting
+from pegboard.core.access.approvals.approval import MAY_LAST, Approval, ApprovalStatus, Lasting, unknown_approval
 from pegboard.core.access.approvals.digests import canonical, digest
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.labels import label_problem
@@ -36,11 +36,17 @@ class Approvals:
             StoreError: they cannot be read.
         """
         now = time.time()
-        found = tuple(one.as_of(now) for one in await self._services.store.approvals(agent=agent))
-        return tuple(one for one in found if ended or one.open)
+        found = await self._services.store.approvals(agent=agent, open_at=None if ended else now)
+        return tuple(one.as_of(now) for one in found)
 
     async def allow(
-        self, approval_id: str, *, by: str, lasts: Lasting = "once", fields: JsonObject | None = None
+        self,
+        approval_id: str,
+        *,
+        by: str,
+        lasts: Lasting = "once",
+        fields: JsonObject | None = None,
+        expected: ApprovalStatus | None = None,
     ) -> Approval:
         """Allow a call that waits; it runs when it is resumed or made again.
 
@@ -50,18 +56,21 @@ class Approvals:
             lasts: ``once`` is for this call; ``session`` for every call of the tool in the session, ``always`` for
                 every one by the same agent and principal, as long as the tool and its rules stay as they are.
             fields: what a person fills in, where the tool asks for it.
+            expected: the status that whoever decides was shown; where it is another one by now, nothing is changed.
+                Not given, a refusal is overruled.
 
         Returns:
             The approval as it stands now.
 
         Raises:
-            UsageError: there is no such approval, it was used or has expired, or it cannot be allowed this way.
+            UsageError: there is no such approval, it was used or has expired, or it cannot be allowed this way;
+                ``approval_changed`` where somebody else was first.
             StoreError: it cannot be read or written.
         """
         if lasts not in _LASTS:
             raise UsageError(f"`lasts` is none of {', '.join(_LASTS)}.", hint="Without it the call is allowed once.")
         while True:
-            known = await self._open(approval_id, by)
+            known = await self._open(approval_id, by, expected)
             now = time.time()
             allowed = replace(
                 await self._filled(known, lasts, fields),
@@ -75,23 +84,27 @@ class Approvals:
             if await self._changed(known, allowed, _LASTS[lasts]):
                 return allowed
 
-    async def refuse(self, approval_id: str, *, by: str, reason: str = "") -> Approval:
+    async def refuse(
+        self, approval_id: str, *, by: str, reason: str = "", expected: ApprovalStatus | None = None
+    ) -> Approval:
         """Refuse a call that waits, or take back what was allowed and is not used.
 
         Args:
             approval_id: the approval.
             by: who refuses it.
             reason: what the model reads of it.
+            expected: the status that whoever decides was shown; where it is another one by now, nothing is changed.
 
         Returns:
             The approval as it stands now.
 
         Raises:
-            UsageError: there is no such approval, or it was used or has expired.
+            UsageError: there is no such approval, or it was used or has expired; ``approval_changed`` where somebody
+                else was first.
             StoreError: it cannot be read or written.
         """
         while True:
-            known = await self._open(approval_id, by)
+            known = await self._open(approval_id, by, expected)
             now = time.time()
             refused = replace(
                 known,
@@ -105,22 +118,27 @@ class Approvals:
                 self._services.unkept.drop(known.id)
                 return refused
 
-    async def _open(self, approval_id: str, by: str) -> Approval:
+    async def _open(self, approval_id: str, by: str, expected: ApprovalStatus | None) -> Approval:
         """Return an approval of which something may still come; raises ``UsageError``."""
         if problem := label_problem(by) or ("is empty." if not by.strip() else ""):
             raise UsageError(f"`by` {problem}", hint="Name who decides.")
         found = await self._services.store.approval(approval_id)
         if found is None:
-            raise UsageError(
-                f"There is no approval '{approval_id[:100]}'.",
-                code="unknown_approval",
-                hint="`pegboard approvals list` shows what waits.",
-            )
+            raise unknown_approval(approval_id)
         status = found.as_of(time.time()).status
         if status in ("used", "expired"):
-            what = "was used already" if status == "used" else "has expired"
+            allowed_by = f": '{found.by}' had allowed it" if found.by else ""
+            what = f"was used already{allowed_by}" if status == "used" else "has expired"
             raise UsageError(
-                f"Approval '{found.id}' {what}.", code="approval_ended", hint="The call has to be made again."
+                f"Approval '{found.id}' {what}.",
+                code="approval_ended",
+                hint="The call has to be made again.",
+            )
+        if expected not in (None, status):
+            raise UsageError(
+                f"Approval '{found.id}' is {status} by now: '{found.by}' has decided it meanwhile.",
+                code="approval_changed",
+                hint="Look at what it is now, and decide again.",
             )
         return found
 
@@ -137,7 +155,7 @@ class Approvals:
                 raise UsageError(f"'{approval.tool}' asks for no fields.", code="approval_kind")
             case "confirm":
                 return approval
-            case "user_input" if lasts != "once":
+            case "user_input" if lasts not in MAY_LAST["user_input"]:
                 raise UsageError(f"'{approval.tool}' asks for its fields in every call.", code="approval_kind")
             case "user_input":
                 return await self._with_fields(approval, fields or EMPTY)

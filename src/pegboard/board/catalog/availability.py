@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from pegboard.board.catalog.loader import CONSTRUCT_WAIT, CatalogLoader
 from pegboard.board.session_info import SessionInfo
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.access.settings.predicates import Asker, Condition, conditions, fault_of
+from pegboard.core.access.settings.predicates import Asker, Condition, conditions, fault_of, fault_of_error
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import Frozen
 from pegboard.ports import ConditionalSource, HookRunner
@@ -21,7 +23,18 @@ PATIENCE: Final = 1.0
 """How many seconds a predicate may take."""
 LONGEST_REASON: Final = 300
 _MOST: Final = 4096
+_MOST_SHOWN: Final = 50
 _Key = tuple[Condition, Asker]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionFault:
+    """Why a predicate of a plugin last said that it cannot run for somebody, without secrets."""
+
+    condition: str
+    principal: str
+    agent: str
+    fault: str
 
 
 class Availability:
@@ -112,7 +125,7 @@ class Availability:
         try:
             answer = await self._answer(condition, who)
         except (Exception, SystemExit) as error:  # a predicate's own code may raise anything
-            fault = f"Its condition raised {type(error).__name__}: {error}"
+            fault = fault_of_error(error)
         else:
             fault = fault_of(answer)
         return self._loader.masker.text(one_line(fault, limit=LONGEST_REASON))
@@ -126,6 +139,14 @@ class Availability:
         if not isinstance(source, ConditionalSource):
             return "Nothing can ask its condition."
         return await source.holds(spec, condition.overrides, condition.name, *given)
+
+    def newest_faults(self, plugin: str) -> tuple[ConditionFault, ...]:
+        """Return for whom the predicates of a plugin last said that it cannot run."""
+        found = ((key, fault) for key, (fault, _) in self._faults.items() if fault and key[0].plugin == plugin)
+        return tuple(
+            ConditionFault(condition=condition.name, principal=who.principal, agent=who.agent, fault=fault)
+            for (condition, who), fault in itertools.islice(found, _MOST_SHOWN)
+        )
 
     async def aclose(self) -> None:
         """Wait for no answer any more."""

@@ -221,6 +221,10 @@ class Conversations:
         self._known.move_to_end(key)
         return known
 
+    def known(self, key: SessionKey) -> Conversation | None:
+        """Return the conversation of a session, if there is one: looked at, not looked for."""
+        return self._known.get(key)
+
     def forget(self, principal: str | None, agent: str | None) -> None:
         """Forget those of a principal and agent; None is every one."""
         for key, known in self._known.items():

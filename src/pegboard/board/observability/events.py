@@ -26,6 +26,7 @@ EVENTS = (
     "permissions_changed",
     "approval_asked",
     "approval_decided",
+    "approval_used",
 )
 Callback = Callable[[Mapping[str, Any]], object]
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
 
 from pegboard.board.bring_in import bring_in_every
 from pegboard.board.meta_tools import duty_fault
@@ -11,6 +14,7 @@ from pegboard.board.snapshot import Snapshot, read
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.host_duties import host_duties
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.core.model.tools import Plugin, Tool
@@ -18,16 +22,31 @@ from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.conflicts import conflict_of
 from pegboard.core.surface.explanations import Explanation, explain
 
+UNSEEN_NAMED: Final = 5
+"""So many plugins that were not asked yet are named where a tool is not known."""
 
-async def explain_name(services: Services, snapshot: Snapshot, name: str) -> Explanation:
-    """Return the four predicates for a name that an operator wrote, and the chain of reasons (F5).
+
+async def explain_name(services: Services, snapshot: Snapshot, name: str) -> tuple[Snapshot, Explanation]:
+    """Return the four predicates for a name that an operator wrote, the chain of reasons, and the session then (F5).
 
     Where the name is not known, whatever can be asked is asked first.
     """
     if snapshot.access.world.catalog.find_tool(name) is None:
         await bring_in_every(services)
         snapshot = await read(services, snapshot.info)
-    return _explained(services, snapshot, name)
+    return snapshot, _explained(services, snapshot, name)
+
+
+def unseen_plugin(catalog: Catalog, name: str) -> Plugin | None:
+    """Return the plugin, not asked for its tools yet, that a name means, or to which a tool of this name would belong.
+
+    A tool's is ``plugin/tool``, or a wire name with the plugin's name or prefix in front.
+    """
+    bare = split_kind(name)[1]
+    heads = (bare, bare.partition("/")[0], bare.partition("__")[0])
+    prefixes = {plugin.prefix: plugin for plugin in catalog.plugins.values() if plugin.prefix and not plugin.tools}
+    found = (catalog.plugins.get(head) or prefixes.get(head) for head in heads)
+    return next((plugin for plugin in found if plugin is not None and not plugin.tools), None)
 
 
 def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation:
@@ -43,8 +62,7 @@ def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation
         near = {f.id: f for n in catalog.find_folded(name) if (f := catalog.find_tool(n))}
         tool = next(iter(near.values())) if len(near) == 1 else None
     if tool is None:
-        plugin = catalog.plugins.get(name.removeprefix("plugin:"))
-        return _not_a_tool(access, name, plugin)
+        return _not_a_tool(access, name)
     return explain(access, snapshot.state, tool, known_conflict=_conflict(services, snapshot, tool))
 
 
@@ -69,41 +87,52 @@ def _all_true(name: str, reason: Reason) -> Explanation:
     return Explanation(tool=name, permitted=True, loaded=True, visible=True, callable=True, reasons=(reason,))
 
 
-def _not_a_tool(access: CompiledPermissions, name: str, plugin: Plugin | None) -> Explanation:
-    reasons: list[Reason] = []
-    permitted = False
-    if plugin is not None and not plugin.tools:
-        decision = access.decide_unseen(plugin)
-        permitted = decision.permitted
-        reasons += decision.reasons
-        fault = next((v.unavailable for v in plugin.variants.values() if v.unavailable), "")
-        reasons.append(
-            Reason(code="unavailable", text=fault, where=plugin.place)
-            if fault
-            else Reason(code="not_seen", text="Its tools are not known yet: load it, or `tools`.")
-        )
-    elif plugin is not None:
+def _not_a_tool(access: CompiledPermissions, name: str) -> Explanation:
+    """Return what is to be said of a name that no known tool has."""
+    catalog, toolkit = access.world.catalog, access.world.toolkits.get(name)
+    plugin = catalog.plugins.get(name.removeprefix("plugin:"))
+    if plugin is not None and plugin.tools:
         listed = ", ".join(tool.wire for tool in plugin.tools[:20])
         text = f"'{name}' is a plugin. Explain one of its tools: {listed}."
-        reasons.append(Reason(code="is_plugin", text=text, where=plugin.place))
-    elif name in access.world.toolkits:
-        toolkit = access.world.toolkits[name]
-        listed = ", ".join(t.wire for e in toolkit.entries(access.world.catalog) for t in e.tools)
+        return _none_true(name, Reason(code="is_plugin", text=text, where=plugin.place))
+    if plugin is None and toolkit is not None:
+        listed = ", ".join(t.wire for e in toolkit.entries(catalog) for t in e.tools)
         text = f"'{name}' is a toolkit. Explain one of its tools: {listed or 'none known yet'}."
-        reasons.append(Reason(code="is_toolkit", text=text, where=toolkit.place))
-    else:
-        catalog = access.world.catalog
-        names = (*catalog.plugins, *(tool.wire for tool in catalog))
-        text = f"There is no tool '{name[:100]}' in the catalog. {did_you_mean(name, names)}"
-        reasons.append(Reason(code="unknown", text=text.strip()))
-    return Explanation(
-        tool=name,
-        permitted=permitted,
-        loaded=False,
-        visible=False,
-        callable=False,
-        reasons=tuple(reasons),
-    )
+        return _none_true(name, Reason(code="is_toolkit", text=text, where=toolkit.place))
+    unseen = unseen_plugin(catalog, name)
+    if unseen is not None:
+        decision = access.decide_unseen(unseen)
+        return replace(_none_true(name, *decision.reasons, _not_seen(unseen)), permitted=decision.permitted)
+    names = (*catalog.plugins, *(tool.wire for tool in catalog))
+    text = f"There is no tool '{name[:100]}' in the catalog. {did_you_mean(name, names)}"
+    return _none_true(name, Reason(code="unknown", text=text.strip()), *_may_have_it(access))
+
+
+def _none_true(name: str, *reasons: Reason) -> Explanation:
+    return Explanation(tool=name, permitted=False, loaded=False, visible=False, callable=False, reasons=reasons)
+
+
+def _not_seen(plugin: Plugin) -> Reason:
+    fault = next((v.unavailable for v in plugin.variants.values() if v.unavailable), "")
+    if fault:
+        return Reason(code="unavailable", text=fault, where=plugin.place)
+    return Reason(code="not_seen", text="Its tools are not known yet: load it, or `tools`.")
+
+
+def _may_have_it(access: CompiledPermissions) -> Iterator[Reason]:
+    """Yield the plugins that may have a tool of any name, because theirs are not known yet, and who denies them."""
+    unseen = [plugin for plugin in access.world.catalog.plugins.values() if not plugin.tools]
+    for plugin in unseen[:UNSEEN_NAMED]:
+        decision = access.decide_unseen(plugin)
+        first = decision.reasons[0]
+        text = f"The tools of plugin '{plugin.name}' are not known yet."
+        if decision.permitted:
+            yield Reason(code="not_seen", text=text, where=plugin.place)
+        else:
+            yield Reason(code="not_seen", text=f"{text} {first.text}", where=first.where)
+    if len(unseen) > UNSEEN_NAMED:
+        text = f"Nor are those of {len(unseen) - UNSEEN_NAMED} more plugins."
+        yield Reason(code="not_seen", text=text)
 
 
 def _conflict(services: Services, snapshot: Snapshot, tool: Tool) -> str:

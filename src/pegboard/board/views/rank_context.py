@@ -47,22 +47,32 @@ async def rank_context(
 def ranked(
     services: Services, snapshot: Snapshot, queries: Sequence[str], context: RankContext, *, limit: int
 ) -> Ranking:
-    """Return the best answers to what is searched for, and note both: what is called next is their use.
+    """Return the best answers to what is searched for, and note both: what is called next is their use."""
+    ranking, _ = answered(services, snapshot, queries, context, limit=limit)
+    masked = [services.masker.value(query) for query in queries]
+    snapshot.info.conversation.add_search(masked, ranking, snapshot.state.turn)
+    return ranking
+
+
+def answered(
+    services: Services, snapshot: Snapshot, queries: Sequence[str], context: RankContext, *, limit: int
+) -> tuple[Ranking, RankContext]:
+    """Return the best answers to what is searched for, and the context that they were ranked with; nothing is noted.
 
     In a gateway, which sees no message, the session's earlier searches are the context where the queries alone fit
     hardly anything; what is known of the answers is what the queries alone tell. As context of every search they
     would cost more than they bring: most searches say all that they need.
     """
-    conversation, among = snapshot.info.conversation, searchable(snapshot.access, snapshot.state.loadout)
-    masked = [services.masker.value(query) for query in queries]
+    among = searchable(snapshot.access, snapshot.state.loadout)
     ranking = services.ranker.rank(queries, among, context, limit=limit)
     if snapshot.info.host.calls_through and not context.messages and _fits_hardly(ranking):
-        earlier = conversation.searches_before(masked)
+        masked = [services.masker.value(query) for query in queries]
+        earlier = snapshot.info.conversation.searches_before(masked)
         if earlier:
-            helped = services.ranker.rank(queries, among, replace(context, messages=earlier), limit=limit)
+            context = replace(context, messages=earlier)
+            helped = services.ranker.rank(queries, among, context, limit=limit)
             ranking = replace(helped, needs=ranking.needs)
-    conversation.add_search(masked, ranking, snapshot.state.turn)
-    return ranking
+    return ranking, context
 
 
 def _fits_hardly(ranking: Ranking) -> bool:

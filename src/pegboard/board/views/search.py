@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -47,7 +47,9 @@ async def search(services: Services, snapshot: Snapshot, needs: Search) -> tuple
 
 def _found(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> Found:
     """Return what is found of what is permitted, what follows it, and how to go on when nothing fits."""
-    ranking = _ranked(services, snapshot, needs, context)
+    ranking = best_hits(
+        snapshot, needs, lambda queries, limit: ranked(services, snapshot, queries, context, limit=limit)
+    )
     best = ranking.hits[: needs.limit]
     names = names_of((*best, *_not_faint(ranking.hits, needs.limit)))
     results = described(snapshot, best)
@@ -71,8 +73,14 @@ def _not_faint(hits: Sequence[Ranked], after: int) -> list[Ranked]:
     return [hit for hit in hits[after:] if hit.score >= FAINT * best[hit.need]]
 
 
-def _ranked(services: Services, snapshot: Snapshot, needs: Search, context: RankContext) -> Ranking:
-    """Return the best hits; a query may stand for something by its name alone."""
+def best_hits(snapshot: Snapshot, needs: Search, rank: Callable[[Sequence[str], int], Ranking]) -> Ranking:
+    """Return the best hits; a query may stand for something by its name alone.
+
+    Args:
+        snapshot: the session.
+        needs: what is searched for.
+        rank: ranks those that do not, as many as it is told.
+    """
     best: dict[str, Ranked] = {}
     evidence = [Evidence() for _ in needs.queries]
     words: list[tuple[int, str]] = []
@@ -82,8 +90,7 @@ def _ranked(services: Services, snapshot: Snapshot, needs: Search, context: Rank
         if not named:
             words.append((place, query))
     if words:
-        queries, limit = [query for _, query in words], needs.limit + FURTHER
-        ranking = ranked(services, snapshot, queries, context, limit=limit)
+        ranking = rank([query for _, query in words], needs.limit + FURTHER)
         for (place, _), known in zip(words, ranking.needs, strict=False):
             evidence[place] = known
         for hit in ranking.hits:

@@ -31,6 +31,11 @@ class Operator:
         """Return whether an agent is there for this operator."""
         return opens(self.token, agent)
 
+    @property
+    def agents(self) -> frozenset[str] | None:
+        """Return the agents that are there for this operator, None for all."""
+        return None if self.token is None or self.token.agents is None else frozenset(self.token.agents)
+
 
 @dataclass(slots=True, kw_only=True)
 class SignIn:

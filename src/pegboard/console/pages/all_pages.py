@@ -8,8 +8,9 @@ from starlette.responses import RedirectResponse, Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.entry.own_requests import cookie_name
-from pegboard.console.pages import agents_page
+from pegboard.console.pages import agents_page, approvals_page, audit_page, bill_page
 from pegboard.console.visits import Visit
+from pegboard.errors import UsageError
 
 
 async def home(_context: Context, _visit: Visit) -> Response:
@@ -20,7 +21,7 @@ async def home(_context: Context, _visit: Visit) -> Response:
 async def events(context: Context, visit: Visit) -> Response:
     """Stream what changes, as long as the operator is signed in."""
     if context.streams.full:
-        return Response("There are too many open pages.", status_code=503)
+        raise UsageError("There are too many open pages.", code="too_many_pages", hint="Close some, and try again.")
     request, access = visit.request, context.access
     cookie = request.cookies.get(cookie_name(request))
     by_token = request.headers.get("authorization") if visit.sign_in is None else None
@@ -33,4 +34,11 @@ async def events(context: Context, visit: Visit) -> Response:
     return context.streams.response(still)
 
 
-PAGES: Final = (Page("/console", home), Page("/console/events", events), *agents_page.PAGES)
+PAGES: Final = (
+    Page("/console", home),
+    Page("/console/events", events),
+    *agents_page.PAGES,
+    *approvals_page.PAGES,
+    *audit_page.PAGES,
+    *bill_page.PAGES,
+)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from pegboard.console.context import Context
+from pegboard.console.refusals import AS_NOTICE
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 
@@ -39,7 +40,7 @@ def after_form(context: Context, visit: Visit, notice: Notice, *, back: str) -> 
     if visit.partial:
         csrf = sign_in.csrf if sign_in is not None else ""
         text = context.templates.text("notice.html", notice=notice, csrf=csrf)
-        return HTMLResponse(text, headers={"HX-Trigger": "done", "Cache-Control": "no-store"})
+        return HTMLResponse(text, headers={"HX-Trigger": "done", "Cache-Control": "no-store", **AS_NOTICE})
     if sign_in is not None:
         sign_in.notices.append(notice)
     return RedirectResponse(back, status_code=303)

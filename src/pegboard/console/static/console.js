@@ -46,11 +46,17 @@
   };
 
   const ages = () => {
-    for (const time of document.querySelectorAll("time[data-ago]")) {
-      const passed = Math.max(0, (Date.now() - Date.parse(time.dateTime)) / 1000);
-      const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([least]) => passed >= least) ?? [1, "s"];
-      const text = `${Math.round(passed / size)} ${unit} ago`;
+    for (const time of document.querySelectorAll("time[data-ago], time[data-ahead]")) {
+      const ahead = "ahead" in time.dataset;
+      const seconds = Math.max(0, ((Date.now() - Date.parse(time.dateTime)) / 1000) * (ahead ? -1 : 1));
+      const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([least]) => seconds >= least) ?? [1, "s"];
+      const rounded = `${Math.round(seconds / size)} ${unit}`;
+      const text = ahead ? `in ${rounded}` : `${rounded} ago`;
       if (time.textContent !== text) time.textContent = text;
+    }
+    // What a part shows may end by itself.
+    for (const part of document.querySelectorAll("[data-until]")) {
+      if (Date.now() >= Number(part.dataset.until) * 1000) part.dispatchEvent(new CustomEvent("stale"));
     }
   };
 

@@ -25,6 +25,7 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "permissions_changed": ("switches", "sessions", "audit"),
     "approval_asked": ("approvals", "sessions", "audit"),
     "approval_decided": ("approvals", "sessions", "audit"),
+    "approval_used": ("approvals", "sessions", "audit"),
     "catalog_changed": ("servers", "switches"),
     "configuration_changed": ("configuration", "servers", "switches", "sessions"),
     "configuration_refused": ("configuration",),

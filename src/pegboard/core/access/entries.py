@@ -8,6 +8,7 @@ from itertools import chain
 
 from pegboard.core.access.switches import Switches
 from pegboard.core.model.agents import Agent, World
+from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.selectors import Entry, Member, entries, entry_of, find
 from pegboard.core.model.tools import Tool
 
@@ -95,6 +96,19 @@ class AgentEntries:
         """Return whether the agent names something unknown: a tool of a plugin that was not asked yet, perhaps."""
         members = chain(self._agent.essential, self._agent.static, self._sub_app, self._toolkit_members())
         return self._switches.unresolved or any(find(item.name, self._world.catalog) is None for item in members)
+
+    @cached_property
+    def unresolved_from_start(self) -> Mapping[str, tuple[str, ...]]:
+        """Return by plugin the names of tools that are to be loaded from the start and are not known (yet)."""
+        world, found = self._world, dict[str, list[str]]()
+        initial = (world.toolkits[name].members for name in self._agent.initial_toolkits if name in world.toolkits)
+        for item in chain(self._agent.essential, self._agent.static, self._sub_app, *initial):
+            bare = split_kind(item.name)[1]
+            for mark in ("/", "__"):
+                plugin, _, tool = bare.partition(mark)
+                if tool and plugin in world.catalog.plugins and find(item.name, world.catalog) is None:
+                    found.setdefault(plugin, []).append(tool)
+        return {plugin: tuple(tools) for plugin, tools in found.items()}
 
     def _toolkit_members(self) -> Iterator[Member]:
         return chain.from_iterable(self._world.toolkits[name].members for name in self.loadable_toolkits)

@@ -12,6 +12,8 @@ from pegboard.core.model.tools import JsonObject
 
 MASK = "***"
 _SHORTEST = 4
+_LONG_LINE = 16
+"""How many characters a line of a secret has that is one by itself; shorter ones may stand in any text."""
 _SECRET_KEY = re.compile(
     r"(?i)(?:^|[_-]|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
     r"(password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|credential"
@@ -86,8 +88,10 @@ def _counts(key: Any, value: Any) -> bool:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """Yield the ways in which a secret is written in text: as it is, in a URL, in JSON."""
+    """Yield the ways in which a secret is written in text: as it is, line by line, in a URL, in JSON."""
     yield value
+    if "\n" in value:  # a log is read by lines
+        yield from (line for line in map(str.strip, value.splitlines()) if len(line) >= _LONG_LINE)
     yield quote(value, safe="")
     yield json.dumps(value)[1:-1]
     yield json.dumps(value, ensure_ascii=False)[1:-1]

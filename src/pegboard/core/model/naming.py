@@ -83,6 +83,18 @@ def one_line(text: str, *, limit: int | None = None) -> str:
     return flat
 
 
+def visible(text: str, *, limit: int) -> str:
+    r"""Return the text with an escape for every character that cannot be printed, cut at ``limit`` characters.
+
+    >>> visible("\x1b[31mred\tline", limit=40)
+    '\\x1b[31mred\\tline'
+    """
+    cut = text[: limit + 1]
+    if not cut.isprintable():
+        cut = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+    return cut if len(cut) <= limit else f"{cut[: limit - 1]}…"
+
+
 def first_sentence(text: str) -> str:
     """Return the first sentence of a description, on one line.
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal
 
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.agents import World
+from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import EMPTY, Tool
 from pegboard.core.state.narrowing import excluded_by_loadout, reachable
 from pegboard.core.state.sessions import State
@@ -68,6 +70,25 @@ def searchable(access: CompiledPermissions, loadout: str | None) -> Searchable:
     return Searchable(tools=tools, plugins=plugins, groups=(*_toolkits(access, state), *unknown))
 
 
+def everything(world: World) -> Searchable:
+    """Return everything that there is, whoever may use it: for operators, never for a model (P3, P9)."""
+    catalog = world.catalog
+    unknown = (
+        Group(kind="plugin", name=plugin.name, description=plugin.description)
+        for plugin in catalog.plugins.values()
+        if not plugin.tools
+    )
+    toolkits = (
+        _group(toolkit, (tool.id for entry in toolkit.entries(catalog) for tool in entry.tools))
+        for toolkit in world.toolkits.values()
+    )
+    return Searchable(
+        tools=tuple(catalog),
+        plugins={plugin.name: plugin.description for plugin in catalog.plugins.values() if plugin.tools},
+        groups=(*toolkits, *unknown),
+    )
+
+
 _PLUGIN = attrgetter("plugin")
 
 
@@ -77,13 +98,15 @@ def _toolkits(access: CompiledPermissions, state: State) -> tuple[Group, ...]:
         toolkit = access.world.toolkits[name]
         own = {tool.id: tool for entry in access.entries.toolkits[name] for tool in entry.tools}.values()
         tools = (tool.id for tool in own if access.permits(tool) and not excluded_by_loadout(access, state, tool))
-        groups.append(
-            Group(
-                kind="toolkit",
-                name=name,
-                description=toolkit.description,
-                members=tuple(member.name for member in toolkit.members),
-                tools=tuple(tools),
-            )
-        )
+        groups.append(_group(toolkit, tools))
     return tuple(groups)
+
+
+def _group(toolkit: Toolkit, tools: Iterable[str]) -> Group:
+    return Group(
+        kind="toolkit",
+        name=toolkit.name,
+        description=toolkit.description,
+        members=tuple(member.name for member in toolkit.members),
+        tools=tuple(dict.fromkeys(tools)),
+    )

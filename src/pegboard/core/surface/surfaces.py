@@ -9,7 +9,7 @@ from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.anticipation.anticipated_leases import newly_anticipated
 from pegboard.core.model.leases import ALWAYS, LEASED, LeaseReason
-from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.model.tools import JsonObject, Plugin, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_entries, starting_tools
 from pegboard.core.state.sessions import State
 
@@ -144,7 +144,16 @@ def missing(access: CompiledPermissions) -> tuple[Missing, ...]:
         reason = plugin.variant(entry.key).unavailable
         if reason and (entry.tools or access.grants_unseen(plugin)):
             found.setdefault(plugin.name, reason)
+    for name, tools in access.entries.unresolved_from_start.items():
+        plugin = access.world.catalog.plugins[name]
+        reason = plugin.variant("").unavailable
+        if reason and any(_undenied(access, Tool(plugin=name, name=tool), plugin) for tool in tools):
+            found.setdefault(name, reason)
     return tuple(Missing(plugin=name, reason=reason) for name, reason in found.items())
+
+
+def _undenied(access: CompiledPermissions, tool: Tool, plugin: Plugin) -> bool:
+    return next(access.decisions.denials(tool, plugin), None) is None
 
 
 def loaded_meta_tools(tools: Iterable[Tool]) -> tuple[LoadedTool, ...]:

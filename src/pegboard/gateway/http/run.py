@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import errno
 import socket
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,8 @@ from pegboard.gateway.process.signals import stopping
 from pegboard.gateway.protocol.board_port import BoardPort
 
 if TYPE_CHECKING:
-    from pegboard.gateway.fast.lazy_app import LazyApp
     from pegboard.gateway.http.asgi import App
+    from pegboard.gateway.http.mounts import GatewayApp, Mount
 
 HOST = "127.0.0.1"
 PORT = 8321
@@ -51,17 +51,18 @@ async def serving(
     agent: str | None = None,
     session: str | None = None,
     sub_app: str | None = None,
+    mounts: Sequence[Mount] = (),
     clock: Callable[[], float] = monotonic,
 ) -> AsyncGenerator[str]:
     """Serve while the context lasts; yields the URL of the default agent. ``port`` 0 takes a free one.
 
-    Turns end after ``turn_gap`` seconds of ``clock``.
+    Each of ``mounts`` is served under its paths. Turns end after ``turn_gap`` seconds of ``clock``.
 
     Raises ``UsageError`` where other machines would come in without a token, ``UnknownAgentError``,
     and ``PegboardError`` (``port_in_use``, ``address_unavailable``).
     """
     given: dict[str, Any] = {"host": host, "port": port, "agent": agent, "session": session, "sub_app": sub_app}
-    async with _serving(board, _nothing, **given, clock=clock) as (url, _):
+    async with _serving(board, _nothing, **given, mounts=mounts, clock=clock) as (url, _):
         yield url
 
 
@@ -79,6 +80,7 @@ async def _serving(
     agent: str | None,
     session: str | None,
     sub_app: str | None,
+    mounts: Sequence[Mount],
     clock: Callable[[], float] = monotonic,
 ) -> AsyncGenerator[tuple[str, asyncio.Event]]:
     """Serve while the context lasts; yields the URL, and what is set where the app cannot be loaded."""
@@ -91,6 +93,10 @@ async def _serving(
     )
     failed = asyncio.Event()
     app, protocol = _app(authenticator, settled, failed, clock)
+    if mounts:
+        from pegboard.gateway.http.mounts import MountingApp
+
+        app = MountingApp(app, mounts, host=host)
     server = _Uvicorn(
         uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
@@ -113,7 +119,7 @@ async def _serving(
 
 def _app(
     authenticator: Authenticator, settled: Callable[[], None], failed: asyncio.Event, clock: Callable[[], float]
-) -> tuple[LazyApp | App, Any]:
+) -> tuple[GatewayApp, Any]:
     """Return the app to serve, and uvicorn's choice of an HTTP protocol; both go by the fast path, or not."""
 
     def load() -> App:
@@ -137,7 +143,7 @@ async def _nowhere(scope: Any, receive: Any, send: Any) -> None:
     """Do nothing: where only the origin is judged."""
 
 
-async def _stopped(app: LazyApp | App, task: asyncio.Task[None]) -> None:
+async def _stopped(app: GatewayApp, task: asyncio.Task[None]) -> None:
     await app.close(grace=GRACE)
     await task
 
@@ -150,6 +156,7 @@ async def run_http(
     agent: str | None = None,
     session: str | None = None,
     sub_app: str | None = None,
+    mounts: Sequence[Mount] = (),
     ready: Callable[[str], None] | None = None,
     settled: Callable[[], None] = _nothing,
 ) -> None:
@@ -159,7 +166,7 @@ async def run_http(
     """
     quiet(board.services.masker)
     given: dict[str, Any] = {"host": host, "port": port, "agent": agent, "session": session, "sub_app": sub_app}
-    async with _serving(board, settled, **given) as (url, failed):
+    async with _serving(board, settled, **given, mounts=mounts) as (url, failed):
         with stopping() as stop:
             if ready is not None:
                 ready(url)

@@ -90,7 +90,7 @@ class ByMeaning:
         Returns:
             The scores, or None where the table cannot be read: words alone count then.
         """
-        from pegboard.search.meaning.fusion import Fused, fused, nearness
+        from pegboard.search.meaning.fusion import Fused, blended, nearness
         from pegboard.search.meaning.need_vectors import said
         from pegboard.search.meaning.past_use import gains
 
@@ -105,9 +105,9 @@ class ByMeaning:
         transformer = self._started(vectors.table)
         read = None if transformer is None else transformer.cosines(need, context.messages, index)
         near = [nearness(cosines)] if read is None else [nearness(cosines), read]
-        scores = fused(lexical, near, gained, in_conversation=bool(context.messages))
+        blend = blended(lexical, near, gained, in_conversation=bool(context.messages))
         usual = self._usual_in(index, vectors, needs)
-        return Fused(scores=scores, cosines=cosines[0], said=said(need, vectors.table), usual=usual)
+        return Fused(scores=blend.scores, blend=blend, cosines=cosines[0], said=said(need, vectors.table), usual=usual)
 
     def _usual_in(self, index: Index, vectors: Vectors, needs: Needs) -> float:
         """Return how near the nearest other row usually is to what a row is for: a property of the catalog (P3)."""

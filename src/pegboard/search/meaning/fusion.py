@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.search.blocks import Floats
+from pegboard.search.blocks import Flags, Floats
+from pegboard.search.evidence import Shares
 from pegboard.search.lexical import HIGHEST, LexicalScores
 
 LEAST_WORDS: Final = 0.45
@@ -33,15 +35,50 @@ class Fused:
 
     Attributes:
         scores: how well each row answers.
+        blend: what that is made of.
         cosines: how near it is to the need in meaning alone.
         said: how much the need says: the length of the sum of its pieces' rows.
         usual: how near the nearest other usually is to what one of the rows is for.
     """
 
     scores: Floats
+    blend: Blend
     cosines: NDArray[np.float32]
     said: float
     usual: float
+
+    def shares(self, row: int) -> Shares:
+        """Return what the score of a row is made of."""
+        return self.blend.shares(row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Blend:
+    """One score for each row, and what it was made of.
+
+    Attributes:
+        scores: how well each row answers, between 0 and the highest lexical score.
+        words: what a point of the lexical score counts in it.
+        meaning: what a point of nearness counts.
+        scale: what a point of past use counts.
+        near: how near each row is.
+        gained: what each row gains by past use, or None.
+        unrelated: the rows that are no answers by words and meaning.
+    """
+
+    scores: Floats
+    words: float
+    meaning: float
+    scale: float
+    near: NDArray[np.floating]
+    gained: Floats | None
+    unrelated: Flags
+
+    def shares(self, row: int) -> Shares:
+        """Return what the score of a row is made of."""
+        meaning = 0.0 if self.unrelated[row] else self.meaning * float(self.near[row])
+        used = 0.0 if self.gained is None else self.scale * float(self.gained[row])
+        return Shares(words=0.0 if self.unrelated[row] else self.words, meaning=meaning, used=used)
 
 
 def nearness(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -53,14 +90,14 @@ def nearness(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
     return cosines[0] if len(cosines) == 1 else WHOLE * cosines[0] + SENTENCE * cosines[1:].max(axis=0)
 
 
-def fused(
+def blended(
     lexical: LexicalScores,
     cosines: Sequence[NDArray[np.float32]],
     gained: Floats | None = None,
     *,
     in_conversation: bool = False,
-) -> Floats:
-    """Return how well each row answers, by words and by meaning, between 0 and the highest lexical score.
+) -> Blend:
+    """Return how well each row answers, by words and by meaning.
 
     Each part counts as its share of what the best row has: their sum, and not their ranks, because a row that is far
     ahead in one of them is to stay ahead.
@@ -72,22 +109,31 @@ def fused(
         gained: What each row gains by past use, where anything was used.
         in_conversation: Whether the need was read with what was said before it.
     """
-    if not len(lexical.scores):
-        return lexical.scores
     top = float(lexical.scores.max())
-    near = sum(map(_share, cosines)) / len(cosines)
+    near = reduce(np.add, map(_share, cosines)) / len(cosines)
     high = sum(float(part.max()) for part in cosines) / len(cosines)
-    share = 0.0
+    share, least = 0.0, 1.0
     words = lexical.scores
     if top > 0:
         named = float(lexical.coverage[lexical.scores >= NEAR_TOP * top].max())
         share = (LEAST_IN_CONVERSATION if in_conversation else LEAST_WORDS) + COVERED_NAME * named
-        words = lexical.scores / max(top, LITTLE_WORDS)
+        least = max(top, LITTLE_WORDS)
+        words = lexical.scores / least
     scores = share * words + (1 - share) * near
-    scores[(lexical.scores <= 0) & (np.max(cosines, axis=0) < UNRELATED)] = 0
+    unrelated = (lexical.scores <= 0) & (np.max(cosines, axis=0) < UNRELATED)
+    scores[unrelated] = 0
     if gained is not None:
         scores += gained
-    return scores * (share * top + (1 - share) * HIGHEST * min(max(high, 0.0), 1.0))
+    scale = share * top + (1 - share) * HIGHEST * min(max(high, 0.0), 1.0)
+    return Blend(
+        scores=scores * scale,
+        words=scale * share / least,
+        meaning=scale * (1 - share),
+        scale=scale,
+        near=near,
+        gained=gained,
+        unrelated=unrelated,
+    )
 
 
 def _share(cosines: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -14,7 +14,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
 from pegboard.errors import ToolUnavailableError, UsageError
-from pegboard.ports import CallContext
+from pegboard.ports import CallContext, ConnectionState, PrintedLine
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.live import Live, Settings, Work
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
@@ -192,7 +192,7 @@ class McpSource:
     def _any(self, spec: ServerSpec) -> Connection:
         """Return a connection that may be asked for its tools: any that is there, else a spare one."""
         fingerprint = self.fingerprint(spec)
-        same = [c for (name, print_, _), c in self._pool.items() if name == spec.name and print_ == fingerprint]
+        same = [connection for _, connection in self._of(spec)]
         if not same:
             same = [self._pool.setdefault((spec.name, fingerprint, _SPARE), self._connection(spec, fingerprint))]
         return next((c for c in same if c.live is not None), same[0])
@@ -227,6 +227,27 @@ class McpSource:
             {**connection.state(scope), "tools": self._tools.get((name, fingerprint))}
             for (name, fingerprint, scope), connection in self._pool.items()
         ]
+
+    def connections(self, spec: PluginSpec) -> tuple[ConnectionState, ...]:
+        """Return the connections of a server, for operators."""
+        return tuple(connection.seen(scope) for scope, connection in self._of(_server(spec)))
+
+    def printed(self, spec: PluginSpec) -> tuple[PrintedLine, ...]:
+        """Return the newest lines of every connection of a server, also of processes that have ended."""
+        lines = (line for scope, c in self._of(_server(spec)) for line in c.history.printed.of_scope(scope))
+        return tuple(sorted(lines, key=lambda line: line.at))
+
+    async def restart(self, spec: PluginSpec) -> None:
+        """Stop the connections of a server, and start those anew that were in use, as after a crash (G8)."""
+        server = _server(spec)
+        self._check(server, EMPTY)
+        for _, connection in self._of(server):
+            connection.restart()
+
+    def _of(self, spec: ServerSpec) -> list[tuple[str, Connection]]:
+        """Return the connections of a server as it is configured now, each with its scope."""
+        same = spec.name, self.fingerprint(spec)
+        return [(scope, found) for (name, print_, scope), found in self._pool.items() if (name, print_) == same]
 
     async def aclose(self) -> None:
         """Stop every server that was started."""

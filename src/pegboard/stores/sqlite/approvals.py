@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 KEPT: Final = 24 * 3600.0
 """How long an approval is kept after it has expired, in seconds."""
+_OPEN: Final = "status IN ('waiting', 'allowed') AND (expires_at IS NULL OR expires_at > ?)"
 _MINE: Final = "principal = ? AND agent = ? AND session = ?"
 
 
@@ -68,13 +69,19 @@ class SqliteApprovals:
         )
 
     async def approvals(
-        self, *, principal: str | None = None, agent: str | None = None, session: str | None = None
+        self,
+        *,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        open_at: float | None = None,
     ) -> Sequence[Approval]:
         """Return approvals, the newest first."""
         wanted = {"principal": principal, "agent": agent, "session": session}
         given = {name: to_column(value) for name, value in wanted.items() if value is not None}
-        where = " AND ".join(f"{name} = ?" for name in given) or "1"
-        return await self._opened().read(lambda connection: _select(connection, where, *given.values()))
+        where = " AND ".join([*(f"{name} = ?" for name in given), *([] if open_at is None else [_OPEN])]) or "1"
+        values = (*given.values(), *(() if open_at is None else (open_at,)))
+        return await self._opened().read(lambda connection: _select(connection, where, *values))
 
     async def approvals_for(self, call: Binding) -> Sequence[Approval]:
         """Return what may count for a call: what lasts, and what was asked for the same arguments; the newest first."""
@@ -96,7 +103,7 @@ def _row(approval: Approval) -> tuple[str | bytes | float | None, ...]:
     return (*map(to_column, named), *state)
 
 
-def _select(connection: sqlite3.Connection, where: str, *given: str | bytes) -> list[Approval]:
+def _select(connection: sqlite3.Connection, where: str, *given: str | bytes | float) -> list[Approval]:
     query = f"SELECT text FROM approvals WHERE {where} ORDER BY asked_at DESC, rowid DESC"  # noqa: S608 - constants
     rows = connection.execute(query, given).fetchall()
     return [found for row in rows if (found := from_json(from_column(row[0]))) is not None]

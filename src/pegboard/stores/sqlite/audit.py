@@ -181,6 +181,9 @@ def _conditions(connection: sqlite3.Connection, wanted: AuditFilter) -> tuple[st
     if wanted.until is not None:
         filters["at < ?"] = _moment(wanted.until)
     values: list[Any] = list(filters.values())
+    if wanted.agents is not None:
+        filters[f"agent IN ({', '.join('?' * len(wanted.agents))})"] = ""
+        values += map(to_column, wanted.agents)
     if wanted.text:
         connection.create_function("mentions", 3, partial(_mentions, wanted.text.casefold()))
         plain = wanted.text.isascii() and "\0" not in wanted.text

@@ -65,13 +65,14 @@ class Bill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillQuery:
-    """What a bill is wanted of; both days count, in UTC; None is any."""
+    """What a bill is wanted of; both days count, in UTC; None is any. Of others than ``agents`` nothing is in it."""
 
     by: BillUnit = "day"
     since: date | None = None
     until: date | None = None
     principal: str | None = None
     agent: str | None = None
+    agents: frozenset[str] | None = None
     session: str | None = None
     limit: int = 400
 
@@ -93,6 +94,8 @@ async def bill(services: Services, query: BillQuery) -> Bill:
             after=after,
         )
         for record in page.records:
+            if query.agents is not None and record.agent not in query.agents:
+                continue
             unit = _unit(record, query.by)
             sums[unit] = sums[unit].plus(record.counts) if unit in sums else record.counts
         damaged += page.damaged

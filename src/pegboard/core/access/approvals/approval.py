@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Final, Literal
 
+from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.errors import UsageError
 
 ApprovalKind = Literal["confirm", "user_input", "external"]
 ApprovalStatus = Literal["waiting", "allowed", "refused", "used", "expired"]
 Lasting = Literal["once", "session", "always"]
+MAY_LAST: Final[Mapping[ApprovalKind, tuple[Lasting, ...]]] = {
+    "confirm": ("once", "session", "always"),
+    "user_input": ("once",),
+    "external": (),
+}
+"""What a call that waits can be allowed for: fields are asked for in every call, and a result is handed in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,3 +92,12 @@ class Approval:
     def open(self) -> bool:
         """Return whether something may still come of it: it waits, or it was allowed and not used."""
         return self.status in ("waiting", "allowed")
+
+
+def unknown_approval(approval_id: str) -> UsageError:
+    """Return the error that there is no such approval, or none that whoever asks may see."""
+    return UsageError(
+        f"There is no approval '{one_line(approval_id, limit=100)}'.",
+        code="unknown_approval",
+        hint="`pegboard approvals list` shows what waits.",
+    )

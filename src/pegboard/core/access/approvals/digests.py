@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from pegboard.core.model.tools import Tool
+from pegboard.core.model.tools import JsonObject, Tool
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
@@ -37,3 +37,13 @@ def definition_of(tool: Tool) -> Any:
         "annotations": tool.annotations,
         "confirmation": [demanded.kind, demanded.schema, demanded.hook] if demanded is not None else None,
     }
+
+
+def definition_digest(key: bytes, tool: Tool) -> str:
+    """Return the digest of what a tool is to those who approve a call of it."""
+    return digest(key, canonical(definition_of(tool)))
+
+
+def rules_digest(key: bytes, in_force: JsonObject, variant: str, fingerprint: str) -> str:
+    """Return the digest of what is in force for a tool: its rules, its plugin's settings, how its server is started."""
+    return digest(key, canonical([in_force, variant, fingerprint]))

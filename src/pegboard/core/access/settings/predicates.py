@@ -43,6 +43,15 @@ def conditions(access: CompiledPermissions) -> tuple[tuple[str, Condition], ...]
     return tuple(found)
 
 
+def fault_of_error(error: BaseException) -> str:
+    """Return why a tool cannot run now whose predicate raised this, or could not be imported.
+
+    >>> fault_of_error(ModuleNotFoundError("No module named 'rules'"))
+    "Its condition raised ModuleNotFoundError: No module named 'rules'"
+    """
+    return f"Its condition raised {type(error).__name__}: {error}"
+
+
 def fault_of(answer: object) -> str:
     """Return why a tool cannot run now after its predicate answered this, or nothing.
 

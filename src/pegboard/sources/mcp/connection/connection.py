@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
+from pegboard.ports import ConnectionPhase, ConnectionState, Excluded
 from pegboard.sources.mcp.connection.failures import Failures
+from pegboard.sources.mcp.connection.history import History
 from pegboard.sources.mcp.connection.live import Live, Settings
 from pegboard.sources.mcp.connection.usage import Usage
 from pegboard.sources.mcp.wire.faults import Fault, fault_of
@@ -21,7 +23,7 @@ from pegboard.sources.mcp.wire.timeouts import TimeLimits
 if TYPE_CHECKING:
     from pegboard.sources.mcp.wire.record import ConnectionRecord
 
-State = Literal["idle", "starting", "up", "down", "backing_off"]
+_STOPPED_WITHIN = 10.0
 
 
 class Connection:
@@ -41,6 +43,7 @@ class Connection:
         self.limits = TimeLimits()
         self.closing = False
         self.failures = Failures(settings.monotonic)
+        self.history = History(settings.mask)
         self._settings = settings
         self._changed = changed
         self._turn = asyncio.Lock()
@@ -73,18 +76,41 @@ class Connection:
             pause, fault = self.failures.pause, self.failures.fault
             if pause and fault is not None:
                 raise fault.error(self.spec, again_in=pause)
-            self._starting = asyncio.create_task(self._start(), context=contextvars.Context())
-        outcome = await asyncio.shield(self._starting)
-        if isinstance(outcome, Fault):
-            raise outcome.error(self.spec)
-        return outcome
+            self._begin()
+        while True:
+            starting = self._starting
+            assert starting is not None
+            outcome = await asyncio.shield(starting)
+            if not isinstance(outcome, Fault):
+                return outcome
+            if self._starting is None or self._starting is starting:
+                raise outcome.error(self.spec)
 
-    async def _start(self) -> Live | Fault:
+    def _begin(self, after: Collection[asyncio.Task[Any]] = ()) -> None:
+        """Begin to start, once these tasks have ended."""
+        self.history.changed()
+        self._starting = asyncio.create_task(self._start(after), context=contextvars.Context())
+
+    async def _start(self, after: Collection[asyncio.Task[Any]]) -> Live | Fault:
         try:
+            if after:
+                await asyncio.wait(after, timeout=_STOPPED_WITHIN)
+                self.failures.clear()
             async with self._settings.spawns:
                 return await self._try_eras()
         finally:
-            self._starting = None
+            if self._starting is asyncio.current_task():
+                self._starting = None
+
+    def restart(self) -> None:
+        """Stop it, and start it anew without any pause; one that is idle stays so, and one that begins goes on."""
+        running = [record for record in self._owners.values() if not record.closed.is_set()]
+        if self._starting is not None and not running:
+            return
+        if running or self.failures.fault is not None:
+            self._stop("an operator restarted it")
+            self.failures.clear()
+            self._begin({*self._owners, *([self._starting] if self._starting is not None else [])})
 
     async def _try_eras(self) -> Live | Fault:
         known = self._settings.handshake_only
@@ -103,13 +129,20 @@ class Connection:
             if not (seen.exit and not seen.any_message and not seen.invalid_count):
                 break
         known.discard(self.fingerprint)
-        self.failures.fault = outcome
+        self._failed(outcome, self._last)
         self.failures.add()
+        self.history.changed()
         return outcome
+
+    def _failed(self, fault: Fault, record: ConnectionRecord | None) -> None:
+        self.failures.fault = fault
+        if record is not None and not record.stopped:
+            self.history.failed(record, fault.text, fault.reason, record.pid)
 
     def _take_up(self, live: Live) -> None:
         self._live = live
         self._started_at = time.time()
+        self.history.started(live.record.pid)
         self.failures.fault = None
         self.usage.note_up(True)
 
@@ -118,7 +151,9 @@ class Connection:
         from pegboard.sources.mcp.wire.record import ConnectionRecord
 
         reported = self.spec.name in self._settings.reported
-        record = self._last = ConnectionRecord(self.spec, None if reported else self._report_invalid)
+        record = self._last = ConnectionRecord(
+            self.spec, self.history.printed.add, None if reported else self._report_invalid
+        )
         record.notify = partial(self._notify, record)
         ready: asyncio.Future[Live | Fault] = asyncio.get_running_loop().create_future()
         owner = asyncio.create_task(self._own(record, ready, legacy=legacy))
@@ -127,7 +162,7 @@ class Connection:
         def done(task: asyncio.Task[None]) -> None:
             del self._owners[task]
             if not ready.done():  # it was cancelled
-                ready.set_result(fault_of(record, "it was stopped", "", self.mask))
+                ready.set_result(fault_of(record, record.reason or "it was stopped", "", self.mask))
 
         owner.add_done_callback(done)
         return await ready, record
@@ -163,7 +198,9 @@ class Connection:
             ready.set_result(fault or Fault(reason="it was stopped"))
         elif record is self._last:
             self.usage.note_up(False)
-            self.failures.fault = fault
+            self.failures.fault = None
+            if fault is not None:
+                self._failed(fault, record)
 
     async def _keep(self, live: Live) -> None:
         """Wait for the end of the connection, and listen for changes meanwhile."""
@@ -172,6 +209,8 @@ class Connection:
         listener = asyncio.create_task(listen(live.client, live.record, self._changed))
         try:
             await live.record.closed.wait()
+            if live.record is self._last:
+                self.history.changed()
         finally:
             listener.cancel()
             await asyncio.wait({listener})
@@ -189,22 +228,27 @@ class Connection:
                     await record.ended.wait()
             except TimeoutError:
                 pass
-        fault = fault_of(record, record.diagnostics.exit or reason, "", self.mask)
-        if dead or record.closed.is_set():
-            self.failures.fault = fault
+        reason = record.reason if record.stopped else record.diagnostics.exit or reason
+        fault = fault_of(record, reason, "", self.mask)
+        if not record.stopped and (dead or record.closed.is_set()):
+            self._failed(fault, record)
         return fault.text
 
     async def close(self) -> None:
         """Stop for good."""
         self.closing = True
+        self._stop("it was stopped")
+        if waiting := {*self._owners, *([self._starting] if self._starting else [])}:
+            await asyncio.wait(waiting, timeout=_STOPPED_WITHIN)
+
+    def _stop(self, reason: str) -> None:
+        """Begin to stop what runs or is about to."""
         self.usage.note_up(False)
         for owner, record in list(self._owners.items()):
-            record.stop("it was stopped")
+            record.stop(reason)
             if not record.up:
                 owner.cancel()
         self._live = None
-        if waiting := {*self._owners, *([self._starting] if self._starting else [])}:
-            await asyncio.wait(waiting, timeout=10.0)
 
     # -- use ---------------------------------------------------------------------------------------
 
@@ -222,6 +266,13 @@ class Connection:
                 requests.drained.clear()
                 await requests.drained.wait()
             yield
+
+    def unreached(self, error: str) -> None:
+        """Note that a request did not reach a server that has no connection to lose: each request makes its own."""
+        if self.failures.fault is None:
+            self.history.changed()
+            self.history.failed(object(), error, error, None)
+        self.failures.fault = Fault(reason=error)
 
     def _serialise(self) -> None:
         self.one_at_a_time = True
@@ -263,7 +314,27 @@ class Connection:
             "dropped": {**seen.dropped, **seen.excluded} if seen else {},
         }
 
-    def _state(self, *, live: bool) -> State:
+    def seen(self, scope: str) -> ConnectionState:
+        """Return the state of the connection with what became of it, for an operator."""
+        record, live, history = self._last, self.live is not None, self.history
+        diagnostics = record.diagnostics if record else None
+        return ConnectionState(
+            scope=scope,
+            state="down" if live and self.failures.fault is not None else self._state(live=live),
+            since=history.since,
+            started_at=self._started_at if live else None,
+            era=record.version if record and live else "",
+            pid=record.pid if record and live else None,
+            in_flight=self.usage.in_flight,
+            one_at_a_time=self.one_at_a_time,
+            starts=history.starts,
+            error=history.error,
+            failed_at=history.failed_at,
+            dropped=_excluded(diagnostics.dropped) if diagnostics else (),
+            excluded=_excluded(diagnostics.excluded) if diagnostics else (),
+        )
+
+    def _state(self, *, live: bool) -> ConnectionPhase:
         if live:
             return "up"
         if self._starting is not None:
@@ -271,3 +342,7 @@ class Connection:
         if self.failures.fault is None:
             return "idle"
         return "backing_off" if self.failures.pause else "down"
+
+
+def _excluded(reasons: Mapping[str, str]) -> tuple[Excluded, ...]:
+    return tuple(Excluded(name=name, reason=reason) for name, reason in reasons.items())

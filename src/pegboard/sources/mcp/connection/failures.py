@@ -26,11 +26,13 @@ class Failures:
         if self._count >= _PATIENCE:
             self._retry_at = self._monotonic() + self._backoff.next()
 
-    def clear(self) -> None:
-        """Note that the server answered: its next end is the first failure again."""
-        if self._count or self.fault is not None:
-            self._count, self._retry_at, self.fault = 0, 0.0, None
-            self._backoff.reset()
+    def clear(self) -> bool:
+        """Note that the server answered: its next end is the first failure again; return whether one was noted."""
+        if not self._count and self.fault is None:
+            return False
+        self._count, self._retry_at, self.fault = 0, 0.0, None
+        self._backoff.reset()
+        return True
 
     @property
     def pause(self) -> float:

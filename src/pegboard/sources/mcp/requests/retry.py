@@ -85,10 +85,14 @@ async def _once(connection: Connection, live: Live, spec: ServerSpec, what: str,
     except MCPError as error:
         if not status_of(error):
             connection.failures.clear()
-        raise _refused(spec, connection.mask, what, error) from error
+        refused = _refused(spec, connection.mask, what, error)
+        if isinstance(refused, ToolUnavailableError):
+            connection.unreached(refused.message)
+        raise refused from error
     finally:
         connection.usage.end()
-    connection.failures.clear()
+    if connection.failures.clear():
+        connection.history.changed()
     return answer
 
 

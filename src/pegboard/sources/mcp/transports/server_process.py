@@ -17,6 +17,7 @@ from mcp.client.stdio import get_default_environment
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.transports.lines import LineSplitter
+from pegboard.sources.mcp.wire.diagnostics import LONGEST_LINE
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.request_outcomes import InFlight
 from pegboard.support.backoff import wait_until
@@ -135,10 +136,13 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if fd == 1:
             self.take(data)
             return
-        *lines, self._errors = (self._errors + data).split(b"\n")
-        self._errors = self._errors[-4096:]
+        *lines, rest = (self._errors + data).split(b"\n")
+        self._errors = rest[:LONGEST_LINE]
         for line in lines:
-            self.record.diagnostics.add_stderr(line.decode("utf-8", errors="replace"))
+            self._add_error(line)
+
+    def _add_error(self, line: bytes) -> None:
+        self.record.diagnostics.add_stderr(line[:LONGEST_LINE].decode("utf-8", errors="replace"))
 
     def take(self, data: bytes) -> None:
         """Take what the server printed on its standard output."""
@@ -169,7 +173,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if fd == 1:
             self.end()
         elif fd == 2:
-            self.record.diagnostics.add_stderr(self._errors.decode("utf-8", errors="replace"))
+            self._add_error(self._errors)
             self._errors = b""
         else:
             self.input_lost()

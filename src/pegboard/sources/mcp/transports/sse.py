@@ -18,6 +18,7 @@ from mcp.shared._httpx_utils import request_within_origin, sse_within_origin
 from mcp.shared.message import SessionMessage
 
 from pegboard.core.model.specs import ServerSpec
+from pegboard.sources.mcp.wire.diagnostics import LONGEST_LINE
 from pegboard.sources.mcp.wire.http_client import WatchedClient
 from pegboard.sources.mcp.wire.malformed import answered, refusal
 from pegboard.sources.mcp.wire.messages import by_model
@@ -95,7 +96,7 @@ class SseTransport:
             line = data.encode(errors="replace")
             number = next(answered(line), None)
             if number is None:
-                self._record.diagnostics.add_invalid_line(data[:400])
+                self._record.diagnostics.add_invalid_line(data[:LONGEST_LINE])
                 return
             message = SessionMessage(refusal(number))
         await received.send(message)

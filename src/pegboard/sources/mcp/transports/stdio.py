@@ -18,6 +18,7 @@ from mcp_types import JSONRPCRequest
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.transports.server_process import ServerProcess
+from pegboard.sources.mcp.wire.diagnostics import LONGEST_LINE
 from pegboard.sources.mcp.wire.malformed import answered, begun, oversized, refusal
 from pegboard.sources.mcp.wire.messages import by_model
 from pegboard.sources.mcp.wire.record import ConnectionRecord
@@ -77,7 +78,7 @@ class _Lines:
                 return SessionMessage(refusal(number))
         record = self._process.record
         seen = record.diagnostics
-        seen.add_invalid_line(line[:400].decode("utf-8", errors="replace"))
+        seen.add_invalid_line(line[:LONGEST_LINE].decode("utf-8", errors="replace"))
         if seen.invalid_count > _MOST_INVALID and not seen.any_message:
             record.close("it does not speak MCP")
         return None

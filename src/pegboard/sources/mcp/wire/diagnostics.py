@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from typing import Literal
 
 from pegboard.core.model.naming import one_line
 
@@ -15,6 +16,13 @@ _STDERR_LINES = 40
 _INVALID_LINE = 200
 _INVALID_LINES = 3
 
+LONGEST_LINE = 8192
+"""How much of a line for people is read, in bytes: far more than is kept, so that no cut leaves half a secret."""
+
+Printed = Literal["stderr", "invalid"]
+Keep = Callable[[Printed, str, int | None], str]
+"""What keeps a line of a process for operators, and returns it whole but without secrets."""
+
 
 class Diagnostics:
     """What a server printed and what of it could not be used.
@@ -24,7 +32,9 @@ class Diagnostics:
     first line on standard output that is no message.
     """
 
-    def __init__(self, name: str, report_invalid: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, name: str, keep: Callable[[Printed, str], str], report_invalid: Callable[[str], None] | None = None
+    ) -> None:
         self.name = name
         self.exit = ""
         self.any_message = False
@@ -33,23 +43,27 @@ class Diagnostics:
         self.invalid_count = 0
         self.dropped: dict[str, str] = {}
         self.excluded: dict[str, str] = {}
+        self._keep = keep
         self._report_invalid = report_invalid
 
     def add_stderr(self, text: str) -> None:
         """Keep a line that the server wrote to its standard error."""
-        if line := one_line(text, limit=_STDERR_LINE):
+        if line := one_line(self._kept("stderr", text), limit=_STDERR_LINE):
             self.stderr.append(line)
 
     def add_invalid_line(self, text: str) -> None:
         """Keep a line on standard output that is no message of the protocol, and report the first."""
         self.invalid_count += 1
-        line = one_line(text, limit=_INVALID_LINE)
+        line = one_line(self._kept("invalid", text), limit=_INVALID_LINE)
         if not line:
             return
         self.invalid_lines.append(line)
         if self._report_invalid is not None:
             self._report_invalid(line)
             self._report_invalid = None
+
+    def _kept(self, kind: Printed, text: str) -> str:
+        return self._keep(kind, text) if text.strip() else ""
 
     def drop(self, tool: str, reason: str) -> None:
         """Report a tool that is not listed."""

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.wire.diagnostics import Diagnostics
+from pegboard.sources.mcp.wire.diagnostics import Diagnostics, Keep
 from pegboard.sources.mcp.wire.request_outcomes import InFlight, too_large
 from pegboard.sources.mcp.wire.server_requests import ServerRequests
 
@@ -34,10 +34,10 @@ class ConnectionRecord:
     it ended because of a message over the limit.
     """
 
-    def __init__(self, spec: ServerSpec, report_invalid: Callable[[str], None] | None = None) -> None:
+    def __init__(self, spec: ServerSpec, keep: Keep, report_invalid: Callable[[str], None] | None = None) -> None:
         self.name = spec.name
         self.message_limit = spec.message_limit
-        self.diagnostics = Diagnostics(spec.name, report_invalid)
+        self.diagnostics = Diagnostics(spec.name, lambda kind, text: keep(kind, text, self.pid), report_invalid)
         self.server_requests = ServerRequests(spec.name)
         self.http = HttpSession()
         self.closed = asyncio.Event()

@@ -1,0 +1,385 @@
+"""What operators see of approvals: what waits, what was allowed and still counts, what has ended (A1–A3)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+from pegboard.board.services import Services
+from pegboard.core.access.approvals.approval import (
+    MAY_LAST,
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    Lasting,
+    unknown_approval,
+)
+from pegboard.core.access.approvals.demands import rules_of
+from pegboard.core.access.approvals.digests import definition_digest, rules_digest
+from pegboard.core.access.approvals.verdicts import mismatch
+from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.errors import PegboardError
+
+TOO_DEEP: Final = "It is nested too deeply to be shown."
+Sees = Callable[[str], bool]
+"""Whether an operator sees an agent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgumentOverview:
+    """One argument of a call: its value as text, and what the tool's schema has of it.
+
+    Attributes:
+        name: its name.
+        title: its title, or nothing.
+        description: what it is for, or nothing.
+        type: the JSON types that it may have, or nothing.
+        text: its value: a string as it is, anything else as indented JSON.
+        structured: whether the text is JSON of more than one value.
+    """
+
+    name: str
+    title: str
+    description: str
+    type: str
+    text: str
+    structured: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldOverview:
+    """One field that a person fills in.
+
+    Attributes:
+        name: its name.
+        title: its title, or nothing.
+        description: what it is for, or nothing.
+        type: ``string``, ``integer``, ``number``, ``boolean``, or ``json`` for any other value, written as JSON.
+        choices: the texts that it may be, none where it may be any.
+        required: whether it must be filled in.
+        text: what it is where nobody changes it.
+    """
+
+    name: str
+    title: str
+    description: str
+    type: str
+    choices: tuple[str, ...]
+    required: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldProblem:
+    """What is wrong with what somebody filled in for a field."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalOverview:
+    """An approval as operators see it, secrets masked.
+
+    Attributes:
+        id: its name.
+        tool: the wire name of the tool.
+        plugin: the plugin of the tool.
+        title: the title of the tool, or nothing.
+        description: what the tool does, or nothing where the tool is not known now.
+        read_only: whether its source says that it changes nothing; None where it does not say.
+        destructive: the same of destroying something.
+        open_world: the same of reaching beyond a closed domain.
+        kind: ``confirm``, ``user_input`` or ``external``.
+        status: waiting, allowed, refused, used or expired.
+        lasts: whether the answer is for this call once, for the session, or always.
+        may_last: what it can be allowed for; none where it is not answered here.
+        reason: what demands it.
+        where: where the configuration names the plugin, or nothing.
+        outdated: why it does not count any more although it has not ended, or nothing.
+        principal: whose call it is.
+        agent: whose model made it.
+        session: in which session.
+        turn: in which turn.
+        arguments: those of the call; none once it is used.
+        fields: what a person fills in.
+        asked_at: when it was asked for, in seconds since the epoch.
+        expires_at: from when on it does not count; None is never.
+        decided_at: when it was answered, or None.
+        by: who did that.
+        message: what they said to it.
+    """
+
+    id: str
+    tool: str
+    plugin: str
+    title: str
+    description: str
+    read_only: bool | None
+    destructive: bool | None
+    open_world: bool | None
+    kind: ApprovalKind
+    status: ApprovalStatus
+    lasts: Lasting
+    may_last: tuple[Lasting, ...]
+    reason: str
+    where: str
+    outdated: str
+    principal: str
+    agent: str
+    session: str
+    turn: int
+    arguments: tuple[ArgumentOverview, ...]
+    fields: tuple[FieldOverview, ...]
+    asked_at: float
+    expires_at: float | None
+    decided_at: float | None
+    by: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenApprovals:
+    """The approvals of which something may still come, the newest first.
+
+    ``waiting`` are calls that wait for an answer, at most as many as were asked for of ``waiting_total``; ``allowed``
+    calls that may run once, ``standing`` the answers that let every call of a tool run. ``next_end`` is when the
+    first of them expires, in seconds since the epoch, or None.
+    """
+
+    waiting: tuple[ApprovalOverview, ...]
+    waiting_total: int
+    allowed: tuple[ApprovalOverview, ...]
+    standing: tuple[ApprovalOverview, ...]
+    next_end: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedApprovals:
+    """Approvals that were refused, are used or have expired, the newest first, of ``total`` in all."""
+
+    rows: tuple[ApprovalOverview, ...]
+    total: int
+
+
+def _every(_agent: str) -> bool:
+    return True
+
+
+class OperatorApprovals:
+    """The approvals of every session, as operators see them: only those of agents that ``sees`` says they see."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def open(self, sees: Sees = _every, *, offset: int = 0, limit: int = 50) -> OpenApprovals:
+        """Return what waits, ``limit`` of it behind ``offset``, and what was allowed; raises ``StoreError``."""
+        store = self._services.store
+        found = [one for one in await store.approvals(open_at=time.time()) if sees(one.binding.agent)]
+        waiting = [one for one in found if one.status == "waiting"]
+        allowed = [one for one in found if one.status == "allowed"]
+        return OpenApprovals(
+            waiting=await self._overviews(waiting[offset : offset + limit]),
+            waiting_total=len(waiting),
+            allowed=await self._overviews(one for one in allowed if one.lasts == "once"),
+            standing=await self._overviews(one for one in allowed if one.lasts != "once"),
+            next_end=min((one.expires_at for one in found if one.expires_at is not None), default=None),
+        )
+
+    async def ended(self, sees: Sees = _every, *, offset: int = 0, limit: int = 50) -> EndedApprovals:
+        """Return what has ended, kept for a day after it would have expired; raises ``StoreError``."""
+        now = time.time()
+        every = (one.as_of(now) for one in await self._services.store.approvals())
+        found = [one for one in every if not one.open and sees(one.binding.agent)]
+        return EndedApprovals(rows=await self._overviews(found[offset : offset + limit]), total=len(found))
+
+    async def one(self, approval_id: str, sees: Sees = _every) -> ApprovalOverview:
+        """Return one approval; raises ``UsageError`` where there is none, or none that is seen."""
+        (found,) = await self._overviews([await self._known(approval_id, sees)])
+        return found
+
+    async def field_problems(
+        self, approval_id: str, given: JsonObject, sees: Sees = _every
+    ) -> tuple[FieldProblem, ...]:
+        """Return what is wrong with what was filled in, each field looked at alone; raises ``UsageError`` as ``one``."""
+        services, found = self._services, await self._known(approval_id, sees)
+        schema, required, problems = found.fields, _required(found.fields), list[FieldProblem]()
+        for name, part in _properties(schema).items():
+            if name not in given:
+                problems += [FieldProblem(name=name, text="It has to be filled in.")] if name in required else []
+                continue
+            alone: JsonObject = {**schema, "properties": {name: part}, "required": list[str]()}
+            form = Tool(plugin="", name=name, wire=f"{found.tool} (field {name})", input_schema=alone)
+            texts = services.validator.problems(form, {name: given[name]})
+            problems += [_problem(services, name, text) for text in texts]
+        return tuple(problems)
+
+    async def count_waiting(self, sees: Sees = _every) -> int:
+        """Return how many calls wait for an answer; raises ``StoreError``."""
+        found = await self._services.store.approvals(open_at=time.time())
+        return sum(one.status == "waiting" and sees(one.binding.agent) for one in found)
+
+    async def _known(self, approval_id: str, sees: Sees) -> Approval:
+        found = await self._services.store.approval(approval_id)
+        if found is None or not sees(found.binding.agent):
+            raise unknown_approval(approval_id)
+        return found.as_of(time.time())
+
+    async def _overviews(self, approvals: Iterable[Approval]) -> tuple[ApprovalOverview, ...]:
+        key = await self._services.store.digest_key()
+        return tuple(_overview(self._services, one, key) for one in approvals)
+
+
+def _problem(services: Services, name: str, text: str) -> FieldProblem:
+    return FieldProblem(name=name, text=services.masker.text(text.removeprefix(f"argument '{name}': ")))
+
+
+def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOverview:
+    own, mask = approval.binding, services.masker.text
+    plugin, _, _ = own.tool.partition("/")
+    catalog = services.world.catalog
+    tool, home = catalog.by_id(own.tool), catalog.plugins.get(plugin)
+    hints: JsonObject = tool.annotations if tool is not None else {}
+    return ApprovalOverview(
+        id=approval.id,
+        tool=approval.tool,
+        plugin=plugin,
+        title=mask(_title(tool)),
+        description=mask(tool.description) if tool is not None else "",
+        read_only=_flag(hints, "readOnlyHint"),
+        destructive=_flag(hints, "destructiveHint"),
+        open_world=_flag(hints, "openWorldHint"),
+        kind=approval.kind,
+        status=approval.status,
+        lasts=approval.lasts,
+        may_last=MAY_LAST[approval.kind],
+        reason=mask(approval.reason),
+        where=str(home.place) if home is not None and home.place is not None else "",
+        outdated=_outdated(services, approval, tool, key) if approval.open else "",
+        principal=own.principal,
+        agent=own.agent,
+        session=own.session,
+        turn=approval.turn,
+        arguments=_arguments(services, approval, tool),
+        fields=tuple(_fields(services, approval.fields)),
+        asked_at=approval.asked_at,
+        expires_at=approval.expires_at,
+        decided_at=approval.decided_at,
+        by=approval.by,
+        message=mask(approval.message),
+    )
+
+
+def _flag(hints: JsonObject, name: str) -> bool | None:
+    found = hints.get(name)
+    return found if isinstance(found, bool) else None
+
+
+def _title(tool: Tool | None) -> str:
+    if tool is None:
+        return ""
+    found = (tool.extra.get("title"), tool.annotations.get("title"))
+    return next((title for title in found if isinstance(title, str) and title), "")
+
+
+def _outdated(services: Services, approval: Approval, tool: Tool | None, key: bytes) -> str:
+    """Return why an approval counts for no call any more; nothing where the tool is not known now."""
+    if tool is None:
+        return ""
+    now = replace(
+        approval.binding,
+        arguments=approval.asked,
+        definition=definition_digest(key, tool),
+        rules=_rules_now(services, approval, tool, key),
+    )
+    return mismatch(approval, now)
+
+
+def _rules_now(services: Services, approval: Approval, tool: Tool, key: bytes) -> str:
+    """Return the digest of the rules in force for a tool: the approval's own, where they are under some settings."""
+    plugin, spec = services.world.catalog.plugins[tool.plugin], services.loader.specs[tool.plugin]
+    rules = rules_of(plugin, spec, tool, services.trust.counted(plugin.name))
+    if rules is None:
+        return ""
+    try:
+        fingerprint = services.loader.source_of(spec).fingerprint(spec)
+    except PegboardError:
+        return ""
+    digests = (rules_digest(key, rules.in_force, variant, fingerprint) for variant in ("", *plugin.variants))
+    return approval.binding.rules if approval.binding.rules in digests else ""
+
+
+def _arguments(services: Services, approval: Approval, tool: Tool | None) -> tuple[ArgumentOverview, ...]:
+    """Return the arguments of a call, in its order; what is nested too deeply to be shown is reported as that."""
+    properties = _properties(tool.input_schema if tool is not None else {}) | _properties(approval.fields)
+    try:
+        masked: JsonObject = services.masker.value(dict(approval.arguments))
+        return tuple(_argument(name, value, properties.get(name, {}), services) for name, value in masked.items())
+    except RecursionError:
+        return tuple(_argument(name, TOO_DEEP, {}, services) for name in approval.arguments)
+
+
+def _argument(name: str, value: Any, schema: JsonObject, services: Services) -> ArgumentOverview:
+    return ArgumentOverview(
+        name=name,
+        title=_text(schema, "title"),
+        description=services.masker.text(_text(schema, "description")),
+        type=_types(schema),
+        text=_written(value),
+        structured=isinstance(value, dict | list),
+    )
+
+
+def _fields(services: Services, schema: JsonObject) -> Iterator[FieldOverview]:
+    required = _required(schema)
+    for name, part in _properties(schema).items():
+        kind = _types(part).removesuffix(" or null")
+        choices = part.get("enum")
+        texts = cast("list[Any]", choices) if isinstance(choices, list) else []
+        plain = kind in ("string", "integer", "number", "boolean")
+        yield FieldOverview(
+            name=name,
+            title=_text(part, "title"),
+            description=services.masker.text(_text(part, "description")),
+            type=kind if plain else "json",
+            choices=tuple(text for text in texts if isinstance(text, str)) if kind == "string" else (),
+            required=name in required,
+            text=services.masker.text(_written(default)) if (default := part.get("default")) is not None else "",
+        )
+
+
+def _properties(schema: JsonObject) -> dict[str, JsonObject]:
+    found: object = schema.get("properties")
+    parts: Mapping[str, object] = cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
+    return {name: cast("JsonObject", part) if isinstance(part, Mapping) else {} for name, part in parts.items()}
+
+
+def _required(schema: JsonObject) -> tuple[str, ...]:
+    found: object = schema.get("required")
+    return tuple(map(str, cast("list[object]", found))) if isinstance(found, list) else ()
+
+
+def _text(schema: JsonObject, name: str) -> str:
+    found = schema.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def _types(schema: JsonObject) -> str:
+    """Return the JSON types that a schema names."""
+    match schema:
+        case {"type": str(name)}:
+            return name
+        case {"type": [*names]}:
+            return " or ".join(map(str, names))
+        case {"anyOf": [*parts]} | {"oneOf": [*parts]}:
+            found = (_types(cast("JsonObject", part)) for part in parts if isinstance(part, Mapping))
+            return " or ".join(dict.fromkeys(filter(None, found)))
+        case _:
+            return ""
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

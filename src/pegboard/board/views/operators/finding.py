@@ -1,0 +1,253 @@
+"""Search all tools while somebody types: what an agent's model would find, and what it may not use (P3, F5).
+
+A look leaves no trace: nothing is remembered, noted in the conversation, loaded, or asked of a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from pegboard.board.services import Services
+from pegboard.board.snapshot import Snapshot
+from pegboard.board.views.given import checked_search
+from pegboard.board.views.operators.looking import look
+from pegboard.board.views.operators.near_names import Named, NameKind, NameMatch
+from pegboard.board.views.operators.reasons import PlainReason, plain_reason
+from pegboard.board.views.operators.whole_catalog import Indexed, WholeCatalog
+from pegboard.board.views.rank_context import answered, rank_context
+from pegboard.board.views.search import FAINT, best_hits
+from pegboard.board.views.search_results import described
+from pegboard.core.access.decisions import Reason, switch_reason
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.naming import first_sentence
+from pegboard.core.model.tools import Plugin, Tool
+from pegboard.core.state.narrowing import exclusion_reason, exclusion_text, may_bring
+from pegboard.core.surface.searchable import Group, Searchable, searchable
+from pegboard.dialects.names import FoundTool, Search, Standing
+from pegboard.ports import RankContext, Ranked, Ranking, ScorePart
+
+MOST: Final = 100
+"""So many hits are returned at most."""
+BY_NAME: Final = (ScorePart(kind="name", value=1.0),)
+
+HitStanding = Standing | Literal["denied", "excluded"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit:
+    """One answer of an operator's search.
+
+    Attributes:
+        kind: what it is.
+        name: the name under which it is loaded; a tool's is its wire name.
+        plugin: the plugin that a tool belongs to, or that it is; a toolkit has none.
+        title: its name for people.
+        sentence: the sentence of its description that tells it from the others.
+        standing: where it stands in the session: as its model would be told, or denied, or excluded by the active
+            loadout.
+        permitted: whether the agent may use it.
+        reason: why it is unavailable, denied or excluded; else None.
+        score: how well it answers, between 0 and 1; None of what is here for its name alone.
+        parts: what the score is made of, the greatest first.
+        match: how its name answers, where it does.
+    """
+
+    kind: NameKind
+    name: str
+    plugin: str
+    title: str
+    sentence: str
+    standing: HitStanding
+    permitted: bool
+    reason: PlainReason | None = None
+    score: float | None = None
+    parts: tuple[ScorePart, ...] = ()
+    match: NameMatch | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchAnswer:
+    """What an operator's search found.
+
+    Attributes:
+        query: what was typed.
+        names: what the text names, whoever may use it: shown first. It may be among the hits, too.
+        hits: what the agent's model would find, in its order and with its scores.
+        rest: what else there is, and is not among the names: what the agent may not use, or its model does not find.
+        indexing: whether everything is still being indexed, so that names and rest are missing; ask again.
+        tools: how many tools there are.
+    """
+
+    query: str
+    names: tuple[SearchHit, ...] = ()
+    hits: tuple[SearchHit, ...] = ()
+    rest: tuple[SearchHit, ...] = ()
+    indexing: bool = False
+    tools: int = 0
+
+
+async def find(
+    services: Services, whole: WholeCatalog, agent: str, query: str, *, principal: str, session: str, limit: int
+) -> SearchAnswer:
+    """Return what answers a text, for one agent and session (P3); see :meth:`Operations.search`."""
+    needs = checked_search((query,), limit, None)
+    needs = replace(needs, limit=min(needs.limit, MOST))
+    snapshot = await look(services, agent, principal=principal, session=session)
+    indexed = await whole.indexed()
+    shown = services.masker.text(query)
+    if not query.strip():
+        return SearchAnswer(query=shown, indexing=indexed is None, tools=len(services.world.catalog))
+    among = searchable(snapshot.access, snapshot.state.loadout)
+    await services.ranker.prepare(among)
+    context = await rank_context(services, snapshot, needs.queries)
+    hits, context = _found(services, snapshot, needs, among, context)
+    if indexed is None:
+        return SearchAnswer(query=shown, hits=hits, indexing=True, tools=len(services.world.catalog))
+    rest = _rest(services, snapshot, needs, indexed.among, among, context)
+    names = tuple(_named(services, snapshot, indexed, query, (*hits, *rest)))
+    called = {(hit.kind, hit.name) for hit in names}
+    return SearchAnswer(
+        query=shown,
+        names=names,
+        hits=hits,
+        rest=tuple(hit for hit in rest if (hit.kind, hit.name) not in called),
+        tools=len(indexed.among.tools),
+    )
+
+
+def _found(
+    services: Services, snapshot: Snapshot, needs: Search, among: Searchable, context: RankContext
+) -> tuple[tuple[SearchHit, ...], RankContext]:
+    """Return what the model would find, as ``search_tools`` does, and the context that it was ranked with."""
+    used = [context]
+
+    def rank(queries: Sequence[str], limit: int) -> Ranking:
+        ranking, used[0] = answered(services, snapshot, queries, context, limit=limit)
+        return ranking
+
+    ranked = best_hits(snapshot, needs, rank).hits[: needs.limit]
+    parts = services.ranker.parts(needs.queries[0], among, used[0], [hit.found for hit in ranked])
+    by_name = [BY_NAME if hit.score == 1.0 else made for hit, made in zip(ranked, parts, strict=True)]
+    return tuple(_hits(services, snapshot, ranked, by_name)), used[0]
+
+
+def _rest(
+    services: Services, snapshot: Snapshot, needs: Search, whole: Searchable, among: Searchable, context: RankContext
+) -> tuple[SearchHit, ...]:
+    """Return what answers of everything that the model does not find; nothing that is far behind the best of it."""
+    if len(among.tools) == len(whole.tools) and len(among.groups) == len(whole.groups):
+        return ()
+    ranker = services.ranker
+    ranked = ranker.rank(needs.queries, whole, context, limit=needs.limit, without=among).hits
+    ranked = [hit for hit in ranked if hit.score >= FAINT * ranked[0].score]
+    parts = ranker.parts(needs.queries[0], whole, context, [hit.found for hit in ranked])
+    return tuple(_hits(services, snapshot, ranked, parts))
+
+
+def _named(
+    services: Services, snapshot: Snapshot, indexed: Indexed, query: str, found: Sequence[SearchHit]
+) -> Iterator[SearchHit]:
+    """Yield what a text names; what is found anyway with its score."""
+    known = {(hit.kind, hit.name): hit for hit in found}
+    for named, match in indexed.names.find(query):
+        hit = known.get((named.kind, named.name))
+        if hit is None:
+            subject = named.tool or _group(snapshot.access, indexed.among, named)
+            ((hit),) = _hits(services, snapshot, [Ranked(found=subject, score=0.0)], [()])
+            hit = replace(hit, score=None)
+        yield replace(hit, match=match)
+
+
+def _group(access: CompiledPermissions, among: Searchable, named: Named) -> Group:
+    """Return a toolkit, or a plugin with those of its tools that the agent may use."""
+    if named.kind == "toolkit":
+        return next(group for group in among.groups if group.kind == "toolkit" and group.name == named.name)
+    plugin = access.world.catalog.plugins[named.name]
+    tools = tuple(tool.id for tool in plugin.tools if access.permits(tool))
+    return Group(kind="plugin", name=plugin.name, description=plugin.description, tools=tools)
+
+
+def _hits(
+    services: Services, snapshot: Snapshot, ranked: Sequence[Ranked], parts: Sequence[tuple[ScorePart, ...]]
+) -> Iterator[SearchHit]:
+    """Yield what was ranked as an operator sees it."""
+    for hit, found, made in zip(ranked, described(snapshot, ranked), parts, strict=True):
+        standing, reason = _standing(snapshot, hit.found, found)
+        masker = services.masker
+        yield SearchHit(
+            kind=found.kind,
+            name=found.name,
+            plugin=found.plugin,
+            title=masker.text(_title(snapshot.access, hit.found)),
+            sentence=masker.text(found.sentence or first_sentence(found.description)),
+            standing=standing,
+            permitted=standing != "denied",
+            reason=plain_reason(reason, masker) if reason is not None else None,
+            score=hit.score,
+            parts=tuple(_masked(part, masker) for part in made),
+        )
+
+
+def _masked(part: ScorePart, masker: Masker) -> ScorePart:
+    if not part.words:
+        return part
+    words = (replace(word, word=masker.text(word.word), asked=masker.text(word.asked)) for word in part.words)
+    return replace(part, words=tuple(words))
+
+
+def _title(access: CompiledPermissions, found: Tool | Group) -> str:
+    if isinstance(found, Tool):
+        title = found.annotations.get("title") or found.extra.get("title")
+        return title if isinstance(title, str) else found.name
+    toolkit = access.world.toolkits.get(found.name) if found.kind == "toolkit" else None
+    return toolkit.label or found.name if toolkit is not None else found.name
+
+
+# -- where it stands -------------------------------------------------------------------------------
+
+
+def _standing(snapshot: Snapshot, found: Tool | Group, described: FoundTool) -> tuple[HitStanding, Reason | None]:
+    """Return where something stands, and why it is denied, excluded or unavailable."""
+    access, state = snapshot.access, snapshot.state
+    if (denial := _denial(access, found)) is not None:
+        return "denied", denial
+    plugins = access.world.catalog.plugins
+    if isinstance(found, Tool):
+        why = exclusion_reason(access, state, found)
+        if why is not None and why.code == "narrowed_loadout":
+            return "excluded", why
+    elif found.kind == "plugin" and state.loadout is not None and not may_bring(access, state, plugins[found.name]):
+        return "excluded", Reason(code="narrowed_loadout", text=exclusion_text(state.loadout))
+    if described.status == "unavailable":
+        where = plugins[described.plugin].place if described.plugin else None
+        return "unavailable", Reason(code="unavailable", text=described.reason, where=where)
+    return described.status, None
+
+
+def _denial(access: CompiledPermissions, found: Tool | Group) -> Reason | None:
+    """Return the first reason why the agent may not use something; None where it may."""
+    if isinstance(found, Tool):
+        decision = access.decide(found)
+        return None if decision.permitted else decision.reasons[0]
+    if found.kind == "toolkit":
+        return _denial_of_toolkit(access, found.name)
+    return _denial_of_plugin(access, access.world.catalog.plugins[found.name])
+
+
+def _denial_of_toolkit(access: CompiledPermissions, name: str) -> Reason | None:
+    if access.may_load_toolkit(name):
+        return None
+    switch = access.switches.toolkits.get(name)
+    if switch is not None and not switch.on:
+        return switch_reason(switch, access.agent)
+    text = f"Agent '{access.agent.name}' does not list toolkit '{name}' in `allowed_toolkits`."
+    return Reason(code="not_granted", text=text, where=access.agent.place)
+
+
+def _denial_of_plugin(access: CompiledPermissions, plugin: Plugin) -> Reason | None:
+    if access.may_have_tools_of(plugin):
+        return None
+    return (access.decide(plugin.tools[0]) if plugin.tools else access.decide_unseen(plugin)).reasons[0]

@@ -1,0 +1,146 @@
+"""What a text names among everything that there is: exactly, by its beginning, or but for a slip or two."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from pegboard.core.model.agents import World
+from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.tools import Tool
+
+NameKind = Literal["toolkit", "plugin", "tool"]
+NameMatch = Literal["exact", "beginning", "near"]
+
+LONGEST: Final = 150
+"""A longer text is no name."""
+SHORTEST_BEGINNING: Final = 3
+MOST: Final = 5
+"""So many names are found; of more that begin so, none."""
+ONE_SLIP: Final = 5
+TWO_SLIPS: Final = 9
+"""From so many letters on, one or two of them may be wrong."""
+
+
+class Named(NamedTuple):
+    """Something that has a name: a toolkit or plugin by it, a tool itself."""
+
+    kind: NameKind
+    name: str
+    tool: Tool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A name as it is compared; ``letters`` has a bit for each letter that it has."""
+
+    key: str
+    letters: int
+    spelled: str
+    named: Named
+
+
+class NearNames:
+    """All names of a world, to be looked up while somebody types."""
+
+    def __init__(self, world: World) -> None:
+        entries = sorted(map(_entry, _names(world)), key=lambda entry: entry.key)
+        self._entries = entries
+        self._keys = [entry.key for entry in entries]
+        self._by_length: dict[int, list[_Entry]] = {}
+        for entry in entries:
+            self._by_length.setdefault(len(entry.key), []).append(entry)
+
+    def find(self, text: str) -> tuple[tuple[Named, NameMatch], ...]:
+        """Return what a text names, the best first: toolkits, plugins and tools, each as what it is.
+
+        Case and separators do not count. Only where nothing has the name, it is what begins so, where that is little;
+        only where nothing begins so, what is like it but for a letter more, less or other, or two that changed places.
+
+        Args:
+            text: What somebody types; ``toolkit:``, ``plugin:`` or ``tool:`` in front says which is meant.
+        """
+        kind, bare = split_kind(text.strip())
+        key = _key(bare[: LONGEST + 1])
+        if not key or len(bare) > LONGEST:
+            return ()
+        ways: tuple[tuple[NameMatch, Iterable[_Entry]], ...] = (
+            ("exact", self._exact(key)),
+            ("beginning", self._begun(key)),
+            ("near", self._near(key)),
+        )
+        for match, found in ways:
+            of_kind = {entry.named[:2]: entry for entry in found if kind in (None, entry.named.kind)}
+            if of_kind and (match == "exact" or len(of_kind) <= MOST):
+                best = sorted(of_kind.values(), key=lambda entry: (entry.spelled != bare, _ORDER[entry.named.kind]))
+                return tuple((entry.named, match) for entry in best[:MOST])
+        return ()
+
+    def _exact(self, key: str) -> Iterator[_Entry]:
+        return (entry for entry in self._from(key) if entry.key == key)
+
+    def _begun(self, key: str) -> Sequence[_Entry]:
+        return self._from(key) if len(key) >= SHORTEST_BEGINNING else ()
+
+    def _from(self, key: str) -> Sequence[_Entry]:
+        """Return the entries that begin with a key."""
+        first = bisect_left(self._keys, key)
+        last = bisect_left(self._keys, key + _AFTER_ALL, lo=first)
+        return self._entries[first:last]
+
+    def _near(self, key: str) -> Iterator[_Entry]:
+        slips = (len(key) >= ONE_SLIP) + (len(key) >= TWO_SLIPS)
+        letters = _letters(key)
+        for length in range(len(key) - slips, len(key) + slips + 1) if slips else ():
+            for entry in self._by_length.get(length, ()):
+                if (entry.letters ^ letters).bit_count() <= 2 * slips and _apart(entry.key, key, slips) <= slips:
+                    yield entry
+
+
+_ORDER: Final = {"toolkit": 0, "plugin": 1, "tool": 2}
+_AFTER_ALL: Final = "\U0010ffff"
+
+
+def _names(world: World) -> Iterator[tuple[str, Named]]:
+    for name in world.toolkits:
+        yield name, Named("toolkit", name)
+    for name in world.catalog.plugins:
+        yield name, Named("plugin", name)
+    for tool in world.catalog:
+        named = Named("tool", tool.wire, tool)
+        for name in dict.fromkeys((tool.name, tool.wire, tool.id)):
+            yield name, named
+
+
+def _entry(spelled: tuple[str, Named]) -> _Entry:
+    key = _key(spelled[0])
+    return _Entry(key, _letters(key), *spelled)
+
+
+def _key(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
+
+
+def _letters(key: str) -> int:
+    found = 0
+    for letter in key:
+        found |= 1 << (ord(letter) & 63)
+    return found
+
+
+def _apart(one: str, other: str, most: int) -> int:
+    """Return how many slips are between two texts, as soon as they are more than ``most`` just more."""
+    before, last = list[int](), list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        now = [row]
+        for column, sought in enumerate(other, 1):
+            cost = min(last[column] + 1, now[-1] + 1, last[column - 1] + (letter != sought))
+            if row > 1 < column and letter == other[column - 2] and one[row - 2] == sought:
+                cost = min(cost, before[column - 2] + 1)
+            now.append(cost)
+        if min(now) > most:
+            return most + 1
+        before, last = last, now
+    return last[-1]

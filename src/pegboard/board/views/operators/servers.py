@@ -1,0 +1,245 @@
+"""Servers and other plugins for operators: what they do, since when, what they printed; and their restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from pegboard.board.catalog.availability import ConditionFault
+from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
+from pegboard.board.catalog.unavailable import reasons
+from pegboard.board.services import Services
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.pool_scope import LOCAL
+from pegboard.core.model.labels import label_problem
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.tools import Frozen, Plugin
+from pegboard.errors import ToolUnavailableError, UsageError
+from pegboard.ports import ConnectionState, Excluded, PrintedLine, Restartable, SessionKey, Source
+
+ServerPhase = Literal["unavailable", "not_started", "idle", "starting", "up", "down", "backing_off"]
+"""What a plugin does: ``not_started`` was not needed yet, ``idle`` is stopped until it is needed again."""
+
+_GRAVEST: Final = ("backing_off", "down", "starting", "up", "idle")
+"""The states of connections: of several the first counts for their server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerState:
+    """A plugin with what stands behind it; times are in seconds since the epoch, nothing in it is secret.
+
+    Attributes:
+        name: its name in the configuration.
+        kind: where it comes from: ``server``, ``python``, or the loader of a registered plugin, such as ``agno``.
+        transport: ``stdio``, ``http`` or ``sse``; nothing for what runs in this process.
+        target: the command, the address or the module.
+        place: where the configuration names it, as ``file:line:column``.
+        state: the gravest of its connections.
+        since: when that state began, where it is known.
+        started_at: since when that connection is up.
+        era: the version of the protocol that it speaks.
+        pid: its process.
+        in_flight: the requests under way over all connections.
+        restarts: how often a connection came up again.
+        last_error: why one of them last failed, also where it is up again.
+        failed_at: when that was.
+        unavailable: why it, or a tool of it, cannot run, as ``pegboard check`` reports it.
+        conditions: what its predicates said newly of whom it cannot run for.
+        connections: each connection with its scope.
+        known: whether its tools have been seen.
+        tools: how many it has.
+        tokens: what all of them cost.
+        dropped: tools that are not listed.
+        excluded: other items and lists that are not listed.
+        agents: how many agents may use some of it.
+        restartable: whether :meth:`Operations.restart` can do something for it.
+    """
+
+    name: str
+    kind: str
+    transport: str
+    target: str
+    place: str
+    state: ServerPhase
+    since: float | None
+    started_at: float | None
+    era: str
+    pid: int | None
+    in_flight: int
+    restarts: int
+    last_error: str
+    failed_at: float | None
+    unavailable: tuple[str, ...]
+    conditions: tuple[ConditionFault, ...]
+    connections: tuple[ConnectionState, ...]
+    known: bool
+    tools: int
+    tokens: int
+    dropped: tuple[Excluded, ...]
+    excluded: tuple[Excluded, ...]
+    agents: int
+    restartable: bool
+
+
+async def servers(services: Services) -> tuple[ServerState, ...]:
+    """Return the state of every plugin of the configuration, in its order; others run meanwhile."""
+    await services.compiler.refresh()
+    specs, agents, found = services.loader.specs, _agents(services), list[ServerState]()
+    for plugin in services.world.catalog.plugins.values():
+        if (spec := specs.get(plugin.name)) is not None:
+            found.append(_state(services, plugin, spec, agents))
+            await asyncio.sleep(0)  # tokens that nobody counted yet take long
+    return tuple(found)
+
+
+async def server(services: Services, name: str) -> ServerState:
+    """Return the state of one plugin; raises ``UsageError`` where there is none."""
+    await services.compiler.refresh()
+    return _state(services, *_plugin(services, name), _agents(services))
+
+
+def _agents(services: Services) -> list[CompiledPermissions]:
+    return [services.compiler.of_agent(agent) for agent in services.world.agents]
+
+
+def server_log(services: Services, name: str) -> tuple[PrintedLine, ...]:
+    """Return what a server printed, the newest last; raises ``UsageError`` where there is no such plugin."""
+    _, spec = _plugin(services, name)
+    source = services.loader.source_of(spec)
+    mask = services.masker.text
+    lines = source.printed(spec) if isinstance(source, Restartable) else ()
+    return tuple(replace(line, text=mask(line.text), scope=mask(line.scope)) for line in lines)
+
+
+async def restart(services: Services, name: str, by: str) -> ServerState:
+    """Start a server anew, or ask a plugin that cannot run once more; return its state as soon as it is known.
+
+    A server that takes longer than 5 s is returned as it is by then, and comes up by itself.
+    """
+    if problem := label_problem(by):
+        raise UsageError(f"`by` {problem}", hint="Name who decides in a short text.")
+    plugin, spec = _plugin(services, name)
+    source = services.loader.source_of(spec)
+    if isinstance(spec, ServerSpec) and spec.unavailable:
+        raise ToolUnavailableError(f"Server {name!r} is not available: {spec.unavailable}", location=spec.place)
+    if not _may_restart(plugin, spec, source):
+        message = f"Plugin '{name}' runs in the process of Pegboard, and works."
+        raise UsageError(message, hint="Start Pegboard anew to take up a change of its code.")
+    key = SessionKey(principal=LOCAL, agent="", session="")
+    await services.recorder.note(services.recorder.entry(key, 0, "server", name, "restarted", by=by))
+    if isinstance(source, Restartable):
+        await source.restart(spec)
+    await asyncio.wait({services.loader.fetch(want) for want in _to_ask(plugin)}, timeout=SERVER_WAIT)
+    return await server(services, name)
+
+
+def _to_ask(plugin: Plugin) -> list[PluginRequest]:
+    """Return the requests for a plugin as it is, and under the overrides with which it cannot run."""
+    failed = [key for key, variant in plugin.variants.items() if key and variant.unavailable]
+    return [PluginRequest(plugin=plugin.name, overrides=Frozen(json.loads(key or "{}"))) for key in ("", *failed)]
+
+
+def _plugin(services: Services, name: str) -> tuple[Plugin, PluginSpec]:
+    plugins, spec = services.world.catalog.plugins, services.loader.specs.get(name)
+    if name not in plugins or spec is None:
+        shown = one_line(name, limit=100)
+        raise UsageError(
+            f"There is no server or plugin '{shown}'.", code="unknown_name", hint=did_you_mean(name, plugins)
+        )
+    return plugins[name], spec
+
+
+def _may_restart(plugin: Plugin, spec: PluginSpec, source: Source) -> bool:
+    if isinstance(source, Restartable):
+        return not (isinstance(spec, ServerSpec) and spec.unavailable)
+    return any(variant.unavailable for variant in plugin.variants.values())
+
+
+def _state(services: Services, plugin: Plugin, spec: PluginSpec, agents: Sequence[CompiledPermissions]) -> ServerState:
+    mask = services.masker
+    source = services.loader.source_of(spec)
+    found = source.connections(spec) if isinstance(source, Restartable) else ()
+    connections = tuple(_masked(connection, mask) for connection in found)
+    unavailable = tuple(mask.text(reason) for reason in reasons(plugin))
+    gravest = min(connections, key=lambda one: _GRAVEST.index(one.state), default=None)
+    failed = max((one for one in connections if one.error), key=lambda one: one.failed_at or 0.0, default=None)
+    return ServerState(
+        name=plugin.name,
+        kind=plugin.kind,
+        transport=spec.transport if isinstance(spec, ServerSpec) else "",
+        target=_target(spec, mask),
+        place=str(plugin.place or ""),
+        state=gravest.state if gravest is not None else _without_connection(plugin),
+        since=gravest.since if gravest is not None else None,
+        started_at=gravest.started_at if gravest is not None else None,
+        era=gravest.era if gravest is not None else "",
+        pid=gravest.pid if gravest is not None else None,
+        in_flight=sum(one.in_flight for one in connections),
+        restarts=sum(max(one.starts - 1, 0) for one in connections),
+        last_error=failed.error if failed is not None else "",
+        failed_at=failed.failed_at if failed is not None else None,
+        unavailable=unavailable,
+        conditions=services.availability.newest_faults(plugin.name),
+        connections=connections,
+        known=any(variant.known for variant in plugin.variants.values()),
+        tools=len(plugin.tools),
+        tokens=services.prices(plugin.tools),
+        dropped=tuple(dict.fromkeys(item for one in connections for item in one.dropped)),
+        excluded=tuple(dict.fromkeys(item for one in connections for item in one.excluded)),
+        agents=sum(access.may_have_tools_of(plugin) for access in agents),
+        restartable=_may_restart(plugin, spec, source),
+    )
+
+
+def _without_connection(plugin: Plugin) -> ServerPhase:
+    variants = plugin.variants.values()
+    if any(variant.unavailable for variant in variants):
+        return "unavailable"
+    return "up" if plugin.kind != "server" and any(variant.known for variant in variants) else "not_started"
+
+
+def _masked(connection: ConnectionState, mask: Masker) -> ConnectionState:
+    return replace(
+        connection,
+        scope=mask.text(connection.scope),
+        error=mask.text(connection.error),
+        dropped=_shown(connection.dropped, mask),
+        excluded=_shown(connection.excluded, mask),
+    )
+
+
+def _shown(items: Sequence[Excluded], mask: Masker) -> tuple[Excluded, ...]:
+    return tuple(Excluded(name=mask.text(item.name), reason=mask.text(item.reason)) for item in items)
+
+
+def _target(spec: PluginSpec, mask: Masker) -> str:
+    """Return what is started or asked, without what may be secret in it."""
+    match spec:
+        case ServerSpec(url=str(url)):
+            parts = urlsplit(url)
+            return mask.text(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")))
+        case ServerSpec():
+            return mask.text(shlex.join((spec.command or "", *_arguments(spec.args, mask))))
+        case PythonSpec():
+            return mask.text(spec.target)
+        case RegisteredSpec():
+            return mask.text(spec.loader)
+
+
+def _arguments(args: Sequence[str], mask: Masker) -> Iterator[str]:
+    """Yield the arguments of a command, without the values of those whose name tells that they are secret."""
+    flag = ""
+    for argument in args:
+        name, equals, value = argument.partition("=")
+        if equals:
+            yield f"{name}={mask.value({name.lstrip('-'): value})[name.lstrip('-')]}"
+        else:
+            yield mask.value({flag: argument})[flag]
+        flag = argument.lstrip("-") if argument.startswith("-") else ""

@@ -1,0 +1,115 @@
+"""`pegboard console`: where the console of a running gateway is, opened in the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pegboard.cli.common import DONE, Options, guarded
+from pegboard.cli.options import ConfigOption, JsonOption
+from pegboard.cli.rendering import Printer
+from pegboard.console.entry.running_consoles import PATIENCE, RunningConsole, running_consoles
+from pegboard.errors import PegboardError, UsageError
+
+EXAMPLE = "pegboard console --no-browser"
+
+
+def console(
+    config: ConfigOption = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=1, max=65535, help="The port of the gateway, instead of --config.")
+    ] = None,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", "--print", help="Print the address and open nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Print the address of the console and open it in the browser.
+
+    The gateway has to run: pegboard serve. With --json nothing is opened.
+    """
+
+    async def found(printer: Printer) -> int:
+        chosen = _only_one(running_consoles(), config, port)
+        code = _code(chosen)
+        url = chosen.url if code is None else f"{chosen.url}?code={code}"
+        if as_json:
+            printer.document({**{k: v for k, v in asdict(chosen).items() if k != "secret"}, "url": url})
+            return DONE
+        printer.say(url)
+        if code is None:
+            printer.note("Sign in with a token that has `console: true`.")
+        if not no_browser and not _opened(url):
+            printer.note("pegboard: no browser can be started here; open the address yourself.")
+        return DONE
+
+    return guarded(Options(config=config, as_json=as_json), found)
+
+
+def _only_one(running: Sequence[RunningConsole], config: Path | None, port: int | None) -> RunningConsole:
+    """Return the console that is meant; raises ``PegboardError`` where there is none, or there are several."""
+    from pegboard.configurations import choose
+
+    path, quickstart = choose(config)
+    own = str(path.resolve())
+    match [one for one in running if (one.configuration == own if port is None else one.port == port)]:
+        case [one]:
+            return one
+        case []:
+            raise _not_running(running, None if quickstart else path, port)
+        case several:
+            message = f"Several consoles run: {_listed(several)}."
+            raise UsageError(message, code="several_consoles", hint="Name one with --port.")
+
+
+def _not_running(running: Sequence[RunningConsole], path: Path | None, port: int | None) -> PegboardError:
+    """Return the error that says what to start; ``path`` None is the quickstart."""
+    from pegboard.config.documents.document import display_path
+
+    start, where = "pegboard serve", "for the quickstart"
+    if path is not None:
+        start, where = f"{start} --config {display_path(path)}", f"for {display_path(path)}"
+    if port is not None:
+        start, where = f"{start} --port {port}", f"on port {port}"
+    others = f" Or name one that runs with --port: {_listed(running)}." if running else ""
+    return PegboardError(f"No console runs {where}.", code="no_console", hint=f"Start it with '{start}'.{others}")
+
+
+def _listed(consoles: Sequence[RunningConsole]) -> str:
+    return ", ".join(f"{one.url} (process {one.pid}, {one.configuration})" for one in consoles)
+
+
+def _code(console: RunningConsole) -> str | None:
+    """Return a new one-time code, or None where one signs in with a token; raises ``PegboardError``."""
+    import json
+    from http.client import HTTPConnection, HTTPException
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(console.url)
+    connection = HTTPConnection(parts.hostname or "", console.port, timeout=PATIENCE)
+    try:
+        connection.request("POST", f"{parts.path}/codes", headers={"Authorization": f"Bearer {console.secret}"})
+        answer = connection.getresponse()
+        return str(json.loads(answer.read())["code"]) if answer.status == 200 else None
+    except (OSError, HTTPException, ValueError, KeyError) as error:
+        raise PegboardError(
+            f"The console at {console.url} does not answer: {error}.",
+            code="console_failed",
+            hint=f"See what process {console.pid} prints, or start it again.",
+        ) from None
+    finally:
+        connection.close()
+
+
+def _opened(url: str) -> bool:
+    """Return whether the user's browser was started."""
+    import webbrowser
+
+    try:
+        return webbrowser.open(url)
+    except (webbrowser.Error, OSError):
+        return False

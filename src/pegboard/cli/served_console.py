@@ -1,0 +1,69 @@
+"""The console beside the gateway: its app, and how people and `pegboard console` find it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pegboard.console.entry.operator_access import OperatorAccess
+from pegboard.console.entry.running_consoles import RunningConsole
+from pegboard.gateway import Mount
+
+if TYPE_CHECKING:
+    from pegboard.assembly import Pegboard
+    from pegboard.console.app import ConsoleApp
+
+PREFIXES: Final = ("/console", "/api")
+_ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  (recognised, not bound)
+
+
+class ServedConsole:
+    """The console of one board while that is served over HTTP; its app is imported when somebody opens it."""
+
+    def __init__(self, board: Pegboard) -> None:
+        self._board = board
+        self._access = OperatorAccess(lambda: board.configuration.tokens)
+        self._file: Path | None = None
+        self.mount = Mount(prefixes=PREFIXES, build=self._app)
+
+    def _app(self) -> ConsoleApp:
+        from pegboard.console.app import ConsoleApp
+
+        return ConsoleApp(self._board, self._access)
+
+    def began(self, gateway: str) -> str:
+        """Let `pegboard console` find it; return the line that says where it is and how one gets in.
+
+        ``gateway`` is where the protocol is served. Where the file cannot be written, only the line says it.
+        """
+        url = gateway.removesuffix("/mcp") + PREFIXES[0]
+        with suppress(OSError):
+            self._file = self._running(url).save()
+        return f"Console: {url}{self._how()}"
+
+    def _running(self, url: str) -> RunningConsole:
+        for anywhere, here in _ANYWHERE.items():
+            url = url.replace(f"//{anywhere}:", f"//{here}:", 1)
+        return RunningConsole(
+            url=url,
+            configuration=str(self._board.configuration.path.resolve()),
+            pid=os.getpid(),
+            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            secret=self._access.secret,
+        )
+
+    def _how(self) -> str:
+        if self._access.by_code:
+            return f"?code={self._access.codes.new()}"
+        if any(token.console for token in self._board.configuration.tokens):
+            return " (sign in with a token that has `console: true`)"
+        return " (nobody can sign in: no token has `console: true`)"
+
+    def ended(self) -> None:
+        """Let nobody find it any more."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.unlink()

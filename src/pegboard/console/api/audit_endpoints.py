@@ -1,0 +1,145 @@
+"""The audit trail, and the bill."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import date
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AwareDatetime, Field
+from starlette.responses import StreamingResponse
+
+from pegboard.board.views.operators.audit import AuditPage, AuditQuery, as_csv_line, as_json_line, csv_header
+from pegboard.board.views.operators.bill import Bill, BillUnit
+from pegboard.console.api.endpoint import Endpoint, received
+from pegboard.console.context import Context
+from pegboard.console.visits import Visit
+from pegboard.ports import AuditKind
+
+JSON_LINES: Final = "application/jsonl"
+CSV: Final = "text/csv"
+
+
+@received
+class RecordFilter:
+    """Which records of the trail are wanted."""
+
+    agent: str = ""
+    """Only those of this agent."""
+    principal: str = ""
+    """Only those of this principal's sessions."""
+    session: str = ""
+    """Only those of this session."""
+    kind: AuditKind | Literal[""] = ""
+    """Only those about this."""
+    decision: str = ""
+    """Only those with this decision."""
+    outcome: str = ""
+    """Only those with this outcome."""
+    text: str = ""
+    """Only those with this text in the subject, the reason or who did it."""
+    since: AwareDatetime | None = None
+    """The first moment, in ISO form with its zone."""
+    until: AwareDatetime | None = None
+    """The moment before which they were, in ISO form with its zone."""
+
+
+@received
+class RecordQuery(RecordFilter):
+    """Which records of the trail are wanted, and of these which page."""
+
+    before: Annotated[int, Field(ge=0)] | None = None
+    """The cursor of a page, for older ones."""
+    after: Annotated[int, Field(ge=0)] | None = None
+    """The cursor of a page, for what has come since."""
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+    """How many there are at most."""
+
+
+@received
+class RecordExport(RecordFilter):
+    """Which records of the trail are wanted as a file."""
+
+    format: Literal["jsonl", "csv"] = "jsonl"
+    """A line of JSON for each, or a table."""
+
+
+@received
+class BillPeriod:
+    """What a bill is wanted of."""
+
+    by: BillUnit = "day"
+    """What a row stands for."""
+    since: date | None = None
+    """The first day (UTC); without it the oldest that is kept."""
+    until: date | None = None
+    """The last day; without it today."""
+    agent: str = ""
+    """Only what this agent came to."""
+    principal: str = ""
+    """Only what was done for this principal."""
+    session: str = ""
+    """Only what was done in this session."""
+    limit: Annotated[int, Field(ge=1, le=1000)] = 400
+    """How many rows there are at most; the others are summed up."""
+
+
+async def audit(context: Context, visit: Visit, *, query: RecordQuery) -> AuditPage:
+    """Return a page of the audit trail, newest first."""
+    cursors = {"before": query.before, "after": query.after, "limit": query.limit}
+    return await context.operations.audit(_wanted(context, visit, query, **cursors))
+
+
+async def export_audit(context: Context, visit: Visit, *, query: RecordExport) -> StreamingResponse:
+    """Return the records of the audit trail as a file, newest first."""
+    wanted = _wanted(context, visit, query)
+    await context.operations.audit(wanted)  # a store that cannot be read is reported while there is a status for it
+    media, name = (CSV, "audit.csv") if query.format == "csv" else (JSON_LINES, "audit.jsonl")
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return StreamingResponse(_lines(context, wanted, query.format), media_type=media, headers=headers)
+
+
+async def _lines(context: Context, wanted: AuditQuery, form: Literal["jsonl", "csv"]) -> AsyncIterator[str]:
+    written = as_csv_line if form == "csv" else as_json_line
+    if form == "csv":
+        yield csv_header()
+    async for line in context.operations.export(wanted):
+        yield written(line)
+
+
+def _wanted(context: Context, visit: Visit, query: RecordFilter, **cursors: Any) -> AuditQuery:
+    return AuditQuery(
+        agent=context.agent_of_list(visit, query.agent),
+        agents=visit.operator.agents,
+        principal=query.principal or None,
+        session=query.session or None,
+        kind=query.kind or None,
+        decision=query.decision or None,
+        outcome=query.outcome or None,
+        text=query.text or None,
+        since=query.since,
+        until=query.until,
+        **cursors,
+    )
+
+
+async def bill(context: Context, visit: Visit, *, query: BillPeriod) -> Bill:
+    """Return what models were sent and did: tokens, what not listing everything saved, loads, searches and calls."""
+    return await context.operations.bill(
+        by=query.by,
+        since=query.since,
+        until=query.until,
+        agent=context.agent_of_list(visit, query.agent),
+        agents=visit.operator.agents,
+        principal=query.principal or None,
+        session=query.session or None,
+        limit=query.limit,
+    )
+
+
+_CODES: Final = ("unknown_agent",)
+ENDPOINTS: Final = (
+    Endpoint("GET", "/api/audit", audit, _CODES),
+    Endpoint("GET", "/api/audit/export", export_audit, _CODES, (JSON_LINES, CSV)),
+    Endpoint("GET", "/api/bill", bill, _CODES),
+)

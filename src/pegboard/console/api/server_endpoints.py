@@ -1,0 +1,62 @@
+"""Servers and other plugins, and the newest edit of the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pegboard.board.views.operators.configuration_state import ConfigurationState
+from pegboard.board.views.operators.servers import ServerState
+from pegboard.console.api.endpoint import Endpoint
+from pegboard.console.context import Context
+from pegboard.console.visits import Visit
+from pegboard.ports import PrintedLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLog:
+    """What a server printed, the newest line last."""
+
+    name: str
+    lines: tuple[PrintedLine, ...]
+
+
+async def servers(context: Context, visit: Visit) -> tuple[ServerState, ...]:
+    """Return the state of every server and other plugin."""
+    context.require_every_agent(visit)
+    return await context.operations.servers()
+
+
+async def server(context: Context, visit: Visit, *, name: str) -> ServerState:
+    """Return the state of one server or other plugin."""
+    context.require_every_agent(visit)
+    return await context.operations.server(name)
+
+
+async def server_log(context: Context, visit: Visit, *, name: str) -> ServerLog:
+    """Return what a server printed, also its processes that have ended."""
+    context.require_every_agent(visit)
+    return ServerLog(name=name, lines=context.operations.server_log(name))
+
+
+async def restart_server(context: Context, visit: Visit, *, name: str) -> ServerState:
+    """Start a server anew and ask for its tools again; calls under way fail as where it dies."""
+    context.require_every_agent(visit)
+    return await context.operations.restart(name, by=visit.operator.name)
+
+
+async def configuration(context: Context, visit: Visit) -> ConfigurationState:
+    """Return since when the configuration is in force, and what is wrong with its newest edit."""
+    context.require_every_agent(visit)
+    return context.board.configuration_state
+
+
+_EVERY: Final = ("every_agent_required",)
+_ONE: Final = (*_EVERY, "unknown_name")
+ENDPOINTS: Final = (
+    Endpoint("GET", "/api/servers", servers, _EVERY),
+    Endpoint("GET", "/api/servers/{name}", server, _ONE),
+    Endpoint("GET", "/api/servers/{name}/log", server_log, _ONE),
+    Endpoint("POST", "/api/servers/{name}/restart", restart_server, (*_ONE, "tool_unavailable", "usage")),
+    Endpoint("GET", "/api/configuration", configuration, _EVERY),
+)

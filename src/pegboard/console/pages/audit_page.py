@@ -1,0 +1,96 @@
+"""The audit trail: filtered, page by page, followed live, and as a file (X4)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Final, get_args
+
+from starlette.responses import Response, StreamingResponse
+
+from pegboard.board.views.operators.audit import AuditLine, AuditQuery, as_csv_line, as_json_line, csv_header
+from pegboard.console.context import Context, Page
+from pegboard.console.templating import query
+from pegboard.console.visits import Visit
+from pegboard.errors import UsageError
+from pegboard.ports import AuditKind
+
+ROWS: Final = 100
+KINDS: Final = get_args(AuditKind)
+FIELDS: Final = ("agent", "principal", "session", "kind", "decision", "text", "since", "until")
+_FORMATS: Final[Mapping[str, tuple[str, Callable[[AuditLine], str]]]] = {
+    "jsonl": ("application/x-ndjson", as_json_line),
+    "csv": ("text/csv; charset=utf-8", as_csv_line),
+}
+
+
+async def audit_page(context: Context, visit: Visit) -> Response:
+    """Show the records that are wanted, the newest first."""
+    given = {name: visit.request.query_params.get(name, "").strip() for name in FIELDS}
+    before = visit.request.query_params.get("before", "")
+    page = await context.operations.audit(_wanted(visit, given, before))
+    return context.templates.page(
+        "audit.html",
+        visit,
+        page=page,
+        given=given,
+        before=before,
+        kinds=KINDS,
+        agents=[agent.name for agent in context.agents(visit)],
+        here=query("/console/audit", **given, before=before),
+    )
+
+
+async def export(context: Context, visit: Visit) -> Response:
+    """Send all records that are wanted as a file, in bounded memory."""
+    given = {name: visit.request.query_params.get(name, "").strip() for name in FIELDS}
+    form = visit.request.query_params.get("format", "jsonl")
+    if form not in _FORMATS:
+        raise UsageError("The audit trail is exported as jsonl or csv.", hint="Choose one: format=jsonl.")
+    media, line_of = _FORMATS[form]
+    wanted = _wanted(visit, given, "")
+
+    async def lines() -> AsyncGenerator[str]:
+        if form == "csv":
+            yield csv_header()
+        async for line in context.operations.export(wanted):
+            yield line_of(line)
+
+    name = f"pegboard-audit-{datetime.now(UTC):%Y%m%d-%H%M%S}.{form}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return StreamingResponse(lines(), media_type=media, headers=headers)
+
+
+def _wanted(visit: Visit, given: Mapping[str, str], before: str) -> AuditQuery:
+    """Return what the filters say; raises ``UsageError`` where they cannot be meant."""
+    if before and not (before.isascii() and before.isdecimal() and len(before) <= 18):
+        raise UsageError("`before` is no cursor of a page.", hint="Begin with the newest records.")
+    if given["kind"] and given["kind"] not in KINDS:
+        raise UsageError("There is no such kind of record.", hint=f"Kinds: {', '.join(KINDS)}.")
+    return AuditQuery(
+        agent=given["agent"] or None,
+        agents=visit.operator.agents,
+        principal=given["principal"] or None,
+        session=given["session"] or None,
+        kind=given["kind"] or None,
+        decision=given["decision"] or None,
+        text=given["text"] or None,
+        since=_moment("since", given["since"]),
+        until=_moment("until", given["until"]),
+        before=int(before) if before else None,
+        limit=ROWS,
+    )
+
+
+def _moment(name: str, text: str) -> datetime | None:
+    """Return a date or a time as an input element has it; without a zone it is UTC."""
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"`{name}` is no date or time.", hint="Write 2026-11-22 or 2026-11-22T18:30.") from None
+    return found.astimezone(UTC) if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+PAGES: Final = (Page("/console/audit", audit_page), Page("/console/audit/export", export))

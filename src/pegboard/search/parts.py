@@ -1,0 +1,181 @@
+"""What scores are made of, so that a person understands why something is found: asked for by operators only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from pegboard.core.model.tools import Tool
+from pegboard.core.surface.searchable import Group, Searchable
+from pegboard.ports import FieldShare, MatchedWord, ScorePart, TextField
+from pegboard.search.analysis.stop_words import STOP_WORDS
+from pegboard.search.analysis.words import words
+from pegboard.search.blocks import SENTENCES, Flags, field_weights
+from pegboard.search.evidence import MOST, Shares
+from pegboard.search.fields import FIELDS, texts_of
+from pegboard.search.index import Index, document_key
+from pegboard.search.lexical import BEST_SENTENCE, HIGHEST, NAME_COVERAGE, WHOLE, LexicalScores
+from pegboard.search.needs import Asked, Need, Term
+from pegboard.search.vocabulary import Vocabulary
+
+NAMED: Final = (ScorePart(kind="name", value=1.0),)
+"""What the score of an exact name is made of."""
+
+_OF_TOOL: Final[Sequence[TextField]] = (
+    "name", "description", "description", "parameters", "parameters", "plugin", "plugin",
+)  # fmt: skip
+_OF_GROUP: Final[Sequence[TextField]] = ("name", "description", "description", "members", "tools", "plugin", "plugin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scored:
+    """One need, and how well the rows of an index answer it.
+
+    Attributes:
+        need: the need as the index understands it.
+        asked: which word of it each of its words stands for.
+        lexical: how well each row answers in words.
+        index: what may be found.
+    """
+
+    need: Need
+    asked: Mapping[int, Asked]
+    lexical: LexicalScores
+    index: Index
+
+
+def rows_of(found: Sequence[Tool | Group], index: Index) -> list[int | None]:
+    """Return the row of each document, None of one that the index has not."""
+    wanted = set(map(id, found))
+    rows = {id(document): row for row, document in enumerate(index.documents) if id(document) in wanted}
+    return [rows.get(id(document)) for document in found]
+
+
+def rows_among(these: Searchable, index: Index) -> Flags:
+    """Return which rows of an index are among others: its tools as they are, its groups by kind and name."""
+    tools = set(map(id, these.tools))
+    groups = {(group.kind, group.name) for group in these.groups}
+    return np.fromiter(
+        (
+            id(document) in tools if isinstance(document, Tool) else (document.kind, document.name) in groups
+            for document in index.documents
+        ),
+        dtype=np.bool_,
+        count=index.size,
+    )
+
+
+def parts_of(scored: Scored, row: int, shares: Shares) -> tuple[ScorePart, ...]:
+    """Return the parts of the score of a row, the greatest first; they add up to it, but for its rounding.
+
+    Args:
+        scored: The need, and how well the rows answer it.
+        row: Which of them.
+        shares: What words, meaning and past use count in its score.
+    """
+    lexical = scored.lexical
+    if row in lexical.exact:
+        return NAMED
+    unit = shares.words / HIGHEST
+    matched = _matched(scored, row, unit)
+    by_words = sum(word.value for word in matched)
+    named = by_words * NAME_COVERAGE * float(lexical.coverage[row])
+    parts = [
+        ScorePart(kind="words", value=by_words, words=matched),
+        ScorePart(kind="named", value=named),
+        ScorePart(kind="plugin", value=unit * float(lexical.scores[row]) - by_words - named),
+        ScorePart(kind="meaning", value=shares.meaning / HIGHEST),
+        ScorePart(kind="used", value=shares.used / HIGHEST),
+    ]
+    most = MOST - sum(part.value for part in parts)
+    parts.append(ScorePart(kind="limit", value=min(0.0, most)))
+    counting = (part for part in parts if abs(part.value) > _NOTHING)
+    return tuple(sorted(counting, key=lambda part: -part.value))
+
+
+_NOTHING: Final = 1e-6
+"""A part that is no greater comes of rounding."""
+
+
+def _matched(scored: Scored, row: int, unit: float) -> tuple[MatchedWord, ...]:
+    """Return the words of a row that answer the need, what counts most first; a point counts ``unit``."""
+    index = scored.index
+    document, plugin_text, _ = index.entries[document_key(index.documents[row])]
+    read = _Read(index.vocabulary)
+    read.document(document, plugin_text)
+    values: dict[int, float] = {}
+    for number, value in _counted(scored, row):
+        root = index.vocabulary.stem(number)
+        values[root] = values.get(root, 0.0) + unit * value
+    kinds = _OF_TOOL if isinstance(document, Tool) else _OF_GROUP
+    found = (_word(scored, read, root, value, kinds) for root, value in values.items())
+    return tuple(sorted(found, key=lambda word: -word.value))
+
+
+def _word(scored: Scored, read: _Read, root: int, value: float, kinds: Sequence[TextField]) -> MatchedWord:
+    asked = scored.asked.get(root) or Asked(read.words[root], before=False)
+    total = sum(read.weights[root].values())
+    by_field: dict[TextField, float] = {}
+    for number, weight in read.weights[root].items():
+        by_field[kinds[number]] = by_field.get(kinds[number], 0.0) + value * weight / total
+    shares = sorted(by_field.items(), key=lambda pair: -pair[1])
+    return MatchedWord(
+        word=read.words[root],
+        asked=asked.word,
+        value=value,
+        fields=tuple(FieldShare(field=name, value=share) for name, share in shares),
+        before=asked.before,
+    )
+
+
+def _counted(scored: Scored, row: int) -> Iterator[tuple[int, float]]:
+    """Yield the words of the need that a row has, with what each counts: as :func:`lexical_scores` adds them up."""
+    index, need = scored.index, scored.need
+    block, position = index.entries[document_key(index.documents[row])][2]
+    first, last = block.terms.starts[position], block.terms.starts[position + 1]
+    numbers, impacts = block.terms.numbers[first:last], block.impacts[first:last]
+    counting: list[tuple[Term, float]] = []
+    for term in need.terms:
+        place = int(np.searchsorted(numbers, term.number))
+        if place < len(numbers) and numbers[place] == term.number:
+            counting.append((term, float(impacts[place] * term.weight)))
+    best = [
+        (sum(value for term, value in counting if number in term.sentences) / mass, number, mass)
+        for number, mass in enumerate(need.sentences)
+        if mass
+    ]
+    _, sentence, mass = max(best, default=(0.0, -1, 1.0))
+    whole = WHOLE if need.sentences else 1.0
+    for term, value in counting:
+        of_sentence = BEST_SENTENCE * value / mass if sentence in term.sentences else 0.0
+        yield term.number, whole * value / need.mass + of_sentence
+
+
+@dataclass(slots=True)
+class _Read:
+    """What the words of a document weigh in each of its fields, by the number of their stem."""
+
+    vocabulary: Vocabulary
+    weights: dict[int, dict[int, float]] = field(default_factory=dict[int, dict[int, float]])
+    words: dict[int, str] = field(default_factory=dict[int, str])
+
+    def document(self, document: Tool | Group, plugin_text: str) -> None:
+        """Read a document as an index does (:func:`pegboard.search.blocks.read`)."""
+        texts = (words(text) for text in texts_of(document, plugin_text))
+        kept = [
+            [word for word in found if not (SENTENCES[number] and word in STOP_WORDS)]
+            for number, found in enumerate(texts)
+        ]
+        weights = field_weights(np.array([[len(kept[number]) for number in range(len(FIELDS))]]))[0]
+        for number, found in enumerate(kept):
+            for word in found:
+                known = self.vocabulary.known(word)
+                if known is None:
+                    continue
+                root = self.vocabulary.stem(known)
+                self.words.setdefault(root, word)
+                by_field = self.weights.setdefault(root, {})
+                by_field[number] = by_field.get(number, 0.0) + float(weights[number])

@@ -1,0 +1,133 @@
+"""Who may ask for JSON, and what becomes of requests that do not fit."""
+
+import json
+from typing import Any
+
+import httpx2
+import pytest
+
+from pegboard import Pegboard
+from pegboard.console.app import ConsoleApp
+
+from .programs import ORIGIN, Program, serving
+
+SWITCHES = "/api/agents/mailer/switches"
+OFF = {"name": "post", "value": False}
+JSON = {"content-type": "application/json"}
+
+
+@pytest.mark.parametrize("bearer", [None, "eve-eve-eve-eve-eve-eve", "nobody", "", "\u00e9"])
+async def test_without_a_token_of_an_operator_there_is_nothing(
+    app: ConsoleApp, ada: Program, bearer: str | None
+) -> None:
+    """G2: also for somebody whose token opens the gateway."""
+    headers = {b"authorization": f"Bearer {bearer}".encode()} if bearer is not None else {}
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=ORIGIN, headers=headers) as client:
+        for address in ("/api/agents", "/api/openapi.json", "/api/nowhere", "/api"):
+            response = await client.get(address)
+            assert (response.status_code, response.json()["error"]["code"]) == (401, "operator_required")
+            assert response.headers["www-authenticate"] == 'Bearer realm="pegboard"'
+        assert (await client.put(SWITCHES, json=OFF)).status_code == 401
+    assert (await ada.ask("GET", SWITCHES))[0]["on"] is True
+
+
+async def test_a_browser_that_signed_in_changes_something_only_with_what_its_page_was_given(mailer: Pegboard) -> None:
+    async with serving(mailer) as (app, access):
+        cookie = access.with_token("ada-ada-ada-ada-ada-ada")
+        sign_in = access.signed_in(cookie)
+        assert cookie is not None
+        assert sign_in is not None
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport, base_url=ORIGIN) as browser:
+            browser.cookies.set("pegboard_console_8321", cookie)
+            assert (await browser.get(SWITCHES)).status_code == 200
+            for headers in ({}, {"x-csrf-token": "guessed"}, {"x-csrf-token": sign_in.csrf, "origin": "http://evil"}):
+                refused = await browser.put(SWITCHES, json=OFF, headers=headers)
+                assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
+            assert (await browser.get(SWITCHES)).json()[0]["on"] is True
+            assert (await browser.get(SWITCHES, headers={"origin": "http://127.0.0.1:1"})).status_code == 403
+            own = {"x-csrf-token": sign_in.csrf, "origin": ORIGIN}
+            assert (await browser.put(SWITCHES, json=OFF, headers=own)).status_code == 200
+            form = {"csrf": sign_in.csrf, "name": "post", "value": "true"}
+            assert (await browser.put(SWITCHES, data=form)).json()["error"]["code"] == "not_json"
+
+
+async def test_no_other_site_may_read_an_answer(ada: Program) -> None:
+    """No answer has a header that lets another origin read it, and asking for one changes nothing."""
+    asked = {"origin": "http://evil", "access-control-request-method": "PUT"}
+    response = await ada.client.options(SWITCHES, headers=asked)
+    assert (response.status_code, response.headers["allow"]) == (204, "GET, PUT, HEAD, OPTIONS")
+    assert [name for name in response.headers if name.startswith("access-control")] == []
+    assert response.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_methods_that_an_address_does_not_have(ada: Program) -> None:
+    assert (await ada.client.head("/api/agents")).status_code == 200
+    response = await ada.client.delete(SWITCHES)
+    assert response.json()["error"]["code"] == "method_not_allowed"
+    assert sorted(response.headers["allow"].split(", ")) == ["GET", "HEAD", "OPTIONS", "PUT"]
+    assert (await ada.refused("GET", "/api/nowhere", 404))[0] == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "part"),
+    [
+        (b"", 400, "bad_json", "Expecting value"),
+        (b'{"name":', 400, "bad_json", "line 1 column 9"),
+        (b"\xff\xfe", 400, "bad_json", "it is not UTF-8"),
+        (b"[" * 100_000, 400, "bad_json", "it is nested too deeply"),
+        (b'{"name":"post","value":' + b"[" * 500 + b"]" * 500 + b"}", 400, "bad_json", "recursion limit"),
+        (b'{"name":"post","name":"mail","value":false}', 400, "bad_json", "`name` is given twice"),
+        (b'{"name":"post","value":NaN}', 400, "bad_json", "NaN is no number of JSON"),
+        (b'{"name":"post","value":1e999}', 400, "bad_json", "a number is too large"),
+        (b'{"name":"post","value":' + b"9" * 5000 + b"}", 400, "bad_json", "4300 digits"),
+        (b'{"name":"\\ud800","value":false}', 400, "bad_json", "hex escape"),
+        (b"[]", 422, "bad_request", "`body` should be an object"),
+        (b"{}", 422, "bad_request", "`name` is missing; `value` is missing"),
+        (
+            b'{"name":1,"value":"off"}',
+            422,
+            "bad_request",
+            "`name` should be a valid string; `value` should be a valid b",
+        ),
+        (
+            b'{"name":"post","value":false,"expected":"x"}',
+            422,
+            "bad_request",
+            "`expected` should be a valid boolean or",
+        ),
+        (b'{"name":"post","value":false,"valeu":1}', 422, "bad_request", "`valeu` is not known here"),
+        (json.dumps({f"<{n}>" * 100: 0 for n in range(99)}).encode(), 422, "bad_request", "; and 96 more."),
+        (b" " * 300_000, 413, "body_too_large", "The body has 300,000 bytes; at most 262,144 are read."),
+    ],
+)
+async def test_a_body_that_does_not_fit_gets_one_error_and_changes_nothing(
+    ada: Program, body: bytes, status: int, code: str, part: str
+) -> None:
+    refused = await ada.refused("PUT", SWITCHES, status, content=body, headers=JSON)
+    assert (refused[0], part in refused[1]) == (code, True), refused
+    assert len(refused[1]) < 1000
+    assert refused[2]
+    assert (await ada.ask("GET", SWITCHES))[0]["on"] is True
+
+
+@pytest.mark.parametrize("headers", [{}, {"content-type": "text/plain"}, {"content-type": "application/jsonx"}])
+async def test_a_body_says_that_it_is_json(ada: Program, headers: dict[str, Any]) -> None:
+    content = json.dumps(OFF).encode()
+    code, message, _ = await ada.refused("PUT", SWITCHES, 415, content=content, headers=headers)
+    assert (code, message) == ("not_json", "A body here is JSON: its Content-Type is application/json.")
+    utf8 = {"content-type": "Application/JSON; charset=utf-8"}
+    assert (await ada.ask("PUT", SWITCHES, content=content, headers=utf8))["value"] is False
+
+
+@pytest.mark.parametrize(
+    ("query", "part"),
+    [
+        ("agnet=mailer", "`agnet` is not known here."),
+        ("ended=perhaps", "`ended` should be a valid boolean"),
+        ("agent=mailer&agent=other", "`agent` is given twice."),
+    ],
+)
+async def test_a_query_that_does_not_fit_gets_one_error(ada: Program, query: str, part: str) -> None:
+    code, message, hint = await ada.refused("GET", f"/api/approvals?{query}", 422)
+    assert (code, part in message, bool(hint)) == ("bad_request", True, True), message

@@ -1,0 +1,63 @@
+"""The switches of an agent in an application's own settings page: what it reads and sets as JSON."""
+
+from pegboard import Pegboard
+
+from .programs import Program
+
+SWITCHES = "/api/agents/mailer/switches"
+ODD = "/api/agents/a%25%20b%20%C3%A9/switches"
+
+
+async def test_a_program_reads_the_agents_and_their_switches(ada: Program) -> None:
+    """T6: labels and texts come as they are; it is the reader who shows them safely."""
+    agents = await ada.ask("GET", "/api/agents")
+    assert [agent["name"] for agent in agents] == ["mailer", "a% b é"]
+    assert agents[0] == {"name": "mailer", "display_name": "Mailer", "role": "writes <i>mail</i>"}
+    rows = await ada.ask("GET", SWITCHES)
+    post = rows[0]
+    assert (post["kind"], post["name"], post["label"]) == ("toolkit", "post", "<script>alert(1)</script>")
+    assert (post["on"], post["switch"]) == (True, None)
+    assert post["reason"]["code"] == "granted_toolkit"
+
+
+async def test_a_switch_binds_the_next_call_and_the_audit_trail_has_who_set_it(ada: Program, mailer: Pegboard) -> None:
+    """P2, P4, X4: set, taken back, and every name of an agent can stand in the address."""
+    session = await mailer.session(agent="mailer", session_id="s")
+    assert (await session.call("read_mail")).status == "ok"
+    off = await ada.ask("PUT", SWITCHES, json={"name": "post", "value": False})
+    assert off == {"agent": "mailer", "name": "post", "value": False}
+    assert (await session.call("read_mail")).status == "not_found"
+    row = (await ada.ask("GET", SWITCHES))[0]
+    assert (row["on"], row["switch"], row["reason"]["code"]) == (False, False, "denied_switch")
+    await ada.ask("PUT", SWITCHES, json={"name": "post", "value": None, "expected": False})
+    assert (await session.call("read_mail")).status == "ok"
+    assert (await ada.ask("PUT", ODD, json={"name": "clock", "value": True}))["agent"] == "a% b é"
+    entries = await mailer.services.store.entries(agent="mailer", kind="permission")
+    assert [(entry.by, entry.decision) for entry in entries] == [("ada", "unset"), ("ada", "off")]
+
+
+async def test_of_two_operators_who_throw_one_switch_the_second_reads_who_was_first(ada: Program, bob: Program) -> None:
+    await ada.ask("PUT", ODD, json={"name": "post", "value": False, "expected": None})
+    code, message, _ = await bob.refused("PUT", ODD, 409, json={"name": "post", "value": True, "expected": None})
+    assert code == "switch_changed"
+    assert message == "The switch 'post' of agent 'a% b é' is off by now: 'ada' has set it meanwhile."
+    assert (await bob.ask("GET", ODD))[0]["on"] is False
+    await bob.ask("PUT", ODD, json={"name": "post", "value": True})
+    assert (await bob.ask("GET", ODD))[0]["on"] is True
+
+
+async def test_an_agent_that_the_token_does_not_list_is_like_one_that_does_not_exist(bob: Program) -> None:
+    """G2: also where something is set."""
+    assert [agent["name"] for agent in await bob.ask("GET", "/api/agents")] == ["a% b é"]
+    for method, options in (("GET", {}), ("PUT", {"json": {"name": "post", "value": False}})):
+        unlisted = await bob.refused(method, SWITCHES, 404, **options)
+        assert unlisted == ("unknown_agent", "There is no agent 'mailer'.", "")
+        nowhere = await bob.refused(method, SWITCHES.replace("mailer", "nobody%2F"), 404, **options)
+        assert nowhere == ("unknown_agent", "There is no agent 'nobody/'.", "")
+
+
+async def test_a_switch_of_nothing_known_is_refused(ada: Program) -> None:
+    refused = await ada.refused("PUT", SWITCHES, 404, json={"name": "pots", "value": False})
+    assert refused == ("unknown_name", "'pots' is not a toolkit, plugin or tool.", "Did you mean 'post'?")
+    code, message, _ = await ada.refused("PUT", SWITCHES, 400, json={"name": "", "value": False})
+    assert (code, message) == ("usage", "The name of a switch is empty.")
