@@ -9,13 +9,7 @@ from typing import Any, Final
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
-from pegboard.core.access.approvals.approval import (
-    Approval,
-    ApprovalKind,
-    ApprovalStatus,
-    Lasting,
-    unknown_approval,
-)
+from pegboard.core.access.approvals.approval import Approval, ApprovalKind, ApprovalStatus, Lasting, unknown_approval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

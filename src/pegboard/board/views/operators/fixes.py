@@ -88,7 +88,8 @@ def fixes(services: Services, snapshot: Snapshot, found: Explanation) -> tuple[F
 
 
 def _permitting(access: CompiledPermissions, found: Explanation) -> Iterator[Fix]:
-    """Yield what would permit it."""
+    """Yield what would permit it; where an entry names its plugin and excludes it, the entry is what grants it."""
+    filtered = any(reason.code == "denied_filter" for reason in found.reasons)
     off = iter(_switches_off(access, found.tool))
     for reason in found.reasons:
         where = str(reason.where) if reason.where else ""
@@ -98,7 +99,7 @@ def _permitting(access: CompiledPermissions, found: Explanation) -> Iterator[Fix
                 name = switch.name if switch is not None else found.tool
                 text = f"Switch '{name}' on for agent '{access.agent.name}'."
                 yield Fix(kind="switch", text=text, code=reason.code, switch=name, value=True, where=where)
-            case "not_granted":
+            case "not_granted" if not filtered:
                 text = "Grant it: under the agent's tools, allowed_toolkits, loadout or discoverable, or by a switch."
                 yield Fix(kind="grant", text=text, code=reason.code, switch=found.tool, value=True, where=where)
             case "denied_parent":
