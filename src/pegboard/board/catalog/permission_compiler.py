@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 
 from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.session_info import SessionInfo, agent_of
 from pegboard.core.access.host_duties import delegates
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
-from pegboard.core.access.settings.own_settings import switches_of, with_own
+from pegboard.core.access.settings.own_settings import switches_of, with_own, with_switch
 from pegboard.core.model.agents import World
 from pegboard.ports import ChangeToken, Store
 
@@ -84,6 +85,23 @@ class PermissionCompiler:
     def of_agent(self, agent: str) -> CompiledPermissions:
         """Return what an agent may outside of any session, as of the last refresh."""
         return self._compile(agent, SessionConstraints())
+
+    def supposing(self, agent: str, name: str, value: bool | None) -> PermissionCompiler:
+        """Return a compiler of the same moment for which an operator has set a switch; nothing is stored or noted."""
+        switches = {**self._switches, agent: with_switch(self._switches.get(agent, {}), name, value)}
+        before = {key: access for key, access in self._compiled.items() if access.constraints.parent is None}
+        other = copy(self)
+        other._begin(switches, before)  # noqa: SLF001 - the same class
+        return other
+
+    def _begin(
+        self, switches: Mapping[str, Mapping[str, bool]], before: dict[tuple[object, ...], CompiledPermissions]
+    ) -> None:
+        self._switches, self._compiled, self._before = switches, {}, before
+
+    def stored(self, agent: str) -> Mapping[str, bool]:
+        """Return the stored switches of an agent, its own settings among them, as of the last refresh."""
+        return self._switches.get(agent, {})
 
     def _compile(self, agent: str, constraints: SessionConstraints) -> CompiledPermissions:
         c = constraints

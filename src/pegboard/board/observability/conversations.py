@@ -225,6 +225,12 @@ class Conversations:
         """Return the conversation of a session, if there is one: looked at, not looked for."""
         return self._known.get(key)
 
+    def begin_anew(self, key: SessionKey) -> None:
+        """Forget everything of a session that was deleted, the hints that it was shown too."""
+        if (known := self._known.get(key)) is not None:
+            known.forget()
+            known.hints = None
+
     def forget(self, principal: str | None, agent: str | None) -> None:
         """Forget those of a principal and agent; None is every one."""
         for key, known in self._known.items():

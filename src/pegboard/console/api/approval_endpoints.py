@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pegboard.board.calls.approvals import unknown_approval
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
-from pegboard.core.access.approvals.approval import Approval, ApprovalKind, ApprovalStatus, Lasting
+from pegboard.core.access.approvals.approval import Approval, ApprovalKind, ApprovalStatus, Lasting, unknown_approval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

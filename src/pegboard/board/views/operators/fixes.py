@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -120,8 +120,9 @@ def masked(fix: Fix, masker: Masker) -> Fix:
     return replace(fix, text=masker.text(fix.text))
 
 
-def _permitting(access: CompiledPermissions, name: str, reasons: Iterable[Reason]) -> Iterator[Fix]:
-    """Yield what would permit it."""
+def _permitting(access: CompiledPermissions, name: str, reasons: Sequence[Reason]) -> Iterator[Fix]:
+    """Yield what would permit it; where an entry names its plugin and excludes it, the entry is what grants it."""
+    filtered = any(reason.code == "denied_filter" for reason in reasons)
     off = iter(_switches_off(access, name))
     for reason in reasons:
         where = str(reason.where) if reason.where else ""
@@ -131,7 +132,7 @@ def _permitting(access: CompiledPermissions, name: str, reasons: Iterable[Reason
                 subject = switch.name if switch is not None else name
                 text = f"Switch '{subject}' on for agent '{access.agent.name}'."
                 yield Fix(kind="switch", text=text, code=reason.code, switch=subject, value=True, where=where)
-            case "not_granted":
+            case "not_granted" if not filtered:
                 text = "Grant it: under the agent's tools, allowed_toolkits, loadout or discoverable, or by a switch."
                 yield Fix(kind="grant", text=text, code=reason.code, switch=name, value=True, where=where)
             case "denied_parent":
