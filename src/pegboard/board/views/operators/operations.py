@@ -9,20 +9,20 @@ from pegboard.board.services import Services
 from pegboard.board.views.operators.approval_overview import OperatorApprovals
 from pegboard.board.views.operators.audit import AuditLine, AuditPage, AuditQuery, audit, export
 from pegboard.board.views.operators.bill import Bill, BillQuery, BillUnit, bill
-from pegboard.board.views.operators.finding import SearchAnswer, find
-from pegboard.board.views.operators.search_views.every_agent import (
+from pegboard.board.views.operators.every_agent import (
     AgentPermission,
     CommonAnswer,
     find_for_all,
     who_may_use,
 )
+from pegboard.board.views.operators.finding import SearchAnswer, find
 from pegboard.board.views.operators.search_views.whole_catalog import WholeCatalog
 from pegboard.board.views.operators.servers import ServerState, restart, server, server_log, servers
-from pegboard.board.views.operators.session_views import deletion, session_list, session_overview
-from pegboard.board.views.operators.session_views.session_list import SessionPage
-from pegboard.board.views.operators.session_views.session_overview import SessionOverview
-from pegboard.board.views.operators.switch_views.preview import SwitchPreview, preview
 from pegboard.board.views.operators.tool_explanations import OperatorExplanation, explain
+from pegboard.board.views.session_views import deletion, session_list, session_overview
+from pegboard.board.views.session_views.session_list import SessionPage
+from pegboard.board.views.session_views.session_overview import SessionOverview
+from pegboard.board.views.switch_views.preview import SwitchPreview, preview
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.ports import PrintedLine, SessionKey
 
@@ -243,6 +243,7 @@ class Operations:
         self,
         *,
         agent: str | None = None,
+        agents: frozenset[str] | None = None,
         principal: str | None = None,
         query: str = "",
         offset: int = 0,
@@ -252,6 +253,7 @@ class Operations:
 
         Args:
             agent: only those of this agent.
+            agents: none of others than these.
             principal: only those of this one.
             query: words that all stand in principal, agent or id, in any case.
             offset: how many are passed over.
@@ -261,7 +263,7 @@ class Operations:
             StoreError: they cannot be read.
         """
         return await session_list.list_sessions(
-            self._services, agent=agent, principal=principal, query=query, offset=offset, limit=limit
+            self._services, agent=agent, agents=agents, principal=principal, query=query, offset=offset, limit=limit
         )
 
     async def session(self, principal: str, agent: str, session: str) -> SessionOverview | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, looked_at, narrowed_above_of
-from pegboard.board.views.operators.session_views.counting import count_usable_ahead
-from pegboard.board.views.operators.session_views.known_sessions import KnownSession, known_sessions
+from pegboard.board.views.session_views.counting import count_usable_ahead
+from pegboard.board.views.session_views.known_sessions import KnownSession, known_sessions
 from pegboard.board.views.surface import surface_to_come
 from pegboard.core.model.leases import Lease
 from pegboard.core.state.sessions import State
@@ -59,7 +59,14 @@ class SessionPage:
 
 
 async def list_sessions(
-    services: Services, *, agent: str | None, principal: str | None, query: str, offset: int, limit: int
+    services: Services,
+    *,
+    agent: str | None,
+    agents: frozenset[str] | None,
+    principal: str | None,
+    query: str,
+    offset: int,
+    limit: int,
 ) -> SessionPage:
     """Return a page of sessions, the newest change first.
 
@@ -68,7 +75,11 @@ async def list_sessions(
     """
     await services.compiler.refresh()
     words = query.casefold().split()
-    found = [known for known in await known_sessions(services, agent=agent, principal=principal) if _fits(known, words)]
+    found = [
+        known
+        for known in await known_sessions(services, agent=agent, principal=principal)
+        if (agents is None or known.key.agent in agents) and _fits(known, words)
+    ]
     page = found[max(offset, 0) : max(offset, 0) + max(limit, 0)]
     return SessionPage(rows=tuple([await _row(services, known) for known in page]), total=len(found))
 
