@@ -41,6 +41,6 @@ PAGES: Final = (
     *approvals_page.PAGES,
     *audit_page.PAGES,
     *bill_page.PAGES,
-    *sessions_page.PAGES,
     *explain_page.PAGES,
+    *sessions_page.PAGES,
 )

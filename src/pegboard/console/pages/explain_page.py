@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from pegboard.board.views.operators.every_agent import CommonAnswer
 from pegboard.board.views.operators.finding import SearchAnswer
-from pegboard.board.views.operators.search_views.every_agent import CommonAnswer
 from pegboard.console.context import Context, Page
 from pegboard.console.pages.forms import Notice, after_form, text_of
 from pegboard.console.templating import query

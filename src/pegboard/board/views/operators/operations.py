@@ -9,13 +9,13 @@ from pegboard.board.services import Services
 from pegboard.board.views.operators.approval_overview import OperatorApprovals
 from pegboard.board.views.operators.audit import AuditLine, AuditPage, AuditQuery, audit, export
 from pegboard.board.views.operators.bill import Bill, BillQuery, BillUnit, bill
-from pegboard.board.views.operators.finding import SearchAnswer, find
-from pegboard.board.views.operators.search_views.every_agent import (
+from pegboard.board.views.operators.every_agent import (
     AgentPermission,
     CommonAnswer,
     find_for_all,
     who_may_use,
 )
+from pegboard.board.views.operators.finding import SearchAnswer, find
 from pegboard.board.views.operators.search_views.whole_catalog import WholeCatalog
 from pegboard.board.views.operators.servers import ServerState, restart, server, server_log, servers
 from pegboard.board.views.operators.tool_explanations import OperatorExplanation, explain
