@@ -18,8 +18,12 @@ AGENT = ("--agent", "assistant")
         ("pad", "may use 'pad', but it is not loaded", "session load pad --agent assistant --session default"),
         ("add_note", "can call 'add_note' now; it is always loaded", ""),
         ("load_tools", "can call 'load_tools' now; it is always loaded", ""),
-        ("writing", "'writing' is a toolkit. Explain one of its tools: pad", ""),
-        ("notes", "'notes' is a plugin. Explain one of its tools: add_note", ""),
+        (
+            "writing",
+            "may use 1 of 2 tools of toolkit 'writing'; 0 are",
+            "session load writing --agent assistant",
+        ),
+        ("notes", "may use 3 of 3 tools of plugin 'notes'; 3 are loaded.", ""),
     ],
 )
 def test_f5_explain_begins_with_the_verdict_and_ends_with_what_to_do(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pegboard import Pegboard, Session, UnknownAgentError, UsageError
 from pegboard.board.views.operators.operations import Operations
-from pegboard.board.views.operators.switch_views.preview import SwitchPreview
+from pegboard.board.views.switch_views.preview import SwitchPreview
 from pegboard.core.model.leases import LeaseReason
 from pegboard.core.model.tools import Tool
 from pegboard.testing import Adapters, Canned, FakeSource, MemoryStore

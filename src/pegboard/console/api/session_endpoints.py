@@ -7,8 +7,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from pegboard.board.views.operators.session_views.session_list import SessionPage
-from pegboard.board.views.operators.session_views.session_overview import SessionOverview
+from pegboard.board.views.session_views.session_list import SessionPage
+from pegboard.board.views.session_views.session_overview import SessionOverview
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.operated_sessions import operated_session, session_overview

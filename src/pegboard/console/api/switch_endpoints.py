@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pegboard.board.views.operators.switch_views.preview import SwitchPreview
+from pegboard.board.views.switch_views.preview import SwitchPreview
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.entry.own_requests import cookie_name
-from pegboard.console.pages import agents_page, approvals_page, audit_page, bill_page, sessions_page
+from pegboard.console.pages import agents_page, approvals_page, audit_page, bill_page, explain_page, sessions_page
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 
@@ -41,5 +41,6 @@ PAGES: Final = (
     *approvals_page.PAGES,
     *audit_page.PAGES,
     *bill_page.PAGES,
+    *explain_page.PAGES,
     *sessions_page.PAGES,
 )

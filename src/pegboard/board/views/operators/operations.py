@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import date
 
 from pegboard.board.services import Services
 from pegboard.board.views.operators.approval_overview import OperatorApprovals
 from pegboard.board.views.operators.audit import AuditLine, AuditPage, AuditQuery, audit, export
 from pegboard.board.views.operators.bill import Bill, BillQuery, BillUnit, bill
+from pegboard.board.views.operators.every_agent import (
+    AgentPermission,
+    CommonAnswer,
+    find_for_all,
+    who_may_use,
+)
 from pegboard.board.views.operators.finding import SearchAnswer, find
+from pegboard.board.views.operators.search_views.whole_catalog import WholeCatalog
 from pegboard.board.views.operators.servers import ServerState, restart, server, server_log, servers
-from pegboard.board.views.operators.session_views import deletion, session_list, session_overview
-from pegboard.board.views.operators.session_views.session_list import SessionPage
-from pegboard.board.views.operators.session_views.session_overview import SessionOverview
-from pegboard.board.views.operators.switch_views.preview import SwitchPreview, preview
 from pegboard.board.views.operators.tool_explanations import OperatorExplanation, explain
-from pegboard.board.views.operators.whole_catalog import WholeCatalog
+from pegboard.board.views.session_views import deletion, session_list, session_overview
+from pegboard.board.views.session_views.session_list import SessionPage
+from pegboard.board.views.session_views.session_overview import SessionOverview
+from pegboard.board.views.switch_views.preview import SwitchPreview, preview
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.ports import PrintedLine, SessionKey
 
@@ -166,6 +172,37 @@ class Operations:
             StoreError: the stored state cannot be read.
         """
         return await find(self._services, self._whole, agent, query, principal=principal, session=session, limit=limit)
+
+    async def search_all(self, agents: Sequence[str], query: str, *, limit: int = 20) -> CommonAnswer:
+        """Return what answers a text of all that there is, and how many of these agents may use each; without a trace.
+
+        Args:
+            agents: the names of the agents that count.
+            query: what was typed: a need in words, or a name.
+            limit: how many hits there are at most, up to 100, beside what the text names.
+
+        Raises:
+            UsageError: the query is no text, or the limit is below one.
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
+        """
+        return await find_for_all(self._services, self._whole, agents, query, limit=limit)
+
+    async def who_may_use(self, agents: Sequence[str], name: str) -> tuple[AgentPermission, ...]:
+        """Return of each of these agents whether it may use something, and what would permit it.
+
+        Args:
+            agents: the names of the agents.
+            name: a tool, plugin or toolkit.
+
+        Returns:
+            One for each agent; none where nothing that is known has this name.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
+        """
+        return await who_may_use(self._services, agents, name)
 
     async def explain(
         self, agent: str, name: str, *, principal: str = "local", session: str = "", sub_app: str | None = None

@@ -10,9 +10,9 @@ from typing import Final
 
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.operators.session_views.counting import count_usable_ahead
-from pegboard.board.views.operators.session_views.known_sessions import KnownSession, known_by_key
-from pegboard.board.views.operators.session_views.session_list import UNREADABLE, looked_at_now
+from pegboard.board.views.session_views.counting import count_usable_ahead
+from pegboard.board.views.session_views.known_sessions import KnownSession, known_by_key
+from pegboard.board.views.session_views.session_list import UNREADABLE, looked_at_now
 from pegboard.board.views.surface import surface_to_come
 from pegboard.core.model.leases import Lease
 from pegboard.core.state.active_tools import LoadedTool, active_tools, unavailable

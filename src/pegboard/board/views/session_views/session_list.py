@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, looked_at, narrowed_above_of
-from pegboard.board.views.operators.session_views.counting import count_usable_ahead
-from pegboard.board.views.operators.session_views.known_sessions import KnownSession, known_sessions
+from pegboard.board.views.session_views.counting import count_usable_ahead
+from pegboard.board.views.session_views.known_sessions import KnownSession, known_sessions
 from pegboard.board.views.surface import surface_to_come
 from pegboard.core.model.leases import Lease
 from pegboard.core.state.sessions import State
