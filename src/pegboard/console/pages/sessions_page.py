@@ -8,7 +8,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from pegboard.board.session import Session
-from pegboard.board.views.operators.session_views.session_overview import SessionOverview
+from pegboard.board.views.session_views.session_overview import SessionOverview
 from pegboard.console.context import Context, Page
 from pegboard.console.pages.forms import Notice, after_form, offset_of, text_of
 from pegboard.console.templating import query
