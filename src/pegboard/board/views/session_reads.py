@@ -108,7 +108,7 @@ class SessionReads:
             self._listed = sent(shown)
         elif step is not None and step.wired and message is not None and step.again == message:
             self._step = None
-        elif host != COMMAND:
+        elif host is not COMMAND:
             counted = self._services.metrics.requested(self._info.key, snapshot.access, *sent(shown))
             again = message if shown.focus is not None else None
             self._step = _Step(sent=counted, wired=False, again=again)

@@ -18,7 +18,15 @@ from pegboard.board.views.operators.every_agent import (
 from pegboard.board.views.operators.finding import SearchAnswer, find
 from pegboard.board.views.operators.search_views import unasked
 from pegboard.board.views.operators.search_views.whole_catalog import WholeCatalog
-from pegboard.board.views.operators.servers import ServerState, restart, server, server_log, servers
+from pegboard.board.views.operators.servers import (
+    ServerState,
+    ServerTool,
+    restart,
+    server,
+    server_log,
+    server_tools,
+    servers,
+)
 from pegboard.board.views.operators.tool_explanations import OperatorExplanation, explain
 from pegboard.board.views.session_views import deletion, session_list, session_overview
 from pegboard.board.views.session_views.session_list import SessionPage
@@ -119,6 +127,19 @@ class Operations:
             StoreError: the stored switches cannot be read.
         """
         return await server(self._services, name)
+
+    def server_tools(self, name: str, *, offset: int = 0, limit: int = 50) -> tuple[ServerTool, ...]:
+        """Return some of the tools of a server or plugin, with what each costs.
+
+        Args:
+            name: its name in the configuration.
+            offset: how many come before.
+            limit: how many there are at most.
+
+        Raises:
+            UsageError: there is none of this name.
+        """
+        return server_tools(self._services, name, offset, limit)
 
     def server_log(self, name: str) -> tuple[PrintedLine, ...]:
         """Return what a server printed, the newest last, also of its processes that have ended.
