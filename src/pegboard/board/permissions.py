@@ -115,7 +115,8 @@ class Permissions:
         agent_of(services.world, agent)
         await bring_in_every(services, IN_PROCESS)
         await services.compiler.refresh()
-        return panel(services.compiler.of_agent(agent), services.masker)
+        compiler = services.compiler
+        return panel(compiler.of_agent(agent), compiler.without_switches(agent), services.masker)
 
     async def show(self) -> dict[str, dict[str, bool]]:
         """Return the effective booleans of every agent by its name (P2)."""

@@ -12,6 +12,7 @@ from pegboard.core.access.host_duties import delegates
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.access.settings.own_settings import switches_of, with_own, with_switch
 from pegboard.core.model.agents import World
+from pegboard.core.model.tools import EMPTY
 from pegboard.ports import ChangeToken, Store
 
 
@@ -27,6 +28,7 @@ class PermissionCompiler:
         self._switches: Mapping[str, Mapping[str, bool]] = {}
         self._compiled: dict[tuple[object, ...], CompiledPermissions] = {}
         self._before: dict[tuple[object, ...], CompiledPermissions] = {}
+        self._bare: dict[str, CompiledPermissions] = {}
 
     def adopt(self, world: World) -> None:
         """Take over a world whole."""
@@ -35,6 +37,7 @@ class PermissionCompiler:
         self._outdate()
         if configured:
             self._before.clear()
+            self._bare.clear()
         self._as_of = object()
 
     async def refresh(self, since: float | None = None) -> object:
@@ -85,6 +88,19 @@ class PermissionCompiler:
     def of_agent(self, agent: str) -> CompiledPermissions:
         """Return what an agent may outside of any session, as of the last refresh."""
         return self._compile(agent, SessionConstraints())
+
+    def without_switches(self, agent: str) -> CompiledPermissions:
+        """Return what an agent would be permitted without any switch, as of the last refresh; kept while that stands.
+
+        Raises:
+            UnknownAgentError: it is not configured any more.
+        """
+        profile = with_own(agent_of(self.world, agent), self.stored(agent))
+        profile = replace(profile, switches=EMPTY, switch_places=EMPTY)
+        known = self._bare.get(agent)
+        if known is None or known.world is not self.world or known.agent != profile:
+            known = self._bare[agent] = CompiledPermissions(self.world, profile, before=known)
+        return known
 
     def supposing(self, agent: str, name: str, value: bool | None) -> PermissionCompiler:
         """Return a compiler of the same moment for which an operator has set a switch; nothing is stored or noted."""
