@@ -16,6 +16,7 @@ from pegboard.board.views.operators.every_agent import (
     who_may_use,
 )
 from pegboard.board.views.operators.finding import SearchAnswer, find
+from pegboard.board.views.operators.search_views import unasked
 from pegboard.board.views.operators.search_views.whole_catalog import WholeCatalog
 from pegboard.board.views.operators.servers import (
     ServerState,
@@ -211,6 +212,18 @@ class Operations:
             StoreError: the stored switches cannot be read.
         """
         return await find_for_all(self._services, self._whole, agents, query, limit=limit)
+
+    def unasked(self) -> tuple[str, ...]:
+        """Return the names of the plugins that were not asked for their tools yet: nothing of them is found."""
+        return unasked.unasked(self._services)
+
+    async def ask(self) -> tuple[str, ...]:
+        """Ask every plugin for its tools that was not asked yet, and start its server where it has one.
+
+        Returns:
+            The names of those that have not answered in time; they are asked on.
+        """
+        return await unasked.ask(self._services)
 
     async def who_may_use(self, agents: Sequence[str], name: str) -> tuple[AgentPermission, ...]:
         """Return of each of these agents whether it may use something, and what would permit it.
