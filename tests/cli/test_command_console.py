@@ -229,8 +229,8 @@ WHEN_IT_IS_OPENED = """
 import asyncio, sys
 import httpx2
 from pegboard import Pegboard
-from pegboard.cli.served_console import ServedConsole
-from pegboard.gateway import serving
+from pegboard.console.served_console import PREFIXES, ServedConsole
+from pegboard.gateway import Mount, serving
 
 def there():
     return [name for name in ("jinja2", "pegboard.console.app") if name in sys.modules]
@@ -238,7 +238,8 @@ def there():
 async def main():
     async with Pegboard.open("pegboard.yaml") as board:
         console = ServedConsole(board)
-        async with serving(board, port=0, mounts=[console.mount]) as url, httpx2.AsyncClient() as http:
+        mount = Mount(prefixes=PREFIXES, build=console.app)
+        async with serving(board, port=0, mounts=[mount]) as url, httpx2.AsyncClient() as http:
             await http.get(url.removesuffix("/mcp") + "/healthz")
             print(there())
             answer = await http.get(url.removesuffix("/mcp") + "/console/sign-in")

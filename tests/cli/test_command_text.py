@@ -18,8 +18,12 @@ AGENT = ("--agent", "assistant")
         ("pad", "may use 'pad', but it is not loaded", "session load pad --agent assistant --session default"),
         ("add_note", "can call 'add_note' now; it is always loaded", ""),
         ("load_tools", "can call 'load_tools' now; it is always loaded", ""),
-        ("writing", "'writing' is a toolkit. Explain one of its tools: pad", ""),
-        ("notes", "'notes' is a plugin. Explain one of its tools: add_note", ""),
+        (
+            "writing",
+            "may use 1 of 2 tools of toolkit 'writing'; 0 are",
+            "session load writing --agent assistant",
+        ),
+        ("notes", "may use 3 of 3 tools of plugin 'notes'; 3 are loaded.", ""),
     ],
 )
 def test_f5_explain_begins_with_the_verdict_and_ends_with_what_to_do(
@@ -46,6 +50,28 @@ def test_explain_of_an_unknown_tool_offers_the_nearest_and_exits_1(run: Run, pro
     assert ran.code == 1
     assert "There is no tool 'ad_note'" in ran.out
     assert "Did you mean 'add_note'" in ran.out
+
+
+def test_explain_of_a_tool_whose_plugin_is_denied_and_was_never_asked_says_who_denies_it(
+    run: Run, project: Path
+) -> None:
+    """F5: docker is not asked before it is loaded, and this agent cannot load it."""
+    config = project / "pegboard.yaml"
+    config.write_text(
+        config.read_text()
+        + "  closed: {loadout: closed, allowed_toolkits: [containers]}\nloadouts: {closed: {disabled: [docker]}}\n"
+    )
+    config.write_text(config.read_text().replace("toolkits:\n", "toolkits:\n  containers: {tools: [docker]}\n", 1))
+    ran = run("explain", "docker/list_containers", "--agent", "closed")
+    assert ran.code == 0
+    assert " ".join(ran.out.split()).startswith(
+        "Agent 'closed' may not use 'docker/list_containers'. Loadout 'closed' disables plugin 'docker'."
+    )
+    assert "Its tools are not known yet" in " ".join(ran.out.split())
+    assert ran.out.rstrip().splitlines()[-1].startswith("Next: Take it out of the loadout's `disabled`")
+    unknown = run("explain", "list_containers", "--agent", "closed")
+    assert unknown.code == 1
+    assert "The tools of plugin 'docker' are not known yet." in " ".join(unknown.out.split())
 
 
 def test_p6_explain_of_an_unavailable_tool_says_what_is_missing(run: Run, project: Path) -> None:

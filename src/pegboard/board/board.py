@@ -17,7 +17,7 @@ from pegboard.board.observability.audit import Recorder
 from pegboard.board.observability.bill import Billing
 from pegboard.board.observability.conversations import Conversation, Conversations
 from pegboard.board.observability.events import Events
-from pegboard.board.observability.metrics import SessionMetrics
+from pegboard.board.observability.metrics import LiveSessions, SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.board.observability.unkept_arguments import UnkeptArguments
 from pegboard.board.permissions import Permissions
@@ -91,6 +91,7 @@ class Board(NamesReplacements):
             prices=prices,
             unkept=UnkeptArguments(),
             delegation=Delegation(),
+            live=LiveSessions(),
         )
         self.permissions = Permissions(self.services)
         self.approvals = Approvals(self.services)

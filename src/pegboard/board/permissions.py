@@ -51,20 +51,10 @@ class Permissions:
             StoreError: it cannot be stored.
         """
         services = self._services
-        agent_of(services.world, agent)
-        for given in (value, None if expected is UNCHECKED else expected):
-            if given is not None and not isinstance(given, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise UsageError(f"A switch is True, False or None, not {type(given).__name__}.")
+        require_switch(services, agent, name, value)
+        if expected is not UNCHECKED:
+            _require_boolean(expected)
         _require_name(by)
-        if problem := label_problem(name):
-            raise UsageError(f"The name of a switch {problem}", hint="Name a toolkit, plugin or tool.")
-        if not switchable(services.world, name) and value is not None:
-            names = (*services.world.toolkits, *services.world.catalog.plugins)
-            raise UsageError(
-                f"'{one_line(name, limit=100)}' is not a toolkit, plugin or tool.",
-                code="unknown_name",
-                hint=did_you_mean(name, names),
-            )
         key = SessionKey(principal=LOCAL, agent=agent, session="")
         state = "unset" if value is None else "on" if value else "off"
         record = services.recorder.entry(key, 0, "permission", name, state, by=by)
@@ -125,13 +115,39 @@ class Permissions:
         agent_of(services.world, agent)
         await bring_in_every(services, IN_PROCESS)
         await services.compiler.refresh()
-        return panel(services.compiler.of_agent(agent), services.masker)
+        compiler = services.compiler
+        return panel(compiler.of_agent(agent), compiler.without_switches(agent), services.masker)
 
     async def show(self) -> dict[str, dict[str, bool]]:
         """Return the effective booleans of every agent by its name (P2)."""
         stored = await self._services.store.all_switches()
         agents = self._services.world.agents
         return {name: {**agent.switches, **switches_of(stored.get(name, {}))} for name, agent in agents.items()}
+
+
+def require_switch(services: Services, agent: str, name: str, value: object) -> None:
+    """Refuse a switch that cannot be set.
+
+    Raises:
+        UnknownAgentError: there is no such agent.
+        UsageError: the name means nothing known, or the value is no boolean.
+    """
+    agent_of(services.world, agent)
+    _require_boolean(value)
+    if problem := label_problem(name):
+        raise UsageError(f"The name of a switch {problem}", hint="Name a toolkit, plugin or tool.")
+    if not switchable(services.world, name) and value is not None:
+        names = (*services.world.toolkits, *services.world.catalog.plugins)
+        raise UsageError(
+            f"'{one_line(name, limit=100)}' is not a toolkit, plugin or tool.",
+            code="unknown_name",
+            hint=did_you_mean(name, names),
+        )
+
+
+def _require_boolean(value: object) -> None:
+    if value is not None and not isinstance(value, bool):
+        raise UsageError(f"A switch is True, False or None, not {type(value).__name__}.")
 
 
 _RECENT: Final = 100

@@ -114,8 +114,8 @@ async def read(
         same = await services.availability.apply(info, known.base) is known.access
     if known is not None and same:
         return known
-    narrowed = await _narrowed_above(services, info)
-    snapshot = await _snapshot(services, info, narrowed, as_of, *await _stored(services, info))
+    narrowed = await narrowed_above_of(services, info)
+    snapshot = await _snapshot(services, info, narrowed, as_of, *await stored_state(services, info))
     if known is not None and known.info is info and known.access is snapshot.access:
         return replace(snapshot, decided=known.decided)
     return snapshot
@@ -124,13 +124,14 @@ async def read(
 async def read_start(services: Services, info: SessionInfo) -> Snapshot:
     """Return the session as if nothing had been stored of it: what no load changes (G4)."""
     as_of = await services.compiler.refresh()
-    return await _snapshot(services, info, await _narrowed_above(services, info), as_of, info.start, 0)
+    return await _snapshot(services, info, await narrowed_above_of(services, info), as_of, info.start, 0)
 
 
-async def _narrowed_above(services: Services, info: SessionInfo) -> tuple[str | None, ...]:
+async def narrowed_above_of(services: Services, info: SessionInfo) -> tuple[str | None, ...]:
+    """Return the active loadouts of the sessions above one, the nearest first (L7, P8)."""
     if info.parent is None:
         return ()
-    return tuple([(await _stored(services, above))[0].loadout for above in sessions_above(info)])
+    return tuple([(await stored_state(services, above))[0].loadout for above in sessions_above(info)])
 
 
 async def _snapshot(
@@ -150,7 +151,7 @@ async def _snapshot(
         base=base,
         access=access,
         stored=stored,
-        state=_settled(services, info, access, stored),
+        state=settled(services, info, access, stored),
         version=version,
         as_of=as_of,
         conditional=conditional,
@@ -159,7 +160,37 @@ async def _snapshot(
     )
 
 
-def _settled(services: Services, info: SessionInfo, access: CompiledPermissions, stored: State) -> State:
+def looked_at(
+    services: Services, info: SessionInfo, stored: State, *, narrowed_above: tuple[str | None, ...] = ()
+) -> Snapshot:
+    """Return a session as of the last refresh, for whoever only looks: no predicate is asked anew.
+
+    Args:
+        services: the services of the board.
+        info: the session.
+        stored: its state as it was read.
+        narrowed_above: the active loadouts of the sessions above it, the nearest first (L7, P8).
+
+    Raises:
+        UnknownAgentError: the session's agent is not configured any more.
+    """
+    base = services.compiler.permissions(info, narrowed_above)
+    access = services.availability.as_known(info, base) if services.loader.conditional else base
+    return Snapshot(
+        info=info,
+        base=base,
+        access=access,
+        stored=stored,
+        state=settled(services, info, access, stored),
+        version=0,
+        as_of=object(),
+        conditional=services.loader.conditional,
+        meta_tools=meta_tools_by_name(services, info, access, stored),
+        narrowed_above=narrowed_above,
+    )
+
+
+def settled(services: Services, info: SessionInfo, access: CompiledPermissions, stored: State) -> State:
     """Return a state healed, and within its budget where that can be (S3, S9)."""
     state = heal(access, stored)
     if not access.budgeted or not (access.agent.budget.shrink or state.loadout is not None):
@@ -167,7 +198,7 @@ def _settled(services: Services, info: SessionInfo, access: CompiledPermissions,
     return fit_to_budget(access, state, command_context(services, info, access))
 
 
-async def _stored(services: Services, info: SessionInfo) -> tuple[State, int]:
+async def stored_state(services: Services, info: SessionInfo) -> tuple[State, int]:
     """Return the state as it is stored, and its version; that of a new session where nothing is."""
     row = await services.store.load(info.key) if info.stable else None
     if row is None:
@@ -243,7 +274,7 @@ def _with_hints(services: Services, snapshot: Snapshot, state: State) -> State:
 def _after(services: Services, snapshot: Snapshot, stored: State, version: int) -> Snapshot:
     if stored == snapshot.stored and version == snapshot.version:
         return replace(snapshot, sharing=()) if snapshot.sharing else snapshot
-    state = _settled(services, snapshot.info, snapshot.access, stored)
+    state = settled(services, snapshot.info, snapshot.access, stored)
     return replace(snapshot, stored=stored, state=state, version=version, as_of=object(), sharing=())
 
 

@@ -113,5 +113,8 @@ def _show(found: OperatorExplanation, printer: Printer, *, advice: str) -> None:
         printer.say()
         rows = [(reason.code, reason.text, reason.where) for reason in found.reasons]
         printer.table([Column("reason"), Column("because"), Column("where")], rows)
+    if found.members:
+        more = f" and {found.tools - len(found.members)} more" if found.tools > len(found.members) else ""
+        printer.say(f"\nIts tools: {', '.join(found.members)}{more}")
     if advice:
         printer.say(f"\nNext: {advice}")

@@ -14,7 +14,8 @@ from pegboard.cli.common import DONE, Options, run
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.cli.rendering import Printer
-    from pegboard.cli.served_console import ServedConsole
+    from pegboard.console.served_console import ServedConsole
+    from pegboard.gateway import Mount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +106,7 @@ def serve_with(options: ServeOptions) -> int:
             if options.stdio:
                 await gateway.run_stdio(board, **given)
             else:
-                mounts = [] if console is None else [console.mount]
-                given |= {"host": options.host, "port": options.port, "mounts": mounts, "ready": ready}
+                given |= {"host": options.host, "port": options.port, "mounts": _mounts(console), "ready": ready}
                 await gateway.run_http(board, **given)
         finally:
             if console is not None:
@@ -125,9 +125,18 @@ def serve_with(options: ServeOptions) -> int:
 
 def _console(board: Pegboard) -> ServedConsole:
     """Return the console; over stdio nothing of it is imported."""
-    from pegboard.cli.served_console import ServedConsole
+    from pegboard.console.served_console import ServedConsole
 
     return ServedConsole(board)
+
+
+def _mounts(console: ServedConsole | None) -> list[Mount]:
+    if console is None:
+        return []
+    from pegboard.console.served_console import PREFIXES
+    from pegboard.gateway import Mount
+
+    return [Mount(prefixes=PREFIXES, build=console.app)]
 
 
 class _Cache:

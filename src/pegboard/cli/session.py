@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pegboard.cli.common import DONE, REFUSED, Options, bring_in, open_session, run
+from pegboard.cli.common import DONE, REFUSED, Options, bring_in, open_session, run, system_user
 from pegboard.cli.options import AgentOption, ConfigOption, JsonOption, PrincipalOption, on_session
 from pegboard.cli.rendering import Column, Printer, plural
 
@@ -152,12 +152,13 @@ def delete(
     as_json: JsonOption = False,
 ) -> int:
     """Forget a session, and the calls of it that wait for a person; the next use of its name begins anew."""
+    from pegboard.board.views.operators.operations import Operations
+
     options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
 
     async def deleted(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
-        gone = await _remove_state(board, on)
-        gone = bool(await board.services.store.remove_approvals(**_key_json(on))) or gone
+        gone = await Operations(board.services).delete_session(on.key, by=system_user())
         message = f"{_name(on)} {'is deleted.' if gone else 'has no stored state.'}"
         if printer.as_json:
             item = {"name": session, "status": "unloaded" if gone else "not_found", "message": message}
@@ -168,17 +169,6 @@ def delete(
         return DONE if gone else REFUSED
 
     return run(options, deleted)
-
-
-async def _remove_state(board: Pegboard, on: Session) -> bool:
-    """Remove a session's state; another writer's change in between is removed as well."""
-    while (stored := await board.services.store.load(on.key)) is not None:
-        if await board.services.store.save(on.key, None, expected=stored.version) is not None:
-            recorder, reason = board.services.recorder, "The session was deleted."
-            entry = recorder.entry(on.key, 0, "unload", "session", "allowed", reason=reason, outcome="unloaded")
-            await recorder.note(entry, "unloaded")
-            return True
-    return False
 
 
 def forget(

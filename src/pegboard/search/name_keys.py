@@ -20,10 +20,14 @@ _ONE_WORD: Final = re.compile(r"[\w./-]+")
 
 
 class Names:
-    """The names of all rows, for the only one that begins so; read when somebody asks for the first time."""
+    """The names of all rows, for the only one that begins so; read ahead, or when somebody asks for the first time."""
 
     def __init__(self, documents: Sequence[Tool | Group]) -> None:
         self._documents = documents
+
+    def read(self) -> None:
+        """Read the names now."""
+        _ = self._joined
 
     def beginning(self, text: str) -> list[int]:
         """Return the only row whose name begins with a text that is one word; nothing where there are more."""

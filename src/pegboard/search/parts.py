@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,11 +15,14 @@ from pegboard.search.analysis.stop_words import STOP_WORDS
 from pegboard.search.analysis.words import words
 from pegboard.search.blocks import SENTENCES, Flags, field_weights
 from pegboard.search.evidence import MOST, Shares
-from pegboard.search.fields import FIELDS, texts_of
+from pegboard.search.fields import texts_of
 from pegboard.search.index import Index, document_key
 from pegboard.search.lexical import BEST_SENTENCE, HIGHEST, NAME_COVERAGE, WHOLE, LexicalScores
 from pegboard.search.needs import Asked, Need, Term
 from pegboard.search.vocabulary import Vocabulary
+
+KEPT: Final = 500
+"""So many readings are kept, about 3 MiB."""
 
 NAMED: Final = (ScorePart(kind="name", value=1.0),)
 """What the score of an exact name is made of."""
@@ -39,18 +42,28 @@ class Scored:
         asked: which word of it each of its words stands for.
         lexical: how well each row answers in words.
         index: what may be found.
+        read: what its documents say, where they were looked at before.
     """
 
     need: Need
     asked: Mapping[int, Asked]
     lexical: LexicalScores
     index: Index
+    read: KeptReadings
 
 
-def rows_of(found: Sequence[Tool | Group], index: Index) -> list[int | None]:
-    """Return the row of each document, None of one that the index has not."""
-    wanted = set(map(id, found))
-    rows = {id(document): row for row, document in enumerate(index.documents) if id(document) in wanted}
+def rows_of(found: Sequence[Tool | Group], index: Index, likely: Sequence[int]) -> list[int | None]:
+    """Return the row of each document, None of one that the index has not.
+
+    Args:
+        found: The documents.
+        index: What may be found.
+        likely: Where they stand, if that is known: then nothing else is looked at.
+    """
+    rows = {id(index.documents[row]): row for row in likely}
+    if not rows.keys() >= set(map(id, found)):
+        wanted = set(map(id, found))
+        rows = {id(document): row for row, document in enumerate(index.documents) if id(document) in wanted}
     return [rows.get(id(document)) for document in found]
 
 
@@ -104,8 +117,7 @@ def _matched(scored: Scored, row: int, unit: float) -> tuple[MatchedWord, ...]:
     """Return the words of a row that answer the need, what counts most first; a point counts ``unit``."""
     index = scored.index
     document, plugin_text, _ = index.entries[document_key(index.documents[row])]
-    read = _Read(index.vocabulary)
-    read.document(document, plugin_text)
+    read = scored.read.of(document, plugin_text, index.vocabulary)
     values: dict[int, float] = {}
     for number, value in _counted(scored, row):
         root = index.vocabulary.stem(number)
@@ -115,7 +127,7 @@ def _matched(scored: Scored, row: int, unit: float) -> tuple[MatchedWord, ...]:
     return tuple(sorted(found, key=lambda word: -word.value))
 
 
-def _word(scored: Scored, read: _Read, root: int, value: float, kinds: Sequence[TextField]) -> MatchedWord:
+def _word(scored: Scored, read: Reading, root: int, value: float, kinds: Sequence[TextField]) -> MatchedWord:
     asked = scored.asked.get(root) or Asked(read.words[root], before=False)
     total = sum(read.weights[root].values())
     by_field: dict[TextField, float] = {}
@@ -154,28 +166,42 @@ def _counted(scored: Scored, row: int) -> Iterator[tuple[int, float]]:
         yield term.number, whole * value / need.mass + of_sentence
 
 
-@dataclass(slots=True)
-class _Read:
+class Reading:
     """What the words of a document weigh in each of its fields, by the number of their stem."""
 
-    vocabulary: Vocabulary
-    weights: dict[int, dict[int, float]] = field(default_factory=dict[int, dict[int, float]])
-    words: dict[int, str] = field(default_factory=dict[int, str])
+    __slots__ = ("document", "plugin_text", "weights", "words")
 
-    def document(self, document: Tool | Group, plugin_text: str) -> None:
+    def __init__(self, document: Tool | Group, plugin_text: str, vocabulary: Vocabulary) -> None:
         """Read a document as an index does (:func:`pegboard.search.blocks.read`)."""
-        texts = (words(text) for text in texts_of(document, plugin_text))
+        self.document, self.plugin_text = document, plugin_text
+        self.weights: dict[int, dict[int, float]] = {}
+        self.words: dict[int, str] = {}
         kept = [
-            [word for word in found if not (SENTENCES[number] and word in STOP_WORDS)]
-            for number, found in enumerate(texts)
+            [word for word in words(text) if not (SENTENCES[number] and word in STOP_WORDS)]
+            for number, text in enumerate(texts_of(document, plugin_text))
         ]
-        weights = field_weights(np.array([[len(kept[number]) for number in range(len(FIELDS))]]))[0]
+        weights = field_weights(np.array([len(found) for found in kept])).tolist()
         for number, found in enumerate(kept):
             for word in found:
-                known = self.vocabulary.known(word)
-                if known is None:
-                    continue
-                root = self.vocabulary.stem(known)
-                self.words.setdefault(root, word)
-                by_field = self.weights.setdefault(root, {})
-                by_field[number] = by_field.get(number, 0.0) + float(weights[number])
+                known = vocabulary.known(word)
+                if known is not None:
+                    root = vocabulary.stem(known)
+                    self.words.setdefault(root, word)
+                    by_field = self.weights.setdefault(root, {})
+                    by_field[number] = by_field.get(number, 0.0) + weights[number]
+
+
+class KeptReadings:
+    """The newest readings: whoever types sees mostly the same answers again."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Reading] = {}
+
+    def of(self, document: Tool | Group, plugin_text: str, vocabulary: Vocabulary) -> Reading:
+        """Return the reading of a document."""
+        known = self._known.get(id(document))
+        if known is None or known.document is not document or known.plugin_text != plugin_text:
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            known = self._known[id(document)] = Reading(document, plugin_text, vocabulary)
+        return known

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group, Searchable
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pegboard.search.evidence import Fused
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
+    from pegboard.search.needs import Need
+    from pegboard.search.parts import KeptReadings
     from pegboard.search.vocabulary import Vocabulary
 
 KEPT: Final = 8
@@ -49,6 +51,18 @@ class Meaning(Protocol):
         ...
 
 
+class Answered(NamedTuple):
+    """The answer to one need, kept until the next one: who asks what its scores are made of asks at once."""
+
+    query: str
+    context: RankContext
+    of: Index
+    need: Need
+    lexical: LexicalScores
+    fused: Fused | None
+    rows: Sequence[int]
+
+
 class ToolRanker:
     """A ranker by words, and by meaning; the index over what may be found is made once and kept while in use."""
 
@@ -57,14 +71,16 @@ class ToolRanker:
         self._vocabulary: Vocabulary | None = None
         self._indexes: tuple[Index, ...] = ()
         self._building: dict[int, tuple[Searchable, Future[Index]]] = {}
+        self._newest: Answered | None = None
+        self._readings: KeptReadings | None = None
         self._hidden: tuple[Index, Searchable, Flags] | None = None
         self._lock = Lock()
 
     async def prepare(self, among: Searchable) -> None:
-        """Index what is not indexed yet, in a thread where that is long."""
+        """Index what is not indexed yet, in a thread where that is long: the first time that is reading the table."""
         if self._kept(among) is not None:
             return
-        if len(among.tools) + len(among.groups) <= AT_ONCE:
+        if self._indexes and len(among.tools) + len(among.groups) <= AT_ONCE:
             self.index(among)
             return
         await asyncio.shield(asyncio.wrap_future(self._started(among)))
@@ -126,6 +142,7 @@ class ToolRanker:
             exact = tuple(row for row in exact if not hidden[row])
         rows = best(scores, exact, index, limit)
         known = {row: 1.0 if row in exact else relevance(float(scores[row])) for row in rows}
+        self._newest = Answered(query, context, index, need, lexical, fused, rows)
         return rows, known, evidence(need, lexical, rows, index, fused)
 
     def parts(
@@ -133,19 +150,27 @@ class ToolRanker:
     ) -> tuple[tuple[ScorePart, ...], ...]:
         """Return what the scores are made of that :meth:`rank` gives for one need."""
         from pegboard.search.evidence import Shares
-        from pegboard.search.lexical import lexical_scores
-        from pegboard.search.needs import asked_words, understood
-        from pegboard.search.parts import Scored, parts_of, rows_of
+        from pegboard.search.needs import asked_words
+        from pegboard.search.parts import KeptReadings, Scored, parts_of, rows_of
 
         index = self.index(among)
-        need = understood(query, index, context.messages)
-        lexical = lexical_scores(need, index)
-        fused = None if self._meaning is None else self._meaning.fused(query, context, lexical, index)
-        asked = asked_words(query, index, context.messages)
-        scored = Scored(need=need, asked=asked, lexical=lexical, index=index)
+        newest = self._newest
+        if newest is None or newest.of is not index or (newest.query, newest.context) != (query, context):
+            self._one(query, index, context, 0, None)
+            newest = self._newest
+            assert newest is not None
+        fused = newest.fused
+        self._readings = self._readings or KeptReadings()
+        scored = Scored(
+            need=newest.need,
+            asked=asked_words(query, index, context.messages),
+            lexical=newest.lexical,
+            index=index,
+            read=self._readings,
+        )
         return tuple(
             () if row is None else parts_of(scored, row, Shares() if fused is None else fused.shares(row))
-            for row in rows_of(found, index)
+            for row in rows_of(found, index, newest.rows)
         )
 
     def _rows_of(self, these: Searchable, index: Index) -> Flags:
@@ -198,6 +223,7 @@ class ToolRanker:
         """Make an index and hand it over; whoever asks after that finds it kept, or makes it again where it failed."""
         try:
             index, failure = self._built(among), None
+            index.names.read()
         except BaseException as error:
             index, failure = None, error
         with self._lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,7 @@ PATIENCE: Final = 1.0
 LONGEST_REASON: Final = 300
 _MOST: Final = 4096
 _MOST_SHOWN: Final = 50
+_UNASKED: Final = ("", 0.0)
 _Key = tuple[Condition, Asker]
 
 
@@ -35,6 +36,10 @@ class ConditionFault:
     principal: str
     agent: str
     fault: str
+
+
+def _asker(info: SessionInfo) -> Asker:
+    return Asker(principal=info.key.principal, agent=info.key.agent, sub_app=info.constraints.sub_app)
 
 
 class Availability:
@@ -55,7 +60,9 @@ class Availability:
         found = conditions(access)
         if not found:
             return access
-        faults = await self._of_tools(info, found)
+        return self._with(access, await self._of_tools(info, found))
+
+    def _with(self, access: CompiledPermissions, faults: Mapping[str, str]) -> CompiledPermissions:
         if not faults:
             return access
         key = access, frozenset(faults.items())
@@ -66,13 +73,20 @@ class Availability:
             known = self._applied[key] = access.with_faults(Frozen(faults))
         return known
 
+    def as_known(self, info: SessionInfo, access: CompiledPermissions) -> CompiledPermissions:
+        """Return the permissions of a session with what could not run by the newest answers; none is asked for."""
+        return self._with(access, self._faults_of(_asker(info), conditions(access)))
+
     async def _of_tools(self, info: SessionInfo, found: Iterable[tuple[str, Condition]]) -> dict[str, str]:
-        who = Asker(principal=info.key.principal, agent=info.key.agent, sub_app=info.constraints.sub_app)
+        who = _asker(info)
         keys = {(condition, who): None for _, condition in found}
         await self._renew([key for key in keys if not self._counts(key)])
+        return self._faults_of(who, found)
+
+    def _faults_of(self, who: Asker, found: Iterable[tuple[str, Condition]]) -> dict[str, str]:
         faults: dict[str, str] = {}
         for tool_id, condition in found:
-            if fault := self._faults[condition, who][0]:
+            if fault := self._faults.get((condition, who), _UNASKED)[0]:
                 faults.setdefault(tool_id, fault)
         return faults
 

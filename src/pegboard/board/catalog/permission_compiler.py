@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 
 from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.session_info import SessionInfo, agent_of
 from pegboard.core.access.host_duties import delegates
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
-from pegboard.core.access.settings.own_settings import switches_of, with_own
+from pegboard.core.access.settings.own_settings import switches_of, with_own, with_switch
 from pegboard.core.model.agents import World
+from pegboard.core.model.tools import EMPTY
 from pegboard.ports import ChangeToken, Store
 
 
@@ -26,6 +28,7 @@ class PermissionCompiler:
         self._switches: Mapping[str, Mapping[str, bool]] = {}
         self._compiled: dict[tuple[object, ...], CompiledPermissions] = {}
         self._before: dict[tuple[object, ...], CompiledPermissions] = {}
+        self._bare: dict[str, CompiledPermissions] = {}
 
     def adopt(self, world: World) -> None:
         """Take over a world whole."""
@@ -34,6 +37,7 @@ class PermissionCompiler:
         self._outdate()
         if configured:
             self._before.clear()
+            self._bare.clear()
         self._as_of = object()
 
     async def refresh(self, since: float | None = None) -> object:
@@ -84,6 +88,36 @@ class PermissionCompiler:
     def of_agent(self, agent: str) -> CompiledPermissions:
         """Return what an agent may outside of any session, as of the last refresh."""
         return self._compile(agent, SessionConstraints())
+
+    def without_switches(self, agent: str) -> CompiledPermissions:
+        """Return what an agent would be permitted without any switch, as of the last refresh; kept while that stands.
+
+        Raises:
+            UnknownAgentError: it is not configured any more.
+        """
+        profile = with_own(agent_of(self.world, agent), self.stored(agent))
+        profile = replace(profile, switches=EMPTY, switch_places=EMPTY)
+        known = self._bare.get(agent)
+        if known is None or known.world is not self.world or known.agent != profile:
+            known = self._bare[agent] = CompiledPermissions(self.world, profile, before=known)
+        return known
+
+    def supposing(self, agent: str, name: str, value: bool | None) -> PermissionCompiler:
+        """Return a compiler of the same moment for which an operator has set a switch; nothing is stored or noted."""
+        switches = {**self._switches, agent: with_switch(self._switches.get(agent, {}), name, value)}
+        before = {key: access for key, access in self._compiled.items() if access.constraints.parent is None}
+        other = copy(self)
+        other._begin(switches, before)  # noqa: SLF001 - the same class
+        return other
+
+    def _begin(
+        self, switches: Mapping[str, Mapping[str, bool]], before: dict[tuple[object, ...], CompiledPermissions]
+    ) -> None:
+        self._switches, self._compiled, self._before = switches, {}, before
+
+    def stored(self, agent: str) -> Mapping[str, bool]:
+        """Return the stored switches of an agent, its own settings among them, as of the last refresh."""
+        return self._switches.get(agent, {})
 
     def _compile(self, agent: str, constraints: SessionConstraints) -> CompiledPermissions:
         c = constraints

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from pegboard.core.model.tools import Tool, serialised
 
+MOST_TEXTS: Final = 256
+"""Of how many sets of texts the tokens are kept: those of hints are hundreds of lines, alike in many sessions."""
+
 
 class Prices:
-    """The tokens of tools, each counted once in its life."""
+    """The tokens of tools, each counted once in its life, and of the texts beside them."""
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self._count = count
         self._known: dict[str, tuple[Tool, int]] = {}
+        self._texts: dict[tuple[str, ...], int] = {}
 
     def __call__(self, tools: Iterable[Tool]) -> int:
         """Return the tokens of the serialised tools together."""
@@ -23,3 +28,12 @@ class Prices:
                 known = self._known[tool.wire] = tool, self._count(serialised(tool))
             total += known[1]
         return total
+
+    def texts(self, texts: tuple[str, ...]) -> int:
+        """Return the tokens of texts together, each counted by itself; those of the newest are kept."""
+        found = self._texts.get(texts)
+        if found is None:
+            if len(self._texts) >= MOST_TEXTS:
+                self._texts.clear()
+            found = self._texts[texts] = sum(map(self._count, texts))
+        return found

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pegboard.board.observability.events import Events
 from pegboard.core.access.permissions import CompiledPermissions
@@ -14,6 +15,8 @@ from pegboard.core.surface.surfaces import Surface
 from pegboard.ports import BillCounts, SessionKey
 
 Price = Callable[[Iterable[Tool]], int]
+SentTexts = tuple[tuple[Tool, ...], tuple[str, ...]]
+"""Tools, and the texts that go to the model beside them."""
 Everything = Sequence[Tool] | None
 """Everything that an agent may use, or None where some of it is unknown, or the agent is gone."""
 KEPT: Final = 10_000
@@ -29,10 +32,6 @@ class SentList:
     texts: tuple[str, ...]
     requests: int = 0
     billed: bool = False
-
-    def is_same(self, access: CompiledPermissions, tools: tuple[Tool, ...], texts: tuple[str, ...]) -> bool:
-        """Return whether the same was sent again."""
-        return self.access is access and self.tools == tools and self.texts == texts
 
 
 @dataclass(slots=True, eq=False)
@@ -90,13 +89,15 @@ class SessionMetrics:
         counted.tools = tuple(out.tool for out in surface.tools)
         counted.texts = tuple(text for text in (*surface.hints, surface.suffix, surface.policy) if text)
 
-    def requested(
-        self, key: SessionKey, access: CompiledPermissions, tools: tuple[Tool, ...], texts: tuple[str, ...]
-    ) -> SentList:
-        """Count a request of a model that was sent these tools and texts; they are priced with the next bill."""
+    def requested(self, key: SessionKey, access: CompiledPermissions, listed: SentTexts | None = None) -> SentList:
+        """Count a request of a model that was sent these tools and texts, or the session's newest surface (None).
+
+        They are priced with the next bill.
+        """
         counted = self._counted((key.principal, key.agent, key.session))
+        tools, texts = listed or (counted.tools or (), counted.texts)
         last = counted.sent[-1] if counted.sent else None
-        if last is None or not last.is_same(access, tools, texts):
+        if last is None or last.access is not access or last.tools != tools or last.texts != texts:
             last = SentList(access, tools, texts)
             counted.sent.append(last)
         last.requests += 1
@@ -187,6 +188,54 @@ def _news_of(counted: Counted) -> News:
         denials=denials,
     )
     return counted.key, counts, sent
+
+
+MOST_LIVE: Final = 4_096
+
+
+class Opened(Protocol):
+    """What a session was opened with."""
+
+    @property
+    def key(self) -> SessionKey:
+        """Return principal, agent and session id."""
+        ...
+
+    @property
+    def stable(self) -> bool:
+        """Return whether it has an id."""
+        ...
+
+
+T = TypeVar("T", bound=Opened)
+
+
+class LiveSessions(Generic[T]):
+    """The sessions that had a surface in this process, and when; the one without news for longest goes first."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[SessionKey, tuple[T, float]] = OrderedDict()
+
+    def note(self, opened: T) -> None:
+        """Note that a session has a surface now; one without an id is nothing to come back to."""
+        if not opened.stable:
+            return
+        self._known[opened.key] = opened, time.time()
+        self._known.move_to_end(opened.key)
+        if len(self._known) > MOST_LIVE:
+            self._known.popitem(last=False)
+
+    def get(self, key: SessionKey) -> tuple[T, float] | None:
+        """Return what a session was opened with, and when it had a surface last, if it is live here."""
+        return self._known.get(key)
+
+    def forget(self, key: SessionKey) -> None:
+        """Forget a session that was deleted."""
+        self._known.pop(key, None)
+
+    def __iter__(self) -> Iterator[tuple[T, float]]:
+        """Iterate over the sessions and when they had a surface last, in seconds since the epoch."""
+        return iter(tuple(self._known.values()))
 
 
 def _record(key: tuple[str, str, str], counted: Counted, tokens: int | None, saved: int | None) -> dict[str, Any]:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pegboard.board.meta_tools import dialect_of, duties, hint_form, meta_tools, session_hints, starting_meta_tools
+from pegboard.board.meta_tools import (
+    dialect_of,
+    duties,
+    hint_form,
+    hints_to_show,
+    meta_tools,
+    session_hints,
+    starting_meta_tools,
+)
+from pegboard.board.observability.metrics import SentTexts
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, view_of
 from pegboard.board.views.focus import focus_of
@@ -12,23 +21,36 @@ from pegboard.board.views.policy_hooks import initial_policy, later_policy
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.delivery import Host
-from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.requirements import unknown_plugins, usable
-from pegboard.core.state.sessions import DEFAULT, State
+from pegboard.core.state.sessions import DEFAULT, ShownHints, State
 from pegboard.core.surface import policy
 from pegboard.core.surface.hints import hints_since
 from pegboard.core.surface.suffix import suffix
 from pegboard.core.surface.surfaces import Costs, Surface, resolve
 
-SentTexts = tuple[tuple[Tool, ...], tuple[str, ...]]
-"""Tools, and the texts that go to the model beside them."""
-
 
 async def surface(services: Services, snapshot: Snapshot, message: str | None, *, loaded: bool) -> Surface:
     """Return what goes to the model at this step; without ``loaded`` the part that no load changes."""
+    info = snapshot.info
+    shown = None if info.host.calls_through else session_hints(services, info, snapshot.access, snapshot.state)
+    rendered = await _rendered(services, snapshot, shown, loaded=loaded)
+    focus = await focus_of(services, snapshot.access, rendered, message) if loaded else None
+    services.metrics.surfaced(info.key, rendered)
+    services.live.note(info)
+    return replace(rendered, focus=focus)
+
+
+async def surface_to_come(services: Services, snapshot: Snapshot) -> Surface:
+    """Return what would go to the model next, for whoever only looks: nothing of it counts as shown."""
+    info = snapshot.info
+    shown = None if info.host.calls_through else hints_to_show(services, info, snapshot.access, snapshot.state)
+    return await _rendered(services, snapshot, shown, loaded=True)
+
+
+async def _rendered(services: Services, snapshot: Snapshot, shown: ShownHints | None, *, loaded: bool) -> Surface:
+    """Return a surface with its texts; over MCP hints stand in the meta-tools (None)."""
     info, access, state = snapshot.info, snapshot.access, snapshot.state
-    hinted = () if info.host.calls_through else session_hints(services, info, access, state).lines
     found = resolve(
         access,
         state,
@@ -39,13 +61,11 @@ async def surface(services: Services, snapshot: Snapshot, message: str | None, *
     )
     rendered = replace(
         found,
-        hints=hinted,
-        suffix=await _suffix(services, snapshot, found) if loaded else "",
+        hints=shown.lines if shown is not None else (),
+        suffix=await _suffix(services, snapshot, found, shown) if loaded else "",
         policy=await _initial(services, access, state),
     )
-    focus = await focus_of(services, access, rendered, message) if loaded else None
-    services.metrics.surfaced(info.key, rendered)
-    return replace(rendered, focus=focus, count=lambda: _costs(services, snapshot, rendered))
+    return replace(rendered, count=lambda: _costs(services, snapshot, rendered))
 
 
 async def _initial(services: Services, access: CompiledPermissions, state: State) -> str:
@@ -55,24 +75,22 @@ async def _initial(services: Services, access: CompiledPermissions, state: State
     return services.masker.text(policy.initial(access, state))
 
 
-async def _suffix(services: Services, snapshot: Snapshot, found: Surface) -> str:
+async def _suffix(services: Services, snapshot: Snapshot, found: Surface, shown: ShownHints | None) -> str:
     """Return what follows the history: what is loaded, what has become known since the hints, and policy.
 
     The policy is that of what joined ahead of being asked for in this turn (T6).
     """
     access, state = snapshot.access, snapshot.state
     ahead = await later_policy(services, access, state, found.anticipated) if found.anticipated else ""
-    since = "\n".join(_since(services, snapshot))
+    since = "\n".join(_since(services, snapshot, shown)) if shown is not None else ""
     texts = (suffix(access, state), f"Also available by now:\n{since}" if since else "", ahead)
     return "\n\n".join(text for text in texts if text)
 
 
-def _since(services: Services, snapshot: Snapshot) -> tuple[str, ...]:
+def _since(services: Services, snapshot: Snapshot, shown: ShownHints) -> tuple[str, ...]:
     """Return the lines on what the hints of the session do not know; over MCP they know everything (F2)."""
     info, access, state = snapshot.info, snapshot.access, snapshot.state
-    if info.host.calls_through:
-        return ()
-    shown, form = session_hints(services, info, access, state), hint_form(services, access, info.host)
+    form = hint_form(services, access, info.host)
     return hints_since(access, shown, services.counter.count, state=state, form=form)
 
 
@@ -94,11 +112,17 @@ def _costs(services: Services, snapshot: Snapshot, rendered: Surface) -> Costs:
     """Return what a surface costs, with a real tokenizer, against everything that the agent may use (F4)."""
     access = snapshot.access
     tools = services.prices(loaded.tool for loaded in rendered.tools)
-    text = sum(services.counter.count(t) for t in (*rendered.hints, rendered.suffix, rendered.policy) if t)
-    catalog, unknown = services.prices(usable(access)), unknown_plugins(access)
+    count = services.counter.count
+    text = services.prices.texts(rendered.hints) + sum(count(t) for t in (rendered.suffix, rendered.policy) if t)
+    catalog, unknown = _catalog_tokens(access, services), unknown_plugins(access)
     total = tools + text
     saved = None if unknown else catalog - total
     return Costs(tools=tools, text=text, total=total, catalog=catalog, saved=saved, unknown=unknown)
+
+
+@once_per_permissions
+def _catalog_tokens(access: CompiledPermissions, services: Services) -> int:
+    return services.prices(usable(access))
 
 
 async def instructions(services: Services, snapshot: Snapshot) -> str:

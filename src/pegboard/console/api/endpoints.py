@@ -9,7 +9,14 @@ from urllib.parse import unquote
 
 from starlette.responses import Response, StreamingResponse
 
-from pegboard.console.api import approval_endpoints, audit_endpoints, server_endpoints, switch_endpoints
+from pegboard.console.api import (
+    approval_endpoints,
+    audit_endpoints,
+    search_endpoints,
+    server_endpoints,
+    session_endpoints,
+    switch_endpoints,
+)
 from pegboard.console.api.endpoint import JSON, Endpoint, adapter, signature_of
 from pegboard.console.api.openapi_document import openapi
 from pegboard.console.api.request_values import body_of, query_of
@@ -37,6 +44,8 @@ async def event_stream(context: Context, visit: Visit) -> Response:
 
 ENDPOINTS: Final = (
     *switch_endpoints.ENDPOINTS,
+    *session_endpoints.ENDPOINTS,
+    *search_endpoints.ENDPOINTS,
     *approval_endpoints.ENDPOINTS,
     *server_endpoints.ENDPOINTS,
     *audit_endpoints.ENDPOINTS,

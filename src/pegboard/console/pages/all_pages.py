@@ -14,7 +14,10 @@ from pegboard.console.pages import (
     audit_page,
     bill_page,
     configuration_page,
+    explain_page,
     servers_page,
+    sessions_page,
+    switch_page,
 )
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
@@ -49,5 +52,8 @@ PAGES: Final = (
     *audit_page.PAGES,
     *bill_page.PAGES,
     *configuration_page.PAGES,
+    *explain_page.PAGES,
     *servers_page.PAGES,
+    *sessions_page.PAGES,
+    *switch_page.PAGES,
 )

@@ -14,7 +14,7 @@ from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 
 ROWS: Final = 100
-UNITS: Final[tuple[BillUnit, ...]] = get_args(BillUnit)
+UNITS: Final = get_args(BillUnit)
 PERIODS: Final = (7, 30, 90, 400)
 """How many days back a bill goes, today among them."""
 
@@ -22,9 +22,7 @@ PERIODS: Final = (7, 30, 90, 400)
 async def bill_page(context: Context, visit: Visit) -> Response:
     """Show the bill by day, by agent or by session."""
     given = visit.request.query_params
-    unit = next((unit for unit in UNITS if unit == given.get("by", "day")), None)
-    if unit is None:
-        raise UsageError("A bill is by day, agent or session.", hint="Use the links of the page.")
+    unit = _unit(given.get("by", "day"))
     agent = given.get("agent", "")
     if agent:
         context.agent(visit, agent)
@@ -47,6 +45,14 @@ async def bill_page(context: Context, visit: Visit) -> Response:
         most=max((row.tokens + max(row.saved, 0) for row in bill.rows), default=0),
         here=query("/console/bill", by=unit, days=days, agent=agent),
     )
+
+
+def _unit(text: str) -> BillUnit:
+    match text:
+        case "day" | "agent" | "session":
+            return text
+        case _:
+            raise UsageError("A bill is by day, agent or session.", hint="Choose one of the three.")
 
 
 def _days(text: str) -> int:

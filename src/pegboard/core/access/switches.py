@@ -47,7 +47,7 @@ class Switches:
             own: dict[Ref, Switch] = {}
             for name, on in layer.items():
                 place = None if at_run_time else agent.switch_places.get(name)
-                for ref in _meant(world, name, on=on):
+                for ref in meaning(world, name, on=on):
                     if ref not in own or not on:
                         own[ref] = Switch(name=name, subject=ref, on=on, at_run_time=at_run_time, place=place)
             found.update(own)
@@ -63,18 +63,22 @@ class Switches:
         return {
             name: on
             for name, on in self._names.items()
-            if (name, on) in standing or not _meant(self._world, name, on=on)
+            if (name, on) in standing or not meaning(self._world, name, on=on)
         }
 
     @property
     def unknown(self) -> Mapping[str, bool]:
         """Return the switches whose names mean nothing that is known yet."""
-        return {name: on for name, on in self._names.items() if not _meant(self._world, name, on=on)}
+        return {name: on for name, on in self._names.items() if not meaning(self._world, name, on=on)}
 
     @property
     def unresolved(self) -> bool:
         """Return whether a name that is switched on means nothing that is known yet."""
         return any(self.unknown.values())
+
+    def of(self, subject: Ref) -> Switch | None:
+        """Return the switch in force of a toolkit, a plugin or a tool, not that of anything that it is part of."""
+        return self._by_ref.get(subject)
 
     def own(self, tool: Tool) -> Switch | None:
         """Return the tool's own switch, or that of its plugin."""
@@ -120,7 +124,7 @@ class Switches:
                 yield tool
 
 
-def _meant(world: World, name: str, *, on: bool) -> tuple[Ref, ...]:
+def meaning(world: World, name: str, *, on: bool) -> tuple[Ref, ...]:
     """Return what a switch names: toolkit, then plugin, then tool; of a category, its plugins.
 
     A bare name that several tools have switches nothing on; it switches all of them off.
@@ -140,7 +144,7 @@ def _meant(world: World, name: str, *, on: bool) -> tuple[Ref, ...]:
 
 def switchable(world: World, name: str) -> bool:
     """Return whether a switch of this name means something, or may once a plugin was asked for its tools."""
-    if _meant(world, name, on=True):
+    if meaning(world, name, on=True):
         return True
     kind, bare = split_kind(name)
     if kind in (None, "tool") and bare in HOST_DUTIES:

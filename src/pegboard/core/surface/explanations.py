@@ -66,7 +66,7 @@ def _state_reasons(
 ) -> Iterator[Reason]:
     """Yield why a tool is loaded, or why it is not although it is permitted."""
     if loaded is not None:
-        yield from (_lease_reason(access, state, loaded, because) for because in loaded.because)
+        yield from loaded_because(access, state, loaded)
         if loaded.pending:
             yield Reason(code="next_request", text=_NEXT_REQUEST)
     elif access.permits(tool):
@@ -74,6 +74,11 @@ def _state_reasons(
         if why is None and unloaded_in_turn(access, state, tool):
             why = Reason(code="unloaded_in_turn", text=_UNLOADED)
         yield why or Reason(code="not_loaded", text=_NOT_LOADED[access.agent.unloaded_call])
+
+
+def loaded_because(access: CompiledPermissions, state: State, loaded: LoadedTool) -> tuple[Reason, ...]:
+    """Return why a tool is loaded, the reason that put it into its place first (F5)."""
+    return tuple(_lease_reason(access, state, loaded, because) for because in loaded.because)
 
 
 _NEXT_REQUEST = "It joins the surface with the next turn, and cannot be called before (activation: next_request)."
@@ -103,7 +108,7 @@ def _lease_reason(access: CompiledPermissions, state: State, loaded: LoadedTool,
         return Reason(code="loaded_required", text=f"It is loaded because {_needing(access, loaded)} it.")
     text = _LEASE_TEXT[because]
     if because in (LeaseReason.LOADED, LeaseReason.FALLBACK, LeaseReason.ANTICIPATED):
-        found = _lease_of(access, state, loaded, because)
+        found = lease_of(access, state, loaded, because)
         if found is not None:
             name = f"{found.subject.kind} '{found.subject.name}'"
             when = f"in turn {found.loaded_turn}, until {found.until}."
@@ -121,7 +126,8 @@ def _needing(access: CompiledPermissions, loaded: LoadedTool) -> str:
     return f"{', '.join(names)} {'requires' if len(names) == 1 else 'require'}"
 
 
-def _lease_of(access: CompiledPermissions, state: State, loaded: LoadedTool, because: LeaseReason) -> Lease | None:
+def lease_of(access: CompiledPermissions, state: State, loaded: LoadedTool, because: LeaseReason) -> Lease | None:
+    """Return the lease of the session that stands on a loaded tool for a reason, or None."""
     for lease in state.leases:
         if lease.because is because and any(tool.id == loaded.tool.id for tool, _ in leased_tools(access, lease)):
             return lease

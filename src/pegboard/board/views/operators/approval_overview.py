@@ -204,7 +204,7 @@ class OperatorApprovals:
     async def field_problems(
         self, approval_id: str, given: JsonObject, sees: Sees = _every
     ) -> tuple[FieldProblem, ...]:
-        """Return what is wrong with what was filled in, each field looked at alone; raises ``UsageError`` as ``one``."""
+        """Return what is wrong with what was filled in, each field for itself; raises ``UsageError`` as ``one``."""
         services, found = self._services, await self._known(approval_id, sees)
         schema, required, problems = found.fields, _required(found.fields), list[FieldProblem]()
         for name, part in _properties(schema).items():

@@ -13,17 +13,19 @@ from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.given import checked_search
 from pegboard.board.views.operators.looking import look
-from pegboard.board.views.operators.near_names import Named, NameKind, NameMatch
-from pegboard.board.views.operators.reasons import PlainReason, plain_reason
-from pegboard.board.views.operators.whole_catalog import Indexed, WholeCatalog
+from pegboard.board.views.operators.reasons import denial_of
+from pegboard.board.views.operators.search_views.near_names import Named, NameKind, NameMatch
+from pegboard.board.views.operators.search_views.whole_catalog import Indexed, WholeCatalog
 from pegboard.board.views.rank_context import answered, rank_context
 from pegboard.board.views.search import FAINT, best_hits
 from pegboard.board.views.search_results import described
-from pegboard.core.access.decisions import Reason, switch_reason
+from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
+from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import first_sentence
-from pegboard.core.model.tools import Plugin, Tool
+from pegboard.core.model.tools import Tool
 from pegboard.core.state.narrowing import exclusion_reason, exclusion_text, may_bring
 from pegboard.core.surface.searchable import Group, Searchable, searchable
 from pegboard.dialects.names import FoundTool, Search, Standing
@@ -181,14 +183,19 @@ def _hits(
             kind=found.kind,
             name=found.name,
             plugin=found.plugin,
-            title=masker.text(_title(snapshot.access, hit.found)),
+            title=masker.text(title_of(snapshot.access.world, hit.found)),
             sentence=masker.text(found.sentence or first_sentence(found.description)),
             standing=standing,
             permitted=standing != "denied",
             reason=plain_reason(reason, masker) if reason is not None else None,
             score=hit.score,
-            parts=tuple(_masked(part, masker) for part in made),
+            parts=masked_parts(made, masker),
         )
+
+
+def masked_parts(parts: Sequence[ScorePart], masker: Masker) -> tuple[ScorePart, ...]:
+    """Return the parts of a score without secrets."""
+    return tuple(_masked(part, masker) for part in parts)
 
 
 def _masked(part: ScorePart, masker: Masker) -> ScorePart:
@@ -198,11 +205,12 @@ def _masked(part: ScorePart, masker: Masker) -> ScorePart:
     return replace(part, words=tuple(words))
 
 
-def _title(access: CompiledPermissions, found: Tool | Group) -> str:
+def title_of(world: World, found: Tool | Group) -> str:
+    """Return the name of something for people."""
     if isinstance(found, Tool):
         title = found.annotations.get("title") or found.extra.get("title")
         return title if isinstance(title, str) else found.name
-    toolkit = access.world.toolkits.get(found.name) if found.kind == "toolkit" else None
+    toolkit = world.toolkits.get(found.name) if found.kind == "toolkit" else None
     return toolkit.label or found.name if toolkit is not None else found.name
 
 
@@ -212,7 +220,7 @@ def _title(access: CompiledPermissions, found: Tool | Group) -> str:
 def _standing(snapshot: Snapshot, found: Tool | Group, described: FoundTool) -> tuple[HitStanding, Reason | None]:
     """Return where something stands, and why it is denied, excluded or unavailable."""
     access, state = snapshot.access, snapshot.state
-    if (denial := _denial(access, found)) is not None:
+    if (denial := denial_of(access, found)) is not None:
         return "denied", denial
     plugins = access.world.catalog.plugins
     if isinstance(found, Tool):
@@ -225,29 +233,3 @@ def _standing(snapshot: Snapshot, found: Tool | Group, described: FoundTool) -> 
         where = plugins[described.plugin].place if described.plugin else None
         return "unavailable", Reason(code="unavailable", text=described.reason, where=where)
     return described.status, None
-
-
-def _denial(access: CompiledPermissions, found: Tool | Group) -> Reason | None:
-    """Return the first reason why the agent may not use something; None where it may."""
-    if isinstance(found, Tool):
-        decision = access.decide(found)
-        return None if decision.permitted else decision.reasons[0]
-    if found.kind == "toolkit":
-        return _denial_of_toolkit(access, found.name)
-    return _denial_of_plugin(access, access.world.catalog.plugins[found.name])
-
-
-def _denial_of_toolkit(access: CompiledPermissions, name: str) -> Reason | None:
-    if access.may_load_toolkit(name):
-        return None
-    switch = access.switches.toolkits.get(name)
-    if switch is not None and not switch.on:
-        return switch_reason(switch, access.agent)
-    text = f"Agent '{access.agent.name}' does not list toolkit '{name}' in `allowed_toolkits`."
-    return Reason(code="not_granted", text=text, where=access.agent.place)
-
-
-def _denial_of_plugin(access: CompiledPermissions, plugin: Plugin) -> Reason | None:
-    if access.may_have_tools_of(plugin):
-        return None
-    return (access.decide(plugin.tools[0]) if plugin.tools else access.decide_unseen(plugin)).reasons[0]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import unseen_plugin
+from pegboard.board.views.operators.reasons import denial_of
+from pegboard.board.views.operators.search_views.groups import written
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.switches import Switch
+from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.explanations import Explanation
+from pegboard.core.surface.searchable import Group
 
 FixKind = Literal[
     "switch",
@@ -81,26 +85,56 @@ def fixes(services: Services, snapshot: Snapshot, found: Explanation) -> tuple[F
     codes = {reason.code for reason in found.reasons}
     if "unknown" in codes:
         return (Fix(kind="look_up", text="Look up which tools there are, and start the servers.", code="unknown"),)
-    if found.callable or codes & {"is_plugin", "is_toolkit"}:
+    if found.callable:
         return ()
-    own = () if found.permitted else tuple(_permitting(snapshot.access, found))
+    own = () if found.permitted else tuple(_permitting(snapshot.access, found.tool, found.reasons))
     return (*own, *sorted(_running(services, snapshot.access, found), key=lambda fix: fix.kind in ("load", "turn")))
 
 
-def _permitting(access: CompiledPermissions, found: Explanation) -> Iterator[Fix]:
-    """Yield what would permit it."""
-    off = iter(_switches_off(access, found.tool))
-    for reason in found.reasons:
+def fixes_of(access: CompiledPermissions, found: Tool | Group, masker: Masker) -> tuple[Fix, ...]:
+    """Return what would permit a tool, toolkit or plugin to an agent; nothing where it is permitted.
+
+    Args:
+        access: what the agent may.
+        found: what it is about.
+        masker: masks what is secret.
+    """
+    if isinstance(found, Tool):
+        decision = access.decide(found)
+        name, permitted, reasons = found.wire, decision.permitted, decision.reasons
+    else:
+        denial = denial_of(access, found)
+        name, permitted, reasons = written(access.world, found), denial is None, (denial,) if denial is not None else ()
+    if permitted:
+        return ()
+    return tuple(masked(fix, masker) for fix in _permitting(access, name, reasons))
+
+
+def load_fix(name: str) -> Fix:
+    """Return how something is loaded that may be."""
+    return Fix(kind="load", text=f"The model loads '{name}', or you do.", code="not_loaded", subject=name)
+
+
+def masked(fix: Fix, masker: Masker) -> Fix:
+    """Return a fix without secrets."""
+    return replace(fix, text=masker.text(fix.text))
+
+
+def _permitting(access: CompiledPermissions, name: str, reasons: Sequence[Reason]) -> Iterator[Fix]:
+    """Yield what would permit it; where an entry names its plugin and excludes it, the entry is what grants it."""
+    filtered = any(reason.code == "denied_filter" for reason in reasons)
+    off = iter(_switches_off(access, name))
+    for reason in reasons:
         where = str(reason.where) if reason.where else ""
         match reason.code:
             case "denied_switch" | "denied_default":
                 switch = next(off, None) if reason.code == "denied_switch" else None
-                name = switch.name if switch is not None else found.tool
-                text = f"Switch '{name}' on for agent '{access.agent.name}'."
-                yield Fix(kind="switch", text=text, code=reason.code, switch=name, value=True, where=where)
-            case "not_granted":
+                subject = switch.name if switch is not None else name
+                text = f"Switch '{subject}' on for agent '{access.agent.name}'."
+                yield Fix(kind="switch", text=text, code=reason.code, switch=subject, value=True, where=where)
+            case "not_granted" if not filtered:
                 text = "Grant it: under the agent's tools, allowed_toolkits, loadout or discoverable, or by a switch."
-                yield Fix(kind="grant", text=text, code=reason.code, switch=found.tool, value=True, where=where)
+                yield Fix(kind="grant", text=text, code=reason.code, switch=name, value=True, where=where)
             case "denied_parent":
                 yield Fix(kind="parent", text="Permit it to the parent's agent first.", code=reason.code, where=where)
             case "narrowed_loadout":

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import date
 
 from pegboard.board.services import Services
 from pegboard.board.views.operators.approval_overview import OperatorApprovals
 from pegboard.board.views.operators.audit import AuditLine, AuditPage, AuditQuery, audit, export
 from pegboard.board.views.operators.bill import Bill, BillQuery, BillUnit, bill
+from pegboard.board.views.operators.every_agent import (
+    AgentPermission,
+    CommonAnswer,
+    find_for_all,
+    who_may_use,
+)
 from pegboard.board.views.operators.finding import SearchAnswer, find
+from pegboard.board.views.operators.search_views import unasked
+from pegboard.board.views.operators.search_views.whole_catalog import WholeCatalog
 from pegboard.board.views.operators.servers import (
     ServerState,
     ServerTool,
@@ -20,9 +28,14 @@ from pegboard.board.views.operators.servers import (
     servers,
 )
 from pegboard.board.views.operators.tool_explanations import OperatorExplanation, explain
-from pegboard.board.views.operators.whole_catalog import WholeCatalog
+from pegboard.board.views.session_views import deletion, session_list, session_overview
+from pegboard.board.views.session_views.session_list import SessionPage
+from pegboard.board.views.session_views.session_overview import SessionOverview
+from pegboard.board.views.switch_views.panel_pages import GroupKind, PanelPage, member_page, panel_page
+from pegboard.board.views.switch_views.panel_texts import PanelTexts
+from pegboard.board.views.switch_views.preview import SwitchPreview, preview
 from pegboard.core.access.pool_scope import LOCAL
-from pegboard.ports import PrintedLine
+from pegboard.ports import PrintedLine, SessionKey
 
 
 class Operations:
@@ -31,6 +44,7 @@ class Operations:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._whole = WholeCatalog(services)
+        self._panel_texts = PanelTexts()
         self.approvals = OperatorApprovals(services)
 
     async def bill(
@@ -184,6 +198,49 @@ class Operations:
         """
         return await find(self._services, self._whole, agent, query, principal=principal, session=session, limit=limit)
 
+    async def search_all(self, agents: Sequence[str], query: str, *, limit: int = 20) -> CommonAnswer:
+        """Return what answers a text of all that there is, and how many of these agents may use each; without a trace.
+
+        Args:
+            agents: the names of the agents that count.
+            query: what was typed: a need in words, or a name.
+            limit: how many hits there are at most, up to 100, beside what the text names.
+
+        Raises:
+            UsageError: the query is no text, or the limit is below one.
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
+        """
+        return await find_for_all(self._services, self._whole, agents, query, limit=limit)
+
+    def unasked(self) -> tuple[str, ...]:
+        """Return the names of the plugins that were not asked for their tools yet: nothing of them is found."""
+        return unasked.unasked(self._services)
+
+    async def ask(self) -> tuple[str, ...]:
+        """Ask every plugin for its tools that was not asked yet, and start its server where it has one.
+
+        Returns:
+            The names of those that have not answered in time; they are asked on.
+        """
+        return await unasked.ask(self._services)
+
+    async def who_may_use(self, agents: Sequence[str], name: str) -> tuple[AgentPermission, ...]:
+        """Return of each of these agents whether it may use something, and what would permit it.
+
+        Args:
+            agents: the names of the agents.
+            name: a tool, plugin or toolkit.
+
+        Returns:
+            One for each agent; none where nothing that is known has this name.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
+        """
+        return await who_may_use(self._services, agents, name)
+
     async def explain(
         self, agent: str, name: str, *, principal: str = "local", session: str = "", sub_app: str | None = None
     ) -> OperatorExplanation:
@@ -203,3 +260,109 @@ class Operations:
             StoreError: the stored state cannot be read.
         """
         return await explain(self._services, agent, name, principal=principal, session=session, sub_app=sub_app)
+
+    async def panel(self, agent: str, *, query: str = "", offset: int = 0, limit: int = 50) -> PanelPage:
+        """Return a page of what can be switched of an agent: toolkits, then plugins with what stands in none (P2, T6).
+
+        Plugins written in Python are asked for their tools first; servers are not started.
+
+        Args:
+            agent: the agent's name.
+            query: words that all stand in a row's label, name or description, or in those of one of its members.
+            offset: how many rows are passed over.
+            limit: how many there are at most.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
+        """
+        return await panel_page(self._services, self._panel_texts, agent, query=query, offset=offset, limit=limit)
+
+    async def panel_members(
+        self, agent: str, kind: GroupKind, name: str, *, query: str = "", offset: int = 0, limit: int = 100
+    ) -> PanelPage:
+        """Return a page of what stands in a toolkit, or in a plugin and in no toolkit.
+
+        Args:
+            agent: the agent's name.
+            kind: which kind of row it is.
+            name: its name; where there is no such row, there are no members.
+            query: words that all stand in a member's label, name or description.
+            offset: how many are passed over.
+            limit: how many there are at most.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
+        """
+        return await member_page(
+            self._services, self._panel_texts, agent, kind, name, query=query, offset=offset, limit=limit
+        )
+
+    async def preview(self, agent: str, name: str, value: bool | None) -> SwitchPreview:
+        """Return what a switch would change, for the agent and in every session of it; nothing is changed (P2, P4).
+
+        Args:
+            agent: the agent's name.
+            name: a toolkit, plugin or tool.
+            value: True, False, or None to take the stored switch back.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            UsageError: the name means nothing known, or the value is no boolean.
+            StoreError: sessions or switches cannot be read.
+        """
+        return await preview(self._services, agent, name, value)
+
+    async def sessions(
+        self,
+        *,
+        agent: str | None = None,
+        agents: frozenset[str] | None = None,
+        principal: str | None = None,
+        query: str = "",
+        offset: int = 0,
+        limit: int = 50,
+    ) -> SessionPage:
+        """Return a page of the sessions that are stored or had a surface in this process, the newest change first.
+
+        Args:
+            agent: only those of this agent.
+            agents: none of others than these.
+            principal: only those of this one.
+            query: words that all stand in principal, agent or id, in any case.
+            offset: how many are passed over.
+            limit: how many there are at most.
+
+        Raises:
+            StoreError: they cannot be read.
+        """
+        return await session_list.list_sessions(
+            self._services, agent=agent, agents=agents, principal=principal, query=query, offset=offset, limit=limit
+        )
+
+    async def session(self, principal: str, agent: str, session: str) -> SessionOverview | None:
+        """Return one session, or None where nothing is known of it; it starts nothing and stores nothing.
+
+        Args:
+            principal: whose it is.
+            agent: the agent's name.
+            session: its id.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        key = SessionKey(principal=principal, agent=agent, session=session)
+        return await session_overview.overview(self._services, key)
+
+    async def delete_session(self, key: SessionKey, *, by: str) -> bool:
+        """Return whether there was something to delete of a session; the next use of its name begins anew (X4).
+
+        Args:
+            key: whose session, of which agent, under which id.
+            by: who deletes it, for the audit trail.
+
+        Raises:
+            StoreError: it cannot be deleted.
+        """
+        return await deletion.delete_session(self._services, key, by)

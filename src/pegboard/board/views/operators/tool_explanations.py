@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.services import Services
+from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import explain_name, unseen_plugin
-from pegboard.board.views.operators.fixes import Fix, fixes
-from pegboard.board.views.operators.looking import look
-from pegboard.board.views.operators.reasons import PlainReason, plain_reason
+from pegboard.board.views.operators.fixes import Fix, fixes, fixes_of, load_fix, masked
+from pegboard.board.views.operators.looking import read_session
+from pegboard.board.views.operators.search_views.groups import group_of, standing_of, written
+from pegboard.board.views.operators.search_views.near_names import NameKind
 from pegboard.core.access.decisions import Reason
-from pegboard.core.model.catalog import Catalog
-from pegboard.core.model.masking import Masker
+from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
+from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.surface.explanations import Explanation
+from pegboard.core.surface.searchable import Group
 
+MEMBERS: Final = 100
 STICKY: Final = frozenset(
     {"loaded_essential", "loaded_static", "loaded_meta", "loaded_initial", "loaded_switch", "loaded_loadout"}
 )
@@ -39,6 +43,11 @@ class OperatorExplanation:
         known: whether there is such a tool, plugin or toolkit, as far as is known.
         reasons: why, what decided first.
         fixes: what would make it callable, in the order in which it is to be done.
+        kind: what it is; nothing where there is none of this name. A toolkit or plugin whose tools are known is
+            ``permitted`` where it may be loaded, and ``loaded`` where all of it is that the agent may use; it is never
+            visible or callable itself.
+        members: the wire names of its first 100 tools, where it is a toolkit or plugin.
+        tools: how many it has.
     """
 
     agent: str
@@ -54,15 +63,29 @@ class OperatorExplanation:
     known: bool
     reasons: tuple[PlainReason, ...]
     fixes: tuple[Fix, ...]
+    kind: NameKind | Literal[""] = "tool"
+    members: tuple[str, ...] = ()
+    tools: int = 0
 
 
 async def explain(
     services: Services, agent: str, name: str, *, principal: str, session: str, sub_app: str | None
 ) -> OperatorExplanation:
     """Return why an agent can or cannot call a tool in a session; see :meth:`Operations.explain`."""
-    snapshot = await look(services, agent, principal=principal, session=session, sub_app=sub_app)
+    snapshot = await read_session(services, agent, principal=principal, session=session, sub_app=sub_app)
     snapshot = await bring_in_loaded(services, snapshot)
-    snapshot, found = await explain_name(services, snapshot, name)
+    group = group_of(snapshot.access.world, name)
+    if group is None:
+        snapshot, found = await explain_name(services, snapshot, name)
+        group = group_of(snapshot.access.world, name)
+        if group is None:
+            return _of_name(services, snapshot, found)
+    return _of_group(services, snapshot, group)
+
+
+def _of_name(services: Services, snapshot: Snapshot, found: Explanation) -> OperatorExplanation:
+    """Return the explanation of a tool, of a plugin whose tools are not known, or of a name that nothing has."""
+    agent, principal, session = snapshot.info.key.agent, snapshot.info.key.principal, snapshot.info.key.session
     masker, codes = services.masker, {reason.code for reason in found.reasons}
     return OperatorExplanation(
         agent=agent,
@@ -77,12 +100,40 @@ async def explain(
         sticky=bool(codes & STICKY),
         known="unknown" not in codes,
         reasons=tuple(plain_reason(reason, masker) for reason in found.reasons),
-        fixes=tuple(_masked(fix, masker) for fix in fixes(services, snapshot, found)),
+        fixes=tuple(masked(fix, masker) for fix in fixes(services, snapshot, found)),
+        kind=_kind(found, snapshot.access.world.catalog),
     )
 
 
-def _masked(fix: Fix, masker: Masker) -> Fix:
-    return replace(fix, text=masker.text(fix.text))
+def _kind(found: Explanation, catalog: Catalog) -> NameKind | Literal[""]:
+    if _reason(found, "unknown") is not None:
+        return ""
+    return "plugin" if split_kind(found.tool)[1] in catalog.plugins else "tool"
+
+
+def _of_group(services: Services, snapshot: Snapshot, group: Group) -> OperatorExplanation:
+    """Return the explanation of a toolkit, or of a plugin whose tools are known."""
+    key, masker, standing = snapshot.info.key, services.masker, standing_of(snapshot, group)
+    name = written(snapshot.access.world, group)
+    to_load = (load_fix(name),) if standing.permitted and not standing.loaded else ()
+    return OperatorExplanation(
+        agent=key.agent,
+        principal=key.principal,
+        session=key.session,
+        tool=name,
+        verdict=masker.text(standing.verdict),
+        permitted=standing.permitted,
+        loaded=standing.loaded,
+        visible=False,
+        callable=False,
+        sticky=False,
+        known=True,
+        reasons=tuple(plain_reason(reason, masker) for reason in standing.reasons),
+        fixes=(*fixes_of(snapshot.access, group, masker), *to_load),
+        kind=group.kind,
+        members=standing.tools[:MEMBERS],
+        tools=len(standing.tools),
+    )
 
 
 def _reason(found: Explanation, *codes: str) -> Reason | None:
@@ -92,7 +143,7 @@ def _reason(found: Explanation, *codes: str) -> Reason | None:
 def _verdict(found: Explanation, agent: str, catalog: Catalog) -> str:
     """Return one sentence that answers the question."""
     name = f"'{found.tool}'"
-    if (other := _reason(found, "unknown", "is_plugin", "is_toolkit")) is not None:
+    if (other := _reason(found, "unknown")) is not None:
         return other.text
     if not found.permitted:
         why = found.reasons[0].text if found.reasons else ""

@@ -2,151 +2,296 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 from pegboard.core.access.decisions import Reason, switch_reason
+from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.access.switches import Switch
+from pegboard.core.access.switches import Switch, meaning
+from pegboard.core.model.catalog import Ref
 from pegboard.core.model.masking import Masker
-from pegboard.core.model.selectors import Entry
-from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
+from pegboard.core.model.tools import JsonObject, Plugin, Tool
 
-_Row = dict[str, Any]
+RowKind = Literal["toolkit", "plugin", "tool", "unknown"]
 
 
-def panel(access: CompiledPermissions, masker: Masker) -> tuple[JsonObject, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelPart:
+    """Tools of one plugin that stand in a group under the key of their overrides; none where they are not known yet."""
+
+    plugin: Plugin
+    tools: tuple[Tool, ...]
+    key: str = ""
+
+    @property
+    def size(self) -> int:
+        """Return for how many members it stands: what is not known yet is one."""
+        return len(self.tools) or 1
+
+    def permitted(self, access: CompiledPermissions) -> int:
+        """Return how many of the members are permitted."""
+        if not self.tools:
+            return int(access.grants_unseen(self.plugin))
+        if len(self.tools) == len(self.plugin.tools):
+            return len(access.plugin_permissions.tools_of(self.plugin))
+        return sum(map(access.permits, self.tools))
+
+    def members(self) -> Iterator[Tool | None]:
+        """Yield the tools, or None for what is not known yet."""
+        yield from self.tools or (None,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelGroup:
+    """A toolkit, a plugin or a name that means nothing known, with what stands in it, in order."""
+
+    kind: Literal["toolkit", "plugin", "unknown"]
+    name: str
+    parts: tuple[PanelPart, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return how many members it has."""
+        return sum(part.size for part in self.parts)
+
+    def permitted(self, access: CompiledPermissions) -> int:
+        """Return how many of its members are permitted."""
+        return sum(part.permitted(access) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelRow:
+    """One row: what it is, its switch and state, and what decides that.
+
+    ``switch`` is the one that is in force; ``default`` is whether it would be on without any switch; ``on`` is whether
+    it is on now, of a toolkit without a switch whether any member is (seed 004). ``fault`` is why it cannot run now;
+    None says that this is no question of such a row. ``subject`` is what a switch of it is about.
+    """
+
+    kind: RowKind
+    name: str
+    label: str
+    description: str
+    default: bool
+    switch: bool | None
+    on: bool
+    reason: Reason
+    plugin: str | None = None
+    icon: str | None = None
+    fault: str | None = None
+    subject: Ref | None = None
+
+
+def panel(access: CompiledPermissions, bare: CompiledPermissions, masker: Masker) -> tuple[JsonObject, ...]:
     """Return every toolkit, then every plugin with those of its tools that stand in none, as plain JSON.
 
-    Switches whose names mean nothing known follow.
-
-    ``switch`` is the boolean that is in force, or None; ``default`` is whether it would be on without any switch;
-    ``on`` is whether it is on now, of a toolkit without a switch whether any member is (seed 004); ``reason`` is what
-    decides that. Inline overrides are no part of it.
+    Switches whose names mean nothing known follow. ``bare`` are the permissions as they would be without any switch.
+    Inline overrides are no part of it.
     """
-    shown = _Panel(access)
+    rows = PanelRows(access, bare)
+    return tuple(masker.value(_with_members(rows, group)) for group in groups(access))
+
+
+def _with_members(rows: PanelRows, group: PanelGroup) -> JsonObject:
+    found = _json(rows.of(group))
+    return found if group.kind == "unknown" else {**found, "members": [_json(row) for row in rows.members(group)]}
+
+
+def _json(row: PanelRow) -> JsonObject:
+    found = {"kind": row.kind, "name": row.name}
+    found |= {"plugin": row.plugin} if row.plugin is not None else {}
+    found |= {"label": row.label}
+    found |= {"icon": row.icon} if row.icon is not None else {}
+    where = str(row.reason.where) if row.reason.where is not None else None
+    found |= {
+        "description": row.description,
+        "default": row.default,
+        "switch": row.switch,
+        "on": row.on,
+        "reason": {"code": row.reason.code, "text": row.reason.text, "where": where},
+    }
+    return found if row.fault is None else {**found, "available": not row.fault, "unavailable": row.fault}
+
+
+# -- what stands where -----------------------------------------------------------------------------
+
+
+@once_per_permissions
+def groups(access: CompiledPermissions) -> tuple[PanelGroup, ...]:
+    """Return the toolkits, the plugins that have something outside of these, and the switches of nothing known."""
     world = access.world
     bundled: set[str] = set()
-    rows: list[_Row] = []
+    whole: set[str] = set()
+    found: list[PanelGroup] = []
     for name, toolkit in world.toolkits.items():
-        entries = toolkit.entries(world.catalog)
-        bundled.update(tool_id for entry in entries for tool_id in entry.ids)
-        bundled.update(entry.plugin for entry in entries if entry.whole)
-        rows.append(shown.toolkit(name, entries))
-    rows += (row for plugin in world.catalog.plugins.values() if (row := shown.plugin(plugin, bundled)) is not None)
-    rows += (_unknown(name, on=on) for name, on in access.switches.unknown.items())
-    return tuple(masker.value(row) for row in rows)
+        parts: list[PanelPart] = []
+        for entry in toolkit.entries(world.catalog):
+            plugin = world.catalog.plugins[entry.plugin]
+            bundled |= entry.ids
+            whole |= {entry.plugin} if entry.whole else set()
+            if entry.tools or (entry.whole and not plugin.variant(entry.key).known):
+                parts.append(PanelPart(plugin=plugin, tools=entry.tools, key=entry.key))
+        found.append(PanelGroup(kind="toolkit", name=name, parts=tuple(parts)))
+    plugins = (_outside(plugin, bundled, whole) for plugin in world.catalog.plugins.values())
+    found += (group for group in plugins if group is not None)
+    found += (PanelGroup(kind="unknown", name=name) for name in access.switches.unknown)
+    return tuple(found)
 
 
-class _Panel:
-    """The rows of one agent's panel; ``bare`` are its permissions as they would be without any switch."""
+def _outside(plugin: Plugin, bundled: Container[str], whole: Container[str]) -> PanelGroup | None:
+    """Return a plugin with its tools that stand in no toolkit; None where a toolkit has all of it."""
+    tools = tuple(tool for tool in plugin.tools if tool.id not in bundled)
+    if not tools and (plugin.tools or plugin.name in whole):
+        return None
+    parts = (PanelPart(plugin=plugin, tools=tools),) if tools else ()
+    return PanelGroup(kind="plugin", name=plugin.name, parts=parts)
 
-    def __init__(self, access: CompiledPermissions) -> None:
-        agent = replace(access.agent, switches=EMPTY, switch_places=EMPTY)
+
+# -- the rows --------------------------------------------------------------------------------------
+
+
+class PanelRows:
+    """The rows of one agent's panel, made one by one; ``bare`` are its permissions without any switch."""
+
+    def __init__(self, access: CompiledPermissions, bare: CompiledPermissions) -> None:
         self._access = access
-        self._bare = CompiledPermissions(access.world, agent, replace(access.constraints, stored=EMPTY))
+        self._bare = bare
 
-    def toolkit(self, name: str, entries: Sequence[Entry]) -> _Row:
-        toolkit, switch = self._access.world.toolkits[name], self._access.switches.toolkits.get(name)
-        members = [row for entry in entries for row in self._members(entry)]
-        on = switch.on if switch is not None else any(row["on"] for row in members)
-        return {
-            "kind": "toolkit",
-            "name": name,
-            "label": toolkit.label or name,
-            "icon": toolkit.icon,
-            "description": toolkit.description,
-            "default": any(row["default"] for row in members),
-            "switch": _value(switch),
-            "on": on,
-            "reason": self._switched(switch) or _decisive(members, on=on),
-            "members": members,
-        }
+    def of(self, group: PanelGroup) -> PanelRow:
+        """Return the row of a group."""
+        match group.kind:
+            case "toolkit":
+                return self._toolkit(group)
+            case "plugin":
+                return self._plugin(group)
+            case "unknown":
+                return _unknown(group.name, on=self._access.switches.unknown[group.name])
 
-    def plugin(self, plugin: Plugin, bundled: Container[str]) -> _Row | None:
-        """Return a plugin with its tools that stand in no toolkit; None where a toolkit has all of it."""
-        tools = [tool for tool in plugin.tools if tool.id not in bundled]
-        if not tools and (plugin.tools or plugin.name in bundled):
-            return None
-        row, members = self._unseen(plugin), [self._tool(tool) for tool in tools]
-        if not members:
-            return {**row, "members": []}
-        on, switch = any(member["on"] for member in members), self._access.switches.plugins.get(plugin.name)
-        return {
-            **row,
-            "default": any(member["default"] for member in members),
-            "on": on,
-            "reason": self._switched(switch) if switch is not None and switch.on is on else _decisive(members, on=on),
-            "members": members,
-        }
+    def members(self, group: PanelGroup) -> Iterator[PanelRow]:
+        """Yield the rows of what stands in a group, in order."""
+        return (self.member(part, tool) for part in group.parts for tool in part.members())
 
-    def _members(self, entry: Entry) -> Iterator[_Row]:
-        plugin = self._access.world.catalog.plugins[entry.plugin]
-        yield from (self._tool(tool, entry.key) for tool in entry.tools)
-        if not entry.tools and entry.whole and not plugin.variant(entry.key).known:
-            yield self._unseen(plugin, entry.key)
+    def member(self, part: PanelPart, tool: Tool | None) -> PanelRow:
+        """Return the row of a member; None is what is not known yet."""
+        return self._tool(tool, part.key) if tool is not None else self._unseen(part.plugin, part.key)
 
-    def _tool(self, tool: Tool, key: str = "") -> _Row:
+    def _toolkit(self, group: PanelGroup) -> PanelRow:
+        access, toolkit = self._access, self._access.world.toolkits[group.name]
+        switch = access.switches.toolkits.get(group.name)
+        on = switch.on if switch is not None else group.permitted(access) > 0
+        return PanelRow(
+            kind="toolkit",
+            name=group.name,
+            label=toolkit.label or group.name,
+            icon=toolkit.icon,
+            description=toolkit.description,
+            default=group.permitted(self._bare) > 0,
+            switch=_value(switch),
+            on=on,
+            reason=self._switched(switch) or self._decisive(group, on=on),
+            subject=Ref("toolkit", group.name),
+        )
+
+    def _plugin(self, group: PanelGroup) -> PanelRow:
+        access, plugin = self._access, self._access.world.catalog.plugins[group.name]
+        if not group.parts:
+            return self._unseen(plugin)
+        on, switch = group.permitted(access) > 0, access.switches.plugins.get(plugin.name)
+        reason = self._switched(switch) if switch is not None and switch.on is on else None
+        return self._whole(
+            plugin,
+            default=group.permitted(self._bare) > 0,
+            on=on,
+            reason=reason or self._decisive(group, on=on),
+        )
+
+    def _decisive(self, group: PanelGroup, *, on: bool) -> Reason:
+        """Return the reason of the first member that is as the whole is."""
+        for part in group.parts:
+            permitted = part.permitted(self._access)
+            if permitted if on else permitted < part.size:
+                return next(self._reasons(part, on=on))
+        return Reason(code="not_seen", text="None of its tools is known.")
+
+    def _reasons(self, part: PanelPart, *, on: bool) -> Iterator[Reason]:
+        access = self._access
+        for tool in part.members():
+            decision = access.decide(tool) if tool is not None else access.decide_unseen(part.plugin)
+            if decision.permitted is on:
+                yield decision.reasons[0]
+
+    def _tool(self, tool: Tool, key: str) -> PanelRow:
         access, own = self._access, self._access.switches.own(tool)
-        fault = tool.unavailable or access.world.catalog.plugins[tool.plugin].variant(key).unavailable
-        return {
-            "kind": "tool",
-            "name": tool.wire,
-            "plugin": tool.plugin,
-            "label": _title(tool),
-            "description": tool.description,
-            "default": self._bare.permits(tool),
-            "switch": _value(own),
-            "on": access.permits(tool),
-            "reason": _plain(access.decide(tool).reasons[0]),
-            "available": not fault,
-            "unavailable": fault,
-        }
+        return PanelRow(
+            kind="tool",
+            name=tool.wire,
+            plugin=tool.plugin,
+            label=_title(tool),
+            description=tool.description,
+            default=self._bare.permits(tool),
+            switch=_value(own),
+            on=access.permits(tool),
+            reason=access.decide(tool).reasons[0],
+            fault=tool.unavailable or access.world.catalog.plugins[tool.plugin].variant(key).unavailable,
+            subject=Ref("tool", tool.id),
+        )
 
-    def _unseen(self, plugin: Plugin, key: str = "") -> _Row:
-        """Return a plugin as a whole, as it is where its tools are not known yet."""
-        decision, fault = self._access.decide_unseen(plugin), plugin.variant(key).unavailable
-        return {
-            "kind": "plugin",
-            "name": plugin.name,
-            "plugin": plugin.name,
-            "label": plugin.name,
-            "description": plugin.description,
-            "default": self._bare.grants_unseen(plugin),
-            "switch": _value(self._access.switches.plugins.get(plugin.name)),
-            "on": decision.permitted,
-            "reason": _plain(decision.reasons[0]),
-            "available": not fault,
-            "unavailable": fault,
-        }
+    def _unseen(self, plugin: Plugin, key: str = "") -> PanelRow:
+        """Return the row of a plugin as a whole, as it is where its tools are not known yet."""
+        decision = self._access.decide_unseen(plugin)
+        return self._whole(
+            plugin,
+            key,
+            default=self._bare.grants_unseen(plugin),
+            on=decision.permitted,
+            reason=decision.reasons[0],
+        )
 
-    def _switched(self, switch: Switch | None) -> JsonObject | None:
-        return _plain(switch_reason(switch, self._access.agent)) if switch is not None else None
+    def _whole(self, plugin: Plugin, key: str = "", *, default: bool, on: bool, reason: Reason) -> PanelRow:
+        return PanelRow(
+            kind="plugin",
+            name=plugin.name,
+            plugin=plugin.name,
+            label=plugin.name,
+            description=plugin.description,
+            default=default,
+            switch=_value(self._access.switches.plugins.get(plugin.name)),
+            on=on,
+            reason=reason,
+            fault=plugin.variant(key).unavailable,
+            subject=Ref("plugin", plugin.name),
+        )
+
+    def _switched(self, switch: Switch | None) -> Reason | None:
+        return switch_reason(switch, self._access.agent) if switch is not None else None
 
 
-def _unknown(name: str, *, on: bool) -> _Row:
+def switch_name(access: CompiledPermissions, row: PanelRow) -> str:
+    """Return the name under which a row is switched: as its stored switch is written, else one that means it alone."""
+    subject = row.subject
+    if subject is None:
+        return row.name
+    standing = access.switches.of(subject)
+    if standing is not None and standing.at_run_time and standing.kind == subject.kind:
+        return standing.name
+    alone = meaning(access.world, row.name, on=True) == (subject,)
+    return row.name if alone else f"{subject.kind}:{row.name}"
+
+
+def _unknown(name: str, *, on: bool) -> PanelRow:
     reason = Reason(code="unknown", text="No toolkit, plugin or tool of this name is known.")
-    row = {"kind": "unknown", "name": name, "label": name, "description": "", "default": False}
-    return {**row, "switch": on, "on": False, "reason": _plain(reason)}
+    return PanelRow(
+        kind="unknown", name=name, label=name, description="", default=False, switch=on, on=False, reason=reason
+    )
 
 
 def _value(switch: Switch | None) -> bool | None:
     return switch.on if switch is not None else None
 
 
-def _decisive(members: Sequence[_Row], *, on: bool) -> JsonObject:
-    """Return the reason of the first member that is as the whole is."""
-    found = next((row["reason"] for row in members if row["on"] is on), None)
-    return found or _plain(Reason(code="not_seen", text="None of its tools is known."))
-
-
 def _title(tool: Tool) -> str:
     """Return the name of a tool for people."""
     title = tool.annotations.get("title") or tool.extra.get("title")
     return title if isinstance(title, str) else tool.name
-
-
-def _plain(reason: Reason) -> JsonObject:
-    where = str(reason.where) if reason.where is not None else None
-    return {"code": reason.code, "text": reason.text, "where": where}

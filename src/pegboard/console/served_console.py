@@ -1,4 +1,4 @@
-"""The console beside the gateway: its app, and how people and `pegboard console` find it."""
+"""The console while it is served: its app, and how people and `pegboard console` find it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.entry.running_consoles import RunningConsole
-from pegboard.gateway import Mount
 
 if TYPE_CHECKING:
-    from pegboard.assembly import Pegboard
     from pegboard.console.app import ConsoleApp
+    from pegboard.console.console_board import ConsoleBoard
 
 PREFIXES: Final = ("/console", "/api")
 _ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  (recognised, not bound)
@@ -23,13 +22,13 @@ _ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104  (rec
 class ServedConsole:
     """The console of one board while that is served over HTTP; its app is imported when somebody opens it."""
 
-    def __init__(self, board: Pegboard) -> None:
+    def __init__(self, board: ConsoleBoard) -> None:
         self._board = board
         self._access = OperatorAccess(lambda: board.configuration.tokens)
         self._file: Path | None = None
-        self.mount = Mount(prefixes=PREFIXES, build=self._app)
 
-    def _app(self) -> ConsoleApp:
+    def app(self) -> ConsoleApp:
+        """Return the app, for the paths ``PREFIXES``."""
         from pegboard.console.app import ConsoleApp
 
         return ConsoleApp(self._board, self._access)

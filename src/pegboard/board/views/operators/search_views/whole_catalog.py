@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pegboard.board.services import Services
-from pegboard.board.views.operators.near_names import NearNames
+from pegboard.board.views.operators.search_views.near_names import NearNames
 from pegboard.core.model.agents import World
 from pegboard.core.surface.searchable import Searchable, everything
 

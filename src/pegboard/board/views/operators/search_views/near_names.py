@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
 from pegboard.core.model.agents import World
@@ -32,12 +32,10 @@ class Named(NamedTuple):
     tool: Tool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A name as it is compared; ``letters`` has a bit for each letter that it has."""
+class _Entry(NamedTuple):
+    """A name as it is compared, and as it is spelled."""
 
     key: str
-    letters: int
     spelled: str
     named: Named
 
@@ -46,12 +44,15 @@ class NearNames:
     """All names of a world, to be looked up while somebody types."""
 
     def __init__(self, world: World) -> None:
-        entries = sorted(map(_entry, _names(world)), key=lambda entry: entry.key)
+        entries = [_Entry(_key(name), name, named) for name, named in _names(world)]
+        entries.sort(key=itemgetter(0))
         self._entries = entries
         self._keys = [entry.key for entry in entries]
-        self._by_length: dict[int, list[_Entry]] = {}
+        self._by_length: dict[int, tuple[list[int], list[_Entry]]] = {}
         for entry in entries:
-            self._by_length.setdefault(len(entry.key), []).append(entry)
+            letters, of_length = self._by_length.setdefault(len(entry.key), ([], []))
+            letters.append(_letters(entry.key))
+            of_length.append(entry)
 
     def find(self, text: str) -> tuple[tuple[Named, NameMatch], ...]:
         """Return what a text names, the best first: toolkits, plugins and tools, each as what it is.
@@ -92,13 +93,15 @@ class NearNames:
 
     def _near(self, key: str) -> Iterator[_Entry]:
         slips = (len(key) >= ONE_SLIP) + (len(key) >= TWO_SLIPS)
-        letters = _letters(key)
+        sought, most = _letters(key), 2 * slips
         for length in range(len(key) - slips, len(key) + slips + 1) if slips else ():
-            for entry in self._by_length.get(length, ()):
-                if (entry.letters ^ letters).bit_count() <= 2 * slips and _apart(entry.key, key, slips) <= slips:
-                    yield entry
+            letters, entries = self._by_length.get(length, _NONE)
+            for at in [at for at, own in enumerate(letters) if (own ^ sought).bit_count() <= most]:
+                if _within(entries[at].key, key, slips):
+                    yield entries[at]
 
 
+_NONE: Final[tuple[list[int], list[_Entry]]] = ([], [])
 _ORDER: Final = {"toolkit": 0, "plugin": 1, "tool": 2}
 _AFTER_ALL: Final = "\U0010ffff"
 
@@ -110,13 +113,11 @@ def _names(world: World) -> Iterator[tuple[str, Named]]:
         yield name, Named("plugin", name)
     for tool in world.catalog:
         named = Named("tool", tool.wire, tool)
-        for name in dict.fromkeys((tool.name, tool.wire, tool.id)):
-            yield name, named
-
-
-def _entry(spelled: tuple[str, Named]) -> _Entry:
-    key = _key(spelled[0])
-    return _Entry(key, _letters(key), *spelled)
+        yield tool.name, named
+        if tool.wire != tool.name:
+            yield tool.wire, named
+        if not tool.wire.startswith(tool.plugin):
+            yield tool.id, named
 
 
 def _key(name: str) -> str:
@@ -124,23 +125,28 @@ def _key(name: str) -> str:
 
 
 def _letters(key: str) -> int:
+    """Return a number with a bit for each letter that a key has."""
     found = 0
     for letter in key:
         found |= 1 << (ord(letter) & 63)
     return found
 
 
-def _apart(one: str, other: str, most: int) -> int:
-    """Return how many slips are between two texts, as soon as they are more than ``most`` just more."""
-    before, last = list[int](), list(range(len(other) + 1))
+def _within(one: str, other: str, slips: int) -> bool:
+    """Return whether so many slips make one text of another: only what is so near to the diagonal is looked at."""
+    far = slips + 1
+    before: dict[int, int] = {}
+    last = {column: column for column in range(min(slips, len(other)) + 1)}
     for row, letter in enumerate(one, 1):
-        now = [row]
-        for column, sought in enumerate(other, 1):
-            cost = min(last[column] + 1, now[-1] + 1, last[column - 1] + (letter != sought))
+        now: dict[int, int] = {0: row} if row <= slips else {}
+        for column in range(max(1, row - slips), min(len(other), row + slips) + 1):
+            sought = other[column - 1]
+            cost = last.get(column - 1, far) + (letter != sought)
+            cost = min(cost, last.get(column, far) + 1, now.get(column - 1, far) + 1)
             if row > 1 < column and letter == other[column - 2] and one[row - 2] == sought:
-                cost = min(cost, before[column - 2] + 1)
-            now.append(cost)
-        if min(now) > most:
-            return most + 1
+                cost = min(cost, before.get(column - 2, far) + 1)
+            now[column] = cost
+        if min(now.values(), default=far) > slips:
+            return False
         before, last = last, now
-    return last[-1]
+    return last.get(len(other), far) <= slips

@@ -1,0 +1,1 @@
+"""Sessions as operators see and delete them."""

@@ -1,0 +1,264 @@
+"""One session as operators see it: what is loaded, until when and because of what, its cost, its newest calls (F5)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pegboard.board.services import Services
+from pegboard.board.snapshot import Snapshot
+from pegboard.board.views.session_views.counting import count_usable_ahead
+from pegboard.board.views.session_views.known_sessions import KnownSession, known_by_key
+from pegboard.board.views.session_views.session_list import UNREADABLE, looked_at_now
+from pegboard.board.views.surface import surface_to_come
+from pegboard.core.model.leases import Lease
+from pegboard.core.state.active_tools import LoadedTool, active_tools, unavailable
+from pegboard.core.state.sessions import State
+from pegboard.core.surface.explanations import lease_of, loaded_because
+from pegboard.core.surface.surfaces import Costs, Surface
+from pegboard.errors import UnknownAgentError
+from pegboard.ports import AuditRecord, SessionKey
+
+NEWEST_CALLS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedRow:
+    """A tool that is loaded in a session.
+
+    Attributes:
+        name: its wire name.
+        plugin: its plugin.
+        tokens: those of its schema.
+        until: until when it is loaded (S5).
+        because: why, as ``explain`` says it, the reason that put it into its place first (F5).
+        lease: what was loaded that it is part of (``toolkit:devops``), or nothing.
+        pending: whether it is loaded from the next request on (D2).
+        unavailable: why it cannot run now, or nothing (P6).
+    """
+
+    name: str
+    plugin: str
+    tokens: int
+    until: str
+    because: tuple[str, ...]
+    lease: str = ""
+    pending: bool = False
+    unavailable: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRow:
+    """A lease of a session; ``excluded`` are ids of what was unloaded from it one by one."""
+
+    subject: str
+    until: str
+    because: str
+    loaded_turn: int
+    used_turn: int
+    excluded: tuple[str, ...] = ()
+    pending: bool = False
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentCall:
+    """A call from the audit trail; ``at`` in seconds since the epoch, ``duration`` in milliseconds."""
+
+    at: float
+    tool: str
+    decision: str
+    outcome: str
+    duration: float | None
+    turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOverview:
+    """One session (S1).
+
+    Attributes:
+        principal: whose session it is.
+        agent: the agent's name.
+        session: its id.
+        stored: whether it is stored.
+        updated_at: when it changed last, or had a surface, in seconds since the epoch; None where only calls of it
+            are known.
+        turn: its turn, or None where its state cannot be read.
+        label: the last turn label that a client gave.
+        loadout: its active loadout (L7).
+        shrunk: the loadout that narrows what is loaded from the start to fit the budget (S9).
+        loaded: every tool that is loaded, meta-tools among them, in the order of the surface.
+        leases: its leases, in the order of loading.
+        tokens: those of what its model would be sent next, tools and texts, or None where that is not known.
+        tool_tokens: those of the tools alone.
+        saved: what loading everything that it may use would cost more; None while a plugin is unknown.
+        unknown: the plugins that it may use and whose tools are not known yet; they count in no figure.
+        hints: how many lines of hints there are beside the tools.
+        calls: its newest calls, the newest first.
+        approvals: the ids of calls in it that wait for a person.
+        problem: why it cannot be read, or nothing.
+    """
+
+    principal: str
+    agent: str
+    session: str
+    stored: bool
+    updated_at: float | None
+    turn: int | None = None
+    label: str | None = None
+    loadout: str | None = None
+    shrunk: str | None = None
+    loaded: tuple[LoadedRow, ...] = ()
+    leases: tuple[LeaseRow, ...] = ()
+    tokens: int | None = None
+    tool_tokens: int | None = None
+    saved: int | None = None
+    unknown: tuple[str, ...] = ()
+    hints: int = 0
+    calls: tuple[RecentCall, ...] = ()
+    approvals: tuple[str, ...] = ()
+    problem: str = ""
+
+
+async def overview(services: Services, key: SessionKey) -> SessionOverview | None:
+    """Return a session, or None where nothing is known of it; nothing is asked for, started or stored.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    await services.compiler.refresh()
+    known = await known_by_key(services, key)
+    calls, approvals = await asyncio.gather(_calls(services, key), _waiting(services, key))
+    if known is None:
+        return _overview(key, None, calls, approvals) if calls or approvals else None
+    try:
+        state = known.state()
+    except ValueError:
+        return _overview(key, known, calls, approvals, problem=UNREADABLE)
+    try:
+        snapshot = await looked_at_now(services, known, state)
+    except UnknownAgentError as error:
+        return _overview(key, known, calls, approvals, state=state, problem=services.masker.text(error.message))
+    await count_usable_ahead(services, snapshot.access)
+    return await _complete(services, known, snapshot, calls, approvals)
+
+
+async def _calls(services: Services, key: SessionKey) -> tuple[RecentCall, ...]:
+    found = await services.store.entries(
+        principal=key.principal, agent=key.agent, session=key.session, kind="call", limit=NEWEST_CALLS
+    )
+    return tuple(_call(record) for record in found)
+
+
+def _call(record: AuditRecord) -> RecentCall:
+    return RecentCall(
+        at=record.at.timestamp(),
+        tool=record.subject,
+        decision=record.decision,
+        outcome=record.outcome,
+        duration=record.duration,
+        turn=record.turn,
+    )
+
+
+async def _waiting(services: Services, key: SessionKey) -> tuple[str, ...]:
+    now = time.time()
+    found = await services.store.approvals(principal=key.principal, agent=key.agent, session=key.session)
+    return tuple(one.id for one in found if one.as_of(now).status == "waiting")
+
+
+async def _complete(
+    services: Services,
+    known: KnownSession,
+    snapshot: Snapshot,
+    calls: tuple[RecentCall, ...],
+    approvals: tuple[str, ...],
+) -> SessionOverview:
+    surface = await surface_to_come(services, snapshot)
+    loaded = tuple(_loaded(services, snapshot, one) for one in _every_loaded(snapshot, surface))
+    return _overview(
+        known.key,
+        known,
+        calls,
+        approvals,
+        state=snapshot.state,
+        loaded=loaded,
+        costs=surface.tokens,
+        hints=len(surface.hints),
+    )
+
+
+def _every_loaded(snapshot: Snapshot, surface: Surface) -> Iterator[LoadedTool]:
+    """Yield what is on the surface, then what is loaded and not on it: it is to come, cannot run or is not listed."""
+    listed = {one.tool.id for one in surface.tools}
+    yield from surface.tools
+    active = active_tools(snapshot.access, snapshot.state)
+    yield from (one for tool_id, one in active.items() if tool_id not in listed)
+
+
+def _loaded(services: Services, snapshot: Snapshot, loaded: LoadedTool) -> LoadedRow:
+    access, state, mask = snapshot.access, snapshot.state, services.masker.text
+    leases = (lease_of(access, state, loaded, because) for because in loaded.because)
+    managed = loaded.tool.plugin not in access.world.catalog.plugins
+    return LoadedRow(
+        name=loaded.tool.wire,
+        plugin=loaded.tool.plugin,
+        tokens=services.prices((loaded.tool,)),
+        until=str(loaded.until),
+        because=tuple(mask(reason.text) for reason in loaded_because(access, state, loaded)),
+        lease=next((str(lease.subject) for lease in leases if lease is not None), ""),
+        pending=loaded.pending,
+        unavailable="" if managed else mask(unavailable(access, loaded)),
+    )
+
+
+def _lease(lease: Lease, turn: int) -> LeaseRow:
+    return LeaseRow(
+        subject=str(lease.subject),
+        until=str(lease.until),
+        because=lease.because.value,
+        loaded_turn=lease.loaded_turn,
+        used_turn=lease.used_turn,
+        excluded=tuple(sorted(lease.excluded)),
+        pending=lease.pending(turn),
+        by=lease.by,
+    )
+
+
+def _overview(
+    key: SessionKey,
+    known: KnownSession | None,
+    calls: tuple[RecentCall, ...],
+    approvals: tuple[str, ...],
+    *,
+    state: State | None = None,
+    loaded: tuple[LoadedRow, ...] = (),
+    costs: Costs | None = None,
+    hints: int = 0,
+    problem: str = "",
+) -> SessionOverview:
+    return SessionOverview(
+        principal=key.principal,
+        agent=key.agent,
+        session=key.session,
+        stored=known is not None and known.stored,
+        updated_at=known.updated_at if known is not None else None,
+        turn=state.turn if state is not None else None,
+        label=state.label if state is not None else None,
+        loadout=state.loadout if state is not None else None,
+        shrunk=state.shrunk if state is not None else None,
+        loaded=loaded,
+        leases=tuple(_lease(lease, state.turn) for lease in state.leases) if state is not None else (),
+        tokens=costs.total if costs is not None else None,
+        tool_tokens=costs.tools if costs is not None else None,
+        saved=costs.saved if costs is not None else None,
+        unknown=costs.unknown if costs is not None else (),
+        hints=hints,
+        calls=calls,
+        approvals=approvals,
+        problem=problem,
+    )

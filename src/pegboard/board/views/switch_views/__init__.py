@@ -1,0 +1,1 @@
+"""Switches as operators see and throw them."""

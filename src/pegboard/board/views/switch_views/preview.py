@@ -1,0 +1,260 @@
+"""What a switch would change before it is set: for its agent, and for every session of it (P2, P4)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from pegboard.board.catalog.permission_compiler import PermissionCompiler
+from pegboard.board.meta_tools import command_context, duties
+from pegboard.board.permissions import require_switch
+from pegboard.board.services import Services
+from pegboard.board.session_info import SessionInfo, sessions_above
+from pegboard.board.snapshot import narrowed_above_of, settled
+from pegboard.board.views.session_views.counting import count_ahead
+from pegboard.board.views.session_views.known_sessions import KnownSession, known_by_key, known_sessions
+from pegboard.board.views.switch_views.touched import Reach
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
+from pegboard.core.model.leases import Lease, LeaseReason
+from pegboard.core.model.tools import Tool
+from pegboard.core.state.active_tools import available_tools
+from pegboard.core.state.requirements import unknown_plugins
+from pegboard.core.state.sessions import State
+from pegboard.dialects.duty_definitions import duty_tools
+from pegboard.errors import UnknownAgentError
+from pegboard.ports import SessionKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionChange:
+    """What a switch would change in one session.
+
+    ``gained`` and ``lost`` are the wire names of tools that would be loaded then, or not any more, without
+    meta-tools; the tokens are those of what is loaded.
+    """
+
+    principal: str
+    agent: str
+    session: str
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchPreview:
+    """What a switch would change.
+
+    Attributes:
+        agent: the agent's name.
+        name: the switch.
+        value: what it would be set to, None to take the stored one back.
+        stored: the stored boolean as of now, None where none is stored: what ``permissions.set`` expects.
+        gained: the wire names of what the agent could use then and cannot now.
+        lost: the wire names of what it can use now and could not then.
+        gained_tokens: those of what is gained.
+        lost_tokens: those of what is lost.
+        gained_unknown: plugins that would be granted and whose tools are not known yet; they count in no figure.
+        lost_unknown: those that would not be granted any more.
+        sessions: what changes, by session, the newest first.
+        unchanged: how many other sessions of the agent there are.
+        unreadable: how many there are whose stored state is damaged.
+    """
+
+    agent: str
+    name: str
+    value: bool | None
+    stored: bool | None
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+    gained_tokens: int
+    lost_tokens: int
+    gained_unknown: tuple[str, ...]
+    lost_unknown: tuple[str, ...]
+    sessions: tuple[SessionChange, ...]
+    unchanged: int
+    unreadable: int = 0
+
+
+async def preview(services: Services, agent: str, name: str, value: bool | None) -> SwitchPreview:
+    """Return what a switch would change; nothing is stored, asked for or started.
+
+    Raises:
+        UnknownAgentError: there is no such agent.
+        UsageError: the name means nothing known, or the value is no boolean.
+        StoreError: sessions or switches cannot be read.
+    """
+    require_switch(services, agent, name, value)
+    sessions = await _sessions(services, agent)
+    compiler = services.compiler
+    await compiler.refresh()
+    before = compiler.of_agent(agent)
+    _ = before.permitted  # what is decided before is carried over into what is supposed
+    supposed = compiler.supposing(agent, name, value)
+    after = supposed.of_agent(agent)
+    gained, lost = _only_in(after, before), _only_in(before, after)
+    comparison = _Comparison(services, supposed, Reach(before, after))
+    for known, above in sessions:
+        comparison.add(known, above)
+    await count_ahead(services, (*gained, *lost, *comparison.tools()))
+    unknown, unknown_then = frozenset(unknown_plugins(before)), frozenset(unknown_plugins(after))
+    return SwitchPreview(
+        agent=agent,
+        name=name,
+        value=value,
+        stored=compiler.stored(agent).get(name),
+        gained=_names(gained),
+        lost=_names(lost),
+        gained_tokens=services.prices(gained),
+        lost_tokens=services.prices(lost),
+        gained_unknown=tuple(sorted(unknown_then - unknown)),
+        lost_unknown=tuple(sorted(unknown - unknown_then)),
+        sessions=comparison.changes(),
+        unchanged=comparison.unchanged,
+        unreadable=comparison.unreadable,
+    )
+
+
+def _only_in(these: CompiledPermissions, others: CompiledPermissions) -> tuple[Tool, ...]:
+    """Return what is permitted here and not there."""
+    found: list[Tool] = []
+    for plugin in these.world.catalog.plugins.values():
+        mine, theirs = these.plugin_permissions.tools_of(plugin), others.plugin_permissions.tools_of(plugin)
+        if mine is not theirs:
+            there = {tool.id for tool in theirs}
+            found += (tool for tool in mine if tool.id not in there)
+    duties_there = {tool.id for tool in duty_tools(others)}
+    return (*found, *(tool for tool in duty_tools(these) if tool.id not in duties_there))
+
+
+def _names(tools: Iterable[Tool]) -> tuple[str, ...]:
+    return tuple(sorted(tool.wire for tool in tools))
+
+
+_Above = tuple[str | None, ...]
+
+
+async def _sessions(services: Services, agent: str) -> list[tuple[KnownSession, _Above]]:
+    """Return the sessions of an agent, and those of others that are children of one in this process (P8).
+
+    With each come the active loadouts of the sessions above it.
+    """
+    found = list(await known_sessions(services, agent=agent))
+    for info, _ in services.live:
+        if info.key.agent != agent and any(above.key.agent == agent for above in sessions_above(info)):
+            child = await known_by_key(services, info.key)
+            found += [child] if child is not None else []
+    return [
+        (known, await narrowed_above_of(services, known.info) if known.info.parent is not None else ())
+        for known in found
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Difference:
+    """What is loaded before and after, by wire name."""
+
+    before: Mapping[str, Tool]
+    after: Mapping[str, Tool]
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+_PLAIN: Final = SessionConstraints()
+
+
+class _Comparison:
+    """The sessions before and after; those with equal permissions and equal leases share one comparison."""
+
+    def __init__(self, services: Services, supposed: PermissionCompiler, reach: Reach) -> None:
+        self.unchanged = 0
+        self.unreadable = 0
+        self._reach = reach
+        self._services = services
+        self._supposed = supposed
+        self._known: dict[Hashable, _Difference | None] = {}
+        self._changed: list[tuple[SessionKey, _Difference]] = []
+
+    def add(self, known: KnownSession, above: _Above) -> None:
+        """Compare a session."""
+        try:
+            state = known.leases()
+        except ValueError:
+            self.unreadable += 1
+            return
+        with suppress(UnknownAgentError):  # a child of an agent that is not configured any more
+            found = self._compared(known.info, state, above)
+            if found is None:
+                self.unchanged += 1
+            else:
+                self._changed.append((known.key, found))
+
+    def _compared(self, info: SessionInfo, state: State, above: _Above) -> _Difference | None:
+        services = self._services
+        if info.parent is None and info.constraints == _PLAIN and not self._reach.touches(state):
+            return None
+        before = _access(services, services.compiler, info, above)
+        after = _access(services, self._supposed, info, above)
+        key = before, after, id(command_context(services, info, before)), _shape(state)
+        if key not in self._known:
+            self._known[key] = _difference(
+                _loaded(services, info, before, state), _loaded(services, info, after, state)
+            )
+        return self._known[key]
+
+    def tools(self) -> Iterator[Tool]:
+        """Yield the tools of what changes, for their tokens."""
+        for found in self._known.values():
+            if found is not None:
+                yield from (*found.before.values(), *found.after.values())
+
+    def changes(self) -> tuple[SessionChange, ...]:
+        """Return what changes, with its tokens."""
+        tokens: dict[int, tuple[int, int]] = {}
+        for found in self._known.values():
+            if found is not None:
+                price = self._services.prices
+                tokens[id(found)] = price(found.before.values()), price(found.after.values())
+        return tuple(
+            SessionChange(
+                principal=key.principal,
+                agent=key.agent,
+                session=key.session,
+                gained=found.gained,
+                lost=found.lost,
+                tokens_before=tokens[id(found)][0],
+                tokens_after=tokens[id(found)][1],
+            )
+            for key, found in self._changed
+        )
+
+
+def _access(services: Services, compiler: PermissionCompiler, info: SessionInfo, above: _Above) -> CompiledPermissions:
+    access = compiler.permissions(info, above)
+    return services.availability.as_known(info, access) if services.loader.conditional else access
+
+
+def _loaded(services: Services, info: SessionInfo, access: CompiledPermissions, state: State) -> Mapping[str, Tool]:
+    tools = available_tools(access, settled(services, info, access, state))
+    return {tool.wire: tool for tool in (*duties(services, access), *tools)}
+
+
+def _difference(before: Mapping[str, Tool], after: Mapping[str, Tool]) -> _Difference | None:
+    gained, lost = sorted(after.keys() - before.keys()), sorted(before.keys() - after.keys())
+    return _Difference(before=before, after=after, gained=tuple(gained), lost=tuple(lost)) if gained or lost else None
+
+
+def _shape(state: State) -> Hashable:
+    """Return all of a state that determines which tools are loaded."""
+    leases = (
+        (one.subject, one.excluded, one.until, one.because, one.pending(state.turn), _age(one)) for one in state.leases
+    )
+    return state.loadout, tuple(leases)
+
+
+def _age(lease: Lease) -> int:
+    """Return by what a budget chooses among what was loaded ahead of being asked for (S9)."""
+    return lease.used_turn if lease.because is LeaseReason.ANTICIPATED else 0

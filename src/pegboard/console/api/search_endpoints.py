@@ -1,0 +1,72 @@
+"""Search over the whole catalog, and why an agent can or cannot call a tool."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from pegboard.board.views.operators.finding import SearchAnswer
+from pegboard.board.views.operators.tool_explanations import OperatorExplanation
+from pegboard.console.api.endpoint import Endpoint, received
+from pegboard.console.context import Context
+from pegboard.console.visits import Visit
+from pegboard.core.access.pool_scope import LOCAL
+
+
+@received
+class CatalogSearch:
+    """What is searched for, and for whom."""
+
+    agent: str
+    """The agent whose model would search."""
+    query: str
+    """A need in words, or a name."""
+    principal: str = LOCAL
+    """Whose session it is."""
+    session: str = ""
+    """Its id; without it a new one."""
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    """How many hits there are at most."""
+
+
+@received
+class Question:
+    """Which tool is asked about, and for whom."""
+
+    agent: str
+    """The agent."""
+    name: str
+    """A tool or plugin; one that does not exist is explained, too."""
+    principal: str = LOCAL
+    """Whose session it is."""
+    session: str = ""
+    """Its id; without it a new one."""
+    sub_app: str = ""
+    """What the session was opened with."""
+
+
+async def search(context: Context, visit: Visit, *, query: CatalogSearch) -> SearchAnswer:
+    """Return what answers a text: what the agent's model would find, with what the scores are made of, and what else.
+
+    It leaves no trace, so that it can be asked while somebody types.
+    """
+    agent = context.agent(visit, query.agent).name
+    return await context.operations.search(
+        agent, query.query, principal=query.principal, session=query.session, limit=query.limit
+    )
+
+
+async def explain(context: Context, visit: Visit, *, query: Question) -> OperatorExplanation:
+    """Return whether an agent can call a tool, every reason with its place, and what would make it callable."""
+    agent = context.agent(visit, query.agent).name
+    return await context.operations.explain(
+        agent, query.name, principal=query.principal, session=query.session, sub_app=query.sub_app or None
+    )
+
+
+_CODES: Final = ("unknown_agent", "usage")
+ENDPOINTS: Final = (
+    Endpoint("GET", "/api/search", search, _CODES),
+    Endpoint("GET", "/api/explain", explain, ("unknown_agent",)),
+)

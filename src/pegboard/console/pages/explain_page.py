@@ -1,0 +1,159 @@
+"""Find a tool as a model would, and see why an agent can or cannot call it, and what would change that (P3, F5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from pegboard.board.views.operators.every_agent import CommonAnswer
+from pegboard.board.views.operators.finding import SearchAnswer
+from pegboard.console.context import Context, Page
+from pegboard.console.pages.forms import Notice, after_form, text_of
+from pegboard.console.templating import query
+from pegboard.console.visits import Visit
+from pegboard.core.access.pool_scope import LOCAL
+from pegboard.core.model.naming import one_line
+from pegboard.errors import UsageError
+
+HITS: Final = 20
+_HOME: Final = "/console/explain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What the address asks: nothing for ``agent`` is every one, ``tool`` is what is to be explained."""
+
+    agent: str
+    principal: str
+    session: str
+    q: str
+    tool: str
+
+    def address(self, *, tool: str | None = None) -> str:
+        """Return the address of this, or of the same with another tool."""
+        of_agent = {"principal": self.principal if self.session else "", "session": self.session}
+        given = {"agent": self.agent, **(of_agent if self.agent else {}), "q": self.q}
+        return query(_HOME, **given, tool=self.tool if tool is None else tool)
+
+
+async def explain_page(context: Context, visit: Visit) -> Response:
+    """Show what answers a text, and the explanation of what was chosen or is named."""
+    asked, operations = _asked(context, visit), context.operations
+    agents = [agent.name for agent in context.agents(visit)]
+    found: SearchAnswer | CommonAnswer
+    if asked.agent:
+        session = {"principal": asked.principal, "session": asked.session}
+        found = await operations.search(asked.agent, asked.q, limit=HITS, **session)
+        name = asked.tool or _named(found)
+        chosen = await operations.explain(asked.agent, name, **session) if name else None
+        permissions = None
+    else:
+        found = await operations.search_all(agents, asked.q, limit=HITS)
+        name, chosen = asked.tool or _named(found), None
+        permissions = await operations.who_may_use(agents, name) if name else None
+    return context.templates.page(
+        "explain.html",
+        visit,
+        asked=asked,
+        agents=agents,
+        found=found,
+        subject=name,
+        chosen=chosen,
+        permissions=permissions,
+        waiting=await _waiting(context, asked, name),
+        unasked=operations.unasked(),
+        restarts=visit.operator.agents is None,
+        here=asked.address(),
+    )
+
+
+async def load(context: Context, visit: Visit) -> Response:
+    """Load something in a session."""
+    form = await visit.request.form()
+    agent, name = context.agent(visit, text_of(form, "agent")).name, text_of(form, "name")
+    principal, session_id = text_of(form, "principal"), text_of(form, "session")
+    if not session_id:
+        raise UsageError("Something is loaded in a session, and none is named.", hint="Write its id beside the agent.")
+    session = await context.board.session(agent=agent, session_id=session_id, principal=principal)
+    outcome = await session.load(name)
+    kind = "error" if outcome.status == "refused" else "done"
+    notice = Notice(message=context.board.services.masker.text(outcome.message), kind=kind)
+    return after_form(context, visit, notice, back=_back(form, agent))
+
+
+async def ask(context: Context, visit: Visit) -> Response:
+    """Ask every plugin for its tools that was not asked yet."""
+    context.require_every_agent(visit)
+    form = await visit.request.form()
+    late = await context.operations.ask()
+    hint = f"Not yet: {', '.join(late[:10])}." if late else ""
+    message = "Some plugins have not answered yet." if late else "Every plugin was asked for its tools."
+    return after_form(context, visit, Notice(message=message, hint=hint), back=_back(form, ""))
+
+
+async def restart(context: Context, visit: Visit) -> Response:
+    """Start a server again."""
+    context.require_every_agent(visit)
+    form = await visit.request.form()
+    name = text_of(form, "name")
+    state = await context.operations.restart(name, by=visit.operator.name)
+    notice = Notice(message=f"Server {one_line(name, limit=100)} was started again.", hint=f"It is {state.state} now.")
+    return after_form(context, visit, notice, back=_back(form, ""))
+
+
+def _asked(context: Context, visit: Visit) -> _Asked:
+    given, seen = visit.request.query_params, context.agents(visit)
+    agent = given.get("agent", "")
+    if agent or len(seen) == 1:
+        agent = context.agent(visit, agent).name if agent else seen[0].name
+    return _Asked(
+        agent=agent,
+        principal=given.get("principal", "").strip() or LOCAL,
+        session=given.get("session", "").strip(),
+        q=given.get("q", ""),
+        tool=given.get("tool", ""),
+    )
+
+
+def _named(found: SearchAnswer | CommonAnswer) -> str:
+    """Return what a text names exactly, to be explained without another click."""
+    hits = found.names if isinstance(found, SearchAnswer) else found.hits
+    exact = next((hit for hit in hits if hit.match == "exact"), None)
+    return name_of(exact.kind, exact.name) if exact is not None else ""
+
+
+def name_of(kind: str, name: str) -> str:
+    """Return the name with which an address means a tool, a toolkit or a plugin and nothing else."""
+    return name if kind == "tool" else f"{kind}:{name}"
+
+
+async def _waiting(context: Context, asked: _Asked, name: str) -> tuple[str, ...]:
+    """Return the approvals for which calls of a tool wait in the session."""
+    if not (name and asked.agent and asked.session):
+        return ()
+    tool = context.board.world.catalog.find_tool(name)
+    waiting = await context.board.approvals.list(agent=asked.agent) if tool is not None else ()
+    key = asked.principal, asked.session
+    return tuple(
+        one.id
+        for one in waiting
+        if tool is not None and one.tool == tool.wire and one.status == "waiting"
+        if (one.binding.principal, one.binding.session) == key
+    )
+
+
+def _back(form: Mapping[str, Any], agent: str) -> str:
+    """Return where a form came from, if that is an address of this page."""
+    back = text_of(form, "back")
+    return back if back.startswith(f"{_HOME}?") else query(_HOME, agent=agent)
+
+
+PAGES: Final = (
+    Page(_HOME, explain_page),
+    Page(f"{_HOME}/ask", ask, "POST"),
+    Page(f"{_HOME}/load", load, "POST"),
+    Page(f"{_HOME}/restart", restart, "POST"),
+)

@@ -1,0 +1,151 @@
+"""The sessions of every process on the store, and one of them: what is loaded, why, its cost, its newest calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from pegboard.board.session import Session
+from pegboard.console.context import Context, Page
+from pegboard.console.operated_sessions import operated_session, session_overview, unknown_session
+from pegboard.console.pages.forms import Notice, after_form, offset_of, text_of
+from pegboard.console.templating import query
+from pegboard.console.visits import Visit
+from pegboard.core.model.labels import label_problem
+from pegboard.core.model.naming import one_line
+from pegboard.core.state.commands import Outcome
+from pegboard.errors import UsageError
+from pegboard.ports import SessionKey
+
+ROWS: Final = 50
+KEEPS: Final = ("", "turn", "idle", "session")
+SUGGESTIONS: Final = 8
+
+
+async def sessions_page(context: Context, visit: Visit) -> Response:
+    """Show the sessions, the newest change first."""
+    given = {name: visit.request.query_params.get(name, "").strip() for name in ("agent", "principal", "q")}
+    offset = offset_of(visit.request.query_params)
+    if given["agent"]:
+        context.agent(visit, given["agent"])
+    found = await context.operations.sessions(
+        agent=given["agent"] or None,
+        agents=visit.operator.agents,
+        principal=given["principal"] or None,
+        query=given["q"],
+        offset=offset,
+        limit=ROWS,
+    )
+    return context.templates.page(
+        "sessions.html",
+        visit,
+        found=found,
+        given=given,
+        offset=offset,
+        limit=ROWS,
+        agents=[agent.name for agent in context.agents(visit)],
+        here=query("/console/sessions", **given, offset=offset or None),
+    )
+
+
+async def session_page(context: Context, visit: Visit) -> Response:
+    """Show one session."""
+    key = _key(context, visit, visit.request.query_params)
+    found = await session_overview(context, visit, key)
+    agent = context.agent(visit, key.agent)
+    loadouts = sorted({*context.board.world.loadouts, *([found.loadout] if found.loadout else [])})
+    return context.templates.page(
+        "session.html", visit, found=found, agent=agent, loadouts=loadouts, keeps=KEEPS, here=_address(key)
+    )
+
+
+async def suggestions_page(context: Context, visit: Visit) -> Response:
+    """Show what could be loaded, as the operator types: what the model's own search finds."""
+    given = visit.request.query_params
+    key = _key(context, visit, given)
+    words = given.get("names", "").strip()
+    found = (
+        await context.operations.search(
+            key.agent, words, principal=key.principal, session=key.session, limit=SUGGESTIONS
+        )
+        if words
+        else None
+    )
+    return context.templates.page("suggestions.html", visit, found=found, key=key)
+
+
+async def change(context: Context, visit: Visit) -> Response:
+    """Load, unload, end the turn, or choose a loadout, as the form says."""
+    form = await visit.request.form()
+    key = _key(context, visit, form)
+    session = await operated_session(context, visit, key)
+    outcome = await _changed(session, text_of(form, "do"), form)
+    return after_form(context, visit, _notice(outcome), back=_address(key))
+
+
+async def delete(context: Context, visit: Visit) -> Response:
+    """Delete a session."""
+    form = await visit.request.form()
+    key = _key(context, visit, form)
+    if not await context.operations.delete_session(key, by=visit.operator.name):
+        raise unknown_session(key)
+    message = f"Session {one_line(key.session, limit=100)} is deleted; the next use of its name begins anew."
+    if visit.partial:
+        return Response(headers={"HX-Redirect": "/console/sessions"})
+    return after_form(context, visit, Notice(message=message), back="/console/sessions")
+
+
+async def delete_form(context: Context, visit: Visit) -> Response:
+    """Ask whether a session is to be deleted."""
+    key = _key(context, visit, visit.request.query_params)
+    return context.templates.page("delete_session.html", visit, key=key, back=_address(key))
+
+
+async def _changed(session: Session, do: str, form: Mapping[str, Any]) -> Outcome:
+    match do:
+        case "load":
+            names = [name for name in text_of(form, "names").replace(",", " ").split() if name]
+            if not names:
+                raise UsageError("Nothing is named.", hint="Write the name of a toolkit, plugin or tool.")
+            return await session.load(*names, keep=text_of(form, "keep") or None)
+        case "unload":
+            return await session.unload(text_of(form, "names"))
+        case "end-turn":
+            return await session.end_turn()
+        case "loadout":
+            return await session.use_loadout(text_of(form, "loadout") or None)
+        case _:
+            raise UsageError("This form does nothing that is known.", hint="Load the page again.")
+
+
+def _notice(outcome: Outcome) -> Notice:
+    """Return what came of a change, item by item where there are items."""
+    texts = " ".join(item.text or f"{item.name}: {item.status}." for item in outcome.items)
+    done = f"Turn {outcome.turn} now." if not outcome.items else texts
+    return Notice(message=done, kind="done" if outcome.status == "ok" else "error")
+
+
+def _key(context: Context, visit: Visit, given: Mapping[str, Any]) -> SessionKey:
+    """Return which session is meant; raises ``UsageError``, and ``UnknownAgentError`` where it is not theirs."""
+    agent = context.agent(visit, str(given.get("agent", ""))).name
+    principal, session = str(given.get("principal", "")), str(given.get("session", ""))
+    for what, label in (("principal", principal), ("session", session)):
+        if problem := label_problem(label):
+            raise UsageError(f"The {what} {problem}", hint="Choose a session from the list.")
+    return SessionKey(principal=principal, agent=agent, session=session)
+
+
+def _address(key: SessionKey) -> str:
+    return query("/console/session", principal=key.principal, agent=key.agent, session=key.session)
+
+
+PAGES: Final = (
+    Page("/console/sessions", sessions_page),
+    Page("/console/session", session_page),
+    Page("/console/session", change, "POST"),
+    Page("/console/session/suggestions", suggestions_page),
+    Page("/console/session/delete", delete_form),
+    Page("/console/session/delete", delete, "POST"),
+)

@@ -1,0 +1,221 @@
+"""What operators see of sessions, whoever holds them, and how they delete one."""
+
+import asyncio
+import json
+import sqlite3
+import sys
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pegboard import Pegboard
+from pegboard.board.views.operators.operations import Operations
+from pegboard.ports import SessionKey
+
+SERVER = Path(__file__).resolve().parents[2] / "servers" / "plain_server.py"
+NOTES = '''
+def add_note(text: str) -> str:
+    """Add a note."""
+    return text
+
+
+def drop_note(name: str) -> str:
+    """Drop a note."""
+    return name
+'''
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "notes.py").write_text(NOTES)
+    path = tmp_path / "pegboard.yaml"
+    plain = {"command": sys.executable, "args": [str(SERVER), "--log", str(tmp_path / "server.log")]}
+    ada = {"tools": ["clock"], "discoverable": ["notes", "clock"], "dialect": "pegboard"}
+    document = {
+        "store": "sqlite:///state.db",
+        "servers": {"plain": plain},
+        "plugins": {
+            "notes": {"python": "notes", "approve": {"drop_note": "always"}},
+            "clock": {"python": "pegboard.quickstart.clock"},
+        },
+        "toolkits": {"paper": {"tools": ["notes"]}},
+        "agents": {"ada": {**ada, "allowed_toolkits": ["paper"]}, "eve": {**ada, "discoverable": ["*"]}},
+    }
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.fixture
+async def board(config: Path) -> AsyncIterator[Pegboard]:
+    async with Pegboard.open(config) as board:
+        yield board
+
+
+@pytest.fixture
+def operations(board: Pegboard) -> Operations:
+    return Operations(board.services)
+
+
+async def run(config: Path, *arguments: str) -> str:
+    """Return what the command prints, in a process of its own."""
+    command = (sys.executable, "-m", "pegboard", *arguments, "--config", str(config))
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    out, _ = await process.communicate()
+    assert process.returncode == 0
+    return out.decode()
+
+
+async def test_sessions_of_every_process_are_listed_with_what_they_cost(
+    config: Path, board: Pegboard, operations: Operations
+) -> None:
+    """S1, F4: stored ones, whoever stored them, and those that only this process showed; the same tokens as there."""
+    loading = ("session", "load", "paper", "--agent", "ada", "--principal", "bob", "--session", "elsewhere")
+    await run(config, *loading)
+    here = await board.session(agent="ada", session_id="here", principal="eve")
+    shown = await here.surface()
+    page = await operations.sessions()
+    assert [(row.session, row.principal, row.stored) for row in page.rows] == [
+        ("here", "eve", False),
+        ("elsewhere", "bob", True),
+    ]
+    newest, other = page.rows
+    assert (newest.turn, newest.leases, newest.tokens, newest.saved) == (1, (), shown.tokens.total, shown.tokens.saved)
+    assert (other.leases, other.problem) == (("paper until unload",), "")
+    copy = await (await board.session(agent="ada", session_id="elsewhere", principal="bob")).surface()
+    assert (other.tokens, other.saved, other.unknown) == (copy.tokens.total, copy.tokens.saved, ())
+    assert (await operations.sessions(principal="bob")).rows == (other,)
+    assert (await operations.sessions(agent="eve")).total == 0
+    assert [row.session for row in (await operations.sessions(query="ELSE bo")).rows] == ["elsewhere"]
+    assert ((await operations.sessions(offset=1, limit=1)).rows, (await operations.sessions(limit=1)).total) == (
+        (other,),
+        2,
+    )
+
+
+async def test_a_session_without_an_id_is_not_listed(board: Pegboard, operations: Operations) -> None:
+    """S4: there is nothing to come back to."""
+    await (await board.session(agent="ada")).surface()
+    assert (await operations.sessions()).total == 0
+
+
+async def test_what_is_unknown_of_a_plugin_is_reported_and_not_counted(
+    config: Path, board: Pegboard, operations: Operations
+) -> None:
+    """F4, G8: looking at a session starts no server; what it may use of it counts in no figure."""
+    await (await board.session(agent="ada", session_id="s")).load("paper")
+    key = SessionKey(principal="local", agent="ada", session="s")
+    stored = await board.services.store.load(key)
+    assert stored is not None
+    await board.services.store.save(SessionKey(principal="x", agent="eve", session="t"), stored.text, expected=0)
+    page, seen = await operations.sessions(agent="eve"), await operations.session("x", "eve", "t")
+    assert seen is not None
+    assert ([(row.saved, row.unknown) for row in page.rows], seen.saved, seen.unknown) == (
+        [(None, ("plain",))],
+        None,
+        ("plain",),
+    )
+    assert not (config.parent / "server.log").exists(), "the server was not started"
+
+
+async def test_a_damaged_state_and_an_agent_that_is_gone_are_rows_that_say_so(
+    config: Path, board: Pegboard, operations: Operations
+) -> None:
+    """S3: no exception; the others are listed as ever, and the damaged one can be deleted."""
+    for name in ("whole", "broken"):
+        await (await board.session(agent="ada", session_id=name)).load("notes")
+    gone = SessionKey(principal="local", agent="gone", session="old")
+    await board.services.store.save(gone, '{"turn": 2, "leases": []}', expected=0)
+    with closing(sqlite3.connect(config.parent / "state.db")) as connection, connection:
+        connection.execute("UPDATE sessions SET text = '{' WHERE session = 'broken'")
+    found = {row.session: row for row in (await operations.sessions()).rows}
+    assert (found["broken"].turn, found["broken"].tokens) == (None, None)
+    assert found["broken"].problem.startswith("Its stored state is damaged: delete it")
+    assert (found["old"].turn, found["old"].problem) == (2, "There is no agent 'gone'.")
+    assert (found["whole"].problem, found["whole"].tokens is not None) == ("", True)
+    broken, old = await operations.session("local", "ada", "broken"), await operations.session("local", "gone", "old")
+    assert broken is not None
+    assert old is not None
+    assert (broken.problem, old.problem) == (found["broken"].problem, found["old"].problem)
+    preview = await operations.preview("ada", "notes", False)
+    assert ([one.session for one in preview.sessions], preview.unreadable) == (["whole"], 1)
+    assert await operations.delete_session(SessionKey(principal="local", agent="ada", session="broken"), by="eve")
+    assert await operations.session("local", "ada", "missing") is None
+
+
+async def test_one_session_shows_what_is_loaded_and_because_of_what(board: Pegboard, operations: Operations) -> None:
+    """F5, S5, X4, A3: the words of explain, the lease, the newest calls, and what waits for a person."""
+    session = await board.session(agent="ada", session_id="s", principal="eve")
+    await session.load("paper")
+    await session.call("add_note", {"text": "milk"})
+    waiting = await session.call("drop_note", {"name": "milk"})
+    assert waiting.approval is not None
+    before = await board.services.store.sessions()
+    seen = await operations.session("eve", "ada", "s")
+    assert seen is not None
+    surface = await session.surface()
+    assert tuple(one.name for one in seen.loaded) == surface.names
+    found = {one.name: one for one in seen.loaded}
+    explained = await session.explain("add_note")
+    assert found["add_note"].because == (explained.reasons[-1].text,)
+    assert (found["add_note"].lease, found["add_note"].until) == ("toolkit:paper", "unload")
+    assert found["load_tools"].because == ("It is loaded because tools can be loaded.",)
+    assert (seen.tokens, seen.tool_tokens, seen.saved) == (
+        surface.tokens.total,
+        surface.tokens.tools,
+        surface.tokens.saved,
+    )
+    assert sum(one.tokens for one in seen.loaded) == seen.tool_tokens
+    assert [(lease.subject, lease.because) for lease in seen.leases] == [("toolkit:paper", "loaded")]
+    assert (seen.approvals, seen.hints) == ((waiting.approval.id,), len(surface.hints))
+    called = [(call.tool, call.decision) for call in seen.calls]
+    assert ("add_note", "allowed") in called
+    assert all(call.duration is None or call.duration >= 0 for call in seen.calls)
+    assert await board.services.store.sessions() == before, "nothing is stored"
+
+
+async def test_a_session_is_deleted_for_good_and_the_audit_says_by_whom(
+    config: Path, board: Pegboard, operations: Operations
+) -> None:
+    """X4: state, waiting approvals and what this process had; the command does the same."""
+    session = await board.session(agent="ada", session_id="s", principal="eve")
+    await session.load("paper")
+    await session.call("drop_note", {"name": "milk"})
+    assert await operations.delete_session(session.key, by="grace")
+    seen = await operations.session("eve", "ada", "s")
+    assert seen is None or (seen.leases, seen.approvals, seen.stored) == ((), (), False)
+    assert (await operations.sessions()).total == 0
+    (record,) = await board.services.store.entries(kind="unload")
+    assert (record.by, record.principal, record.session, record.reason) == (
+        "grace",
+        "eve",
+        "s",
+        "The session was deleted.",
+    )
+    assert not await operations.delete_session(session.key, by="grace")
+    assert "add_note" not in (await session.surface()).names, "the next use begins anew"
+    await session.load("notes")
+    await run(config, "session", "delete", "--session", "s", "--principal", "eve", "--agent", "ada")
+    newest = (await board.services.store.entries(kind="unload"))[0]
+    assert (newest.reason, newest.by != "") == ("The session was deleted.", True)
+
+
+async def test_a_session_may_be_deleted_while_it_is_used(board: Pegboard, operations: Operations) -> None:
+    """S2: whoever acts on it acts on a new one; nobody gets an error."""
+    session = await board.session(agent="ada", session_id="s")
+
+    async def used(times: int) -> None:
+        for _ in range(times):
+            assert (await session.load("paper")).status == "ok"
+            assert (await session.end_turn()).status == "ok"
+            await session.surface()
+
+    async def deleted(times: int) -> None:
+        for _ in range(times):
+            await operations.delete_session(session.key, by="eve")
+            await operations.session("local", "ada", "s")
+            await operations.sessions()
+
+    await asyncio.gather(used(10), used(10), deleted(10), deleted(10))
+    assert (await session.load("paper")).status == "ok"

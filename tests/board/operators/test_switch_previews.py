@@ -1,0 +1,203 @@
+"""What a switch would change is what it changes: for the agent and in every session, on any configuration."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from pegboard import Pegboard, Session, UnknownAgentError, UsageError
+from pegboard.board.views.operators.operations import Operations
+from pegboard.board.views.switch_views.preview import SwitchPreview
+from pegboard.core.model.leases import LeaseReason
+from pegboard.core.model.tools import Tool
+from pegboard.testing import Adapters, Canned, FakeSource, MemoryStore
+
+SERVER = Path(__file__).resolve().parents[2] / "servers" / "plain_server.py"
+SERVERS = ("git", "shell", "web")
+FUNCTIONS = ("read", "write", "kill")
+TOOLS = tuple(f"{server}__{function}" for server in SERVERS for function in FUNCTIONS)
+KITS = ("one", "two")
+NAMES = (*SERVERS, *KITS, *TOOLS, "category:Git", "self_config")
+
+members = st.lists(st.sampled_from((*SERVERS, *TOOLS)), max_size=3, unique=True)
+switches = st.dictionaries(st.sampled_from(NAMES), st.booleans(), max_size=3)
+values = st.sampled_from((True, False, None))
+
+
+@st.composite
+def servers(draw: st.DrawFn) -> dict[str, Any]:
+    return {
+        name: {
+            "command": "none",
+            "category": "Git" if name == "git" else draw(st.sampled_from(("Git", "Shell"))),
+            "default_on": draw(st.booleans()),
+            "requires": draw(st.sampled_from(({}, {"read": ["git__kill"]}, {"write": ["web/read"]}))),
+        }
+        for name in SERVERS
+    }
+
+
+@st.composite
+def agents(draw: st.DrawFn) -> dict[str, Any]:
+    allowed = draw(st.sampled_from(([], ["one"], ["two", "one"])))
+    agent = {
+        "dialect": draw(st.sampled_from(("pegboard", "toolkits", "invokeother"))),
+        "tools": [*draw(members), "self_config"],
+        "essential": draw(st.lists(st.sampled_from(TOOLS), max_size=1)),
+        "allowed_toolkits": allowed,
+        "initial_toolkits": allowed[: draw(st.integers(0, 1))],
+        "discoverable": draw(st.sampled_from(([], ["*"], ["s*"]))),
+        "permissions": draw(switches),
+        "self_config": {"allow": ["switches"]},
+    }
+    loadout, budget = draw(st.sampled_from((None, "devops", "mine"))), draw(st.sampled_from((None, 4, 9)))
+    return {
+        **agent,
+        **({"loadout": loadout} if loadout else {}),
+        **({"budget": {"tools": budget, "shrink": True}} if budget else {}),
+    }
+
+
+def source() -> FakeSource:
+    return FakeSource({name: {tool: Canned(results=[tool]) for tool in FUNCTIONS} for name in SERVERS})
+
+
+def usable(board: Pegboard, agent: str) -> set[str]:
+    return {tool.wire for tool in board.services.compiler.of_agent(agent).permitted}
+
+
+async def loaded(session: Session) -> dict[str, Tool]:
+    """Return what is loaded by wire name, without what is there to manage it."""
+    shown = (await session.surface()).tools
+    return {one.tool.wire: one.tool for one in shown if one.because != (LeaseReason.META,)}
+
+
+@settings(max_examples=60, deadline=None, phases=(Phase.generate,))
+@given(
+    found=servers(),
+    kits=st.fixed_dictionaries(dict.fromkeys(KITS, members)),
+    agent=agents(),
+    stored=switches,
+    loads=st.lists(st.lists(st.sampled_from((*SERVERS, *TOOLS, *KITS)), max_size=3), min_size=1, max_size=3),
+    narrowed=st.sampled_from((None, "mine", "minimal")),
+    name=st.sampled_from(NAMES),
+    value=values,
+)
+def test_a_preview_is_what_setting_the_switch_changes(
+    found: dict[str, Any],
+    kits: dict[str, list[str]],
+    agent: dict[str, Any],
+    stored: dict[str, bool],
+    loads: list[list[str]],
+    narrowed: str | None,
+    name: str,
+    value: bool | None,
+) -> None:
+    """P2, P4: for the agent and session by session, whatever is configured, stored and loaded; tokens too."""
+    config = {
+        "servers": found,
+        "toolkits": {kit: {"tools": tools} for kit, tools in kits.items()},
+        "loadouts": {"mine": {"categories": ["Git"], "discoverable": ["s*"]}},
+        "agents": {"ada": agent},
+    }
+
+    async def compared() -> None:
+        async with Pegboard.open(config, adapters=Adapters(sources=[source()], store=MemoryStore())) as board:
+            await board.ready()
+            for other, on in stored.items():
+                await board.permissions.set("ada", other, on)
+            sessions = [await board.session(session_id=str(n), principal="eve") for n in range(len(loads))]
+            for session, names in zip(sessions, loads, strict=True):
+                if names:
+                    await session.load(*names)
+                    await session.end_turn()  # what is to come with the next turn is loaded before that, and not shown
+            if narrowed is not None:
+                await sessions[0].use_loadout(narrowed)
+            was = [await loaded(session) for session in sessions]
+            could, store = usable(board, "ada"), await board.services.store.sessions()
+            preview = await Operations(board.services).preview("ada", name, value)
+            assert await board.services.store.sessions() == store, "nothing is stored"
+            assert [await loaded(session) for session in sessions] == was, "nothing is changed"
+            await board.permissions.set("ada", name, value, expected=preview.stored)
+            now = [await loaded(session) for session in sessions]
+            compare(preview, was, now, board)
+            can = usable(board, "ada")
+            assert {*preview.gained} - {"self_config"} == can - could
+            assert {*preview.lost} - {"self_config"} == could - can
+
+    asyncio.run(compared())
+
+
+def compare(preview: SwitchPreview, was: list[dict[str, Tool]], now: list[dict[str, Tool]], board: Pegboard) -> None:
+    """Check what was foreseen for each session against what has come."""
+    found = {change.session: change for change in preview.sessions}
+    changed = [str(n) for n, (before, after) in enumerate(zip(was, now, strict=True)) if before.keys() != after.keys()]
+    assert sorted(found) == changed
+    assert preview.unchanged == len(was) - len(changed)
+    for session, change in found.items():
+        before, after = was[int(session)], now[int(session)]
+        assert change.gained == tuple(sorted(after.keys() - before.keys()))
+        assert change.lost == tuple(sorted(before.keys() - after.keys()))
+        price = board.services.prices
+        assert (change.tokens_before, change.tokens_after) == (price(before.values()), price(after.values()))
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "notes.py").write_text('def add_note(text: str) -> str:\n    """Add a note."""\n    return text\n')
+    path = tmp_path / "pegboard.yaml"
+    path.write_text(
+        json.dumps(
+            {
+                "store": "sqlite:///state.db",
+                "servers": {"plain": {"command": sys.executable, "args": [str(SERVER)]}},
+                "plugins": {"notes": {"python": "notes"}},
+                "agents": {"ada": {"discoverable": ["*"], "dialect": "pegboard"}},
+            }
+        )
+    )
+    return path
+
+
+async def run(config: Path, *arguments: str) -> None:
+    """Run the command in a process of its own."""
+    command = (sys.executable, "-m", "pegboard", *arguments, "--config", str(config))
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
+    assert await process.wait() == 0
+
+
+async def test_a_preview_counts_the_sessions_of_every_process(config: Path) -> None:
+    """P2, P4: what another process stored, and what this one only showed; no server is started for it."""
+    await run(config, "session", "load", "plain__echo", "notes", "--principal", "eve", "--session", "elsewhere")
+    async with Pegboard.open(config) as board:
+        await (await board.session(session_id="here", principal="bob")).surface()
+        found = await Operations(board.services).preview("ada", "plain", False)
+        assert [(one.principal, one.session, one.lost) for one in found.sessions] == [
+            ("eve", "elsewhere", ("plain__echo",))
+        ]
+        assert (found.unchanged, found.stored, found.gained) == (1, None, ())
+        assert "plain__echo" in found.lost
+        assert found.lost_tokens > found.sessions[0].tokens_before - found.sessions[0].tokens_after > 0
+        await run(config, "permissions", "set", "plain", "false", "--by", "eve")
+        undone = await Operations(board.services).preview("ada", "plain", None)
+        assert (undone.stored, undone.sessions[0].gained) == (False, ("plain__echo",))
+        assert undone.gained == found.lost
+        await run(config, "session", "load", "notes", "--principal", "eve", "--session", "later")
+        assert (await Operations(board.services).preview("ada", "notes", False)).unchanged == 1
+
+
+async def test_a_preview_of_what_cannot_be_set_is_refused(config: Path) -> None:
+    """P2: as setting it is."""
+    async with Pegboard.open(config) as board:
+        operations = Operations(board.services)
+        with pytest.raises(UsageError, match="'plian' is not a toolkit, plugin or tool"):
+            await operations.preview("ada", "plian", True)
+        with pytest.raises(UsageError, match="A switch is True, False or None"):
+            await operations.preview("ada", "plain", "off")  # type: ignore[arg-type]
+        with pytest.raises(UnknownAgentError):
+            await operations.preview("adda", "plain", True)

@@ -1,0 +1,185 @@
+"""The pages of sessions, the audit trail and the bill, in a browser beside clients of both eras."""
+
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from gateway.clients import ERAS
+from pegboard.board.views.operators.operations import Operations
+
+from .browser import Theme, findings, opened, tab_to
+from .running import running
+
+HOSTILE = "<script>alert(1)</script>\u202egnp.exe"
+CONFIG = """
+store: sqlite:///state.db
+plugins:
+  notes: {python: notes_tools}
+  sums: {python: sum_tools}
+toolkits:
+  counting: {tools: [sums], description: "Count things."}
+agents:
+  default: {tools: [notes], allowed_toolkits: [counting], dialect: pegboard}
+  other: {tools: [notes]}
+"""
+NOTES = '''
+def note_add(text: str) -> str:
+    """Add a note."""
+    return f"added {text}"
+'''
+SUMS = '''
+def sum_up(numbers: list[int]) -> int:
+    """Add numbers."""
+    return sum(numbers)
+'''
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "pegboard.yaml"
+    path.write_text(CONFIG)
+    (tmp_path / "notes_tools.py").write_text(NOTES)
+    (tmp_path / "sum_tools.py").write_text(SUMS)
+    return path
+
+
+@pytest.fixture
+def config_for_ada(config: Path) -> Path:
+    config.write_text(CONFIG + "tokens: {ada: {token: ada-s3cret-token, agents: [other], console: true}}")
+    return config
+
+
+def address(session: str, agent: str = "default", principal: str = "local") -> str:
+    return f"/console/session?principal={quote(principal)}&agent={quote(agent)}&session={quote(session)}"
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_page_of_a_session_follows_a_load_and_unloads_what_the_client_has(
+    browser: Browser, config: Path, era: str
+) -> None:
+    """S10, P4: what a client loads appears without a reload; what an operator unloads leaves the client's list."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        async with console.client(era) as client:
+            await client.call("note_add", text="a")
+            await page.goto(address("s"))
+            await expect(page.get_by_role("rowheader", name="sum_up")).to_have_count(0)
+            await client.load("counting")
+            await expect(page.get_by_role("rowheader", name="sum_up")).to_be_visible()
+            await page.get_by_role("button", name="Unload toolkit:counting").click()
+            await expect(page.get_by_role("status")).to_contain_text("counting")
+            await expect(page.get_by_role("rowheader", name="sum_up")).to_have_count(0)
+            assert "sum_up" not in await client.names()
+
+
+async def test_a_session_is_loaded_ended_and_deleted_by_keyboard(browser: Browser, config: Path) -> None:
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        session = await console.board.session(agent="default", session_id="thread", principal="ada")
+        await session.surface()
+        await page.goto(address("thread", principal="ada"))
+        await tab_to(page, page.get_by_label("Toolkits, plugins or tools"))
+        await page.keyboard.type("counting")
+        await expect(page.get_by_role("listitem").filter(has_text="Count things")).to_be_visible()
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("rowheader", name="sum_up")).to_be_visible()
+        await tab_to(page, page.get_by_role("button", name="End the turn"))
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("status")).to_contain_text("Turn 2 now.")
+        await tab_to(page, page.get_by_role("button", name="Delete the session"))
+        await page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog")
+        await tab_to(page, dialog.get_by_role("button", name="Delete"))
+        await page.keyboard.press("Enter")
+        await expect(page).to_have_url(f"{console.origin}/console/sessions")
+        records = await console.board.services.store.entries(session="thread", kind="unload")
+        assert records[0].by == "local"
+
+
+async def test_a_session_that_is_deleted_while_its_page_is_open_is_said_to_be_gone(
+    browser: Browser, config: Path
+) -> None:
+    async with (
+        running(config) as console,
+        opened(browser, console.origin, expected="status of 400|status of 404") as page,
+    ):
+        await console.sign_in(page)
+        session = await console.board.session(agent="default", session_id="short", principal="ada")
+        await session.load("counting")
+        await page.goto(address("short", principal="ada"))
+        await Operations(console.board.services).delete_session(session.key, by="grace")
+        await page.get_by_label("Toolkits, plugins or tools").fill("counting")
+        await page.get_by_role("button", name="Load", exact=True).click()
+        await expect(page.get_by_role("alert")).to_contain_text("Nothing is known of session 'short'")
+
+
+async def test_a_hostile_id_is_text_in_every_list(browser: Browser, config: Path, axe_core: str) -> None:
+    """A name that is markup, and turns text around, is shown as characters."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        session = await console.board.session(agent="default", session_id=HOSTILE, principal=HOSTILE)
+        await session.surface()
+        await session.call("note_add", {"text": "a"})
+        await session.load("counting")
+        for path in (
+            "/console/sessions",
+            address(HOSTILE, principal=HOSTILE),
+            "/console/audit",
+            "/console/bill?by=session",
+        ):
+            await page.goto(path)
+            await expect(page.get_by_role("main")).to_contain_text("<script>alert(1)</script><U+202E>gnp.exe")
+            assert await findings(page, axe_core) == []
+
+
+@pytest.mark.parametrize("width", [400, 1600])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_the_pages_have_no_finding_and_nothing_is_cut(
+    browser: Browser, config: Path, axe_core: str, theme: Theme, width: int
+) -> None:
+    async with running(config) as console, opened(browser, console.origin, theme=theme, width=width) as page:
+        await console.sign_in(page)
+        session = await console.board.session(agent="default", session_id="a-session-with-a-long-name-of-its-own")
+        await session.surface()
+        await session.call("note_add", {"text": "a"})
+        await session.call("nothing_here", {})
+        await session.load("counting")
+        for path in ("/console/sessions", address(session.key.session), "/console/audit", "/console/bill"):
+            await page.goto(path)
+            assert await findings(page, axe_core) == [], path
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+async def test_the_trail_is_filtered_followed_and_exported(browser: Browser, config: Path) -> None:
+    """X4: what happens appears on the open page; a file has what the filter selects, and no formula."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        await page.goto("/console/audit?kind=call")
+        await expect(page.get_by_role("main")).to_contain_text("No record fits.")
+        session = await console.board.session(agent="default", session_id="=1+1")
+        await session.call("note_add", {"text": "a"})
+        await expect(page.get_by_role("rowheader", name="note_add")).to_be_visible()
+        async with page.expect_download() as started:
+            await page.get_by_role("link", name="CSV").click()
+        text = (await (await started.value).path()).read_text("utf-8")
+        assert text.count("\n") == 2
+        assert "'=1+1" in text
+        assert ",=1+1" not in text
+
+
+async def test_an_operator_of_one_agent_sees_nothing_of_another(browser: Browser, config_for_ada: Path) -> None:
+    """G2: sessions, records and the bill of other agents look as if there were none."""
+    async with running(config_for_ada) as console, opened(browser, console.origin, expected="status of 404") as page:
+        await console.sign_in(page, "ada-s3cret-token")
+        for agent in ("default", "other"):
+            session = await console.board.session(agent=agent, session_id=f"of-{agent}", principal="bob")
+            await session.surface()
+            await session.call("note_add", {"text": "a"})
+        for path in ("/console/sessions", "/console/audit", "/console/bill?by=session"):
+            await page.goto(path)
+            await expect(page.get_by_role("main")).to_contain_text("of-other")
+            await expect(page.get_by_role("main")).not_to_contain_text("of-default")
+        await page.goto(address("of-default", principal="bob"))
+        await expect(page.get_by_role("main")).to_contain_text("There is no agent 'default'")
