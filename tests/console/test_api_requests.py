@@ -28,7 +28,7 @@ async def test_without_a_token_of_an_operator_there_is_nothing(
             assert (response.status_code, response.json()["error"]["code"]) == (401, "operator_required")
             assert response.headers["www-authenticate"] == 'Bearer realm="pegboard"'
         assert (await client.put(SWITCHES, json=OFF)).status_code == 401
-    assert (await ada.ask("GET", SWITCHES))[0]["on"] is True
+    assert (await ada.ask("GET", SWITCHES))["rows"][0]["on"] is True
 
 
 async def test_a_browser_that_signed_in_changes_something_only_with_what_its_page_was_given(mailer: Pegboard) -> None:
@@ -44,7 +44,7 @@ async def test_a_browser_that_signed_in_changes_something_only_with_what_its_pag
             for headers in ({}, {"x-csrf-token": "guessed"}, {"x-csrf-token": sign_in.csrf, "origin": "http://evil"}):
                 refused = await browser.put(SWITCHES, json=OFF, headers=headers)
                 assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
-            assert (await browser.get(SWITCHES)).json()[0]["on"] is True
+            assert (await browser.get(SWITCHES)).json()["rows"][0]["on"] is True
             assert (await browser.get(SWITCHES, headers={"origin": "http://127.0.0.1:1"})).status_code == 403
             own = {"x-csrf-token": sign_in.csrf, "origin": ORIGIN}
             assert (await browser.put(SWITCHES, json=OFF, headers=own)).status_code == 200
@@ -108,7 +108,7 @@ async def test_a_body_that_does_not_fit_gets_one_error_and_changes_nothing(
     assert (refused[0], part in refused[1]) == (code, True), refused
     assert len(refused[1]) < 1000
     assert refused[2]
-    assert (await ada.ask("GET", SWITCHES))[0]["on"] is True
+    assert (await ada.ask("GET", SWITCHES))["rows"][0]["on"] is True
 
 
 @pytest.mark.parametrize("headers", [{}, {"content-type": "text/plain"}, {"content-type": "application/jsonx"}])
