@@ -13,7 +13,7 @@ from pegboard.console.app import ConsoleApp
 
 from .browser import Theme, findings, opened, tab_to
 from .programs import ORIGIN, serving
-from .running import running
+from .running import Console, running
 
 MAIL = '''
 def send_mail(to: str, text: str) -> str:
@@ -122,6 +122,26 @@ async def test_the_page_fits_its_window_in_both_themes(
             await expect(page.get_by_role("heading", level=1)).to_have_text("Explain")
             assert await findings(page, axe_core) == []
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+async def test_f5_the_agent_cannot_send_mail_and_can_after_two_clicks(browser: Browser, config: Path) -> None:
+    """F5, P2: what is typed leads to the reason and the fix; one click shows what that changes, one does it."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        assert not await permitted(console, "mailer")
+        await page.get_by_role("searchbox", name="Find a tool").fill("send mail")
+        await page.keyboard.press("Enter")
+        row = page.locator("#explanation").get_by_role("row", name="mailer")
+        await expect(row).to_contain_text("The tool 'send_mail' is switched off for agent 'mailer'.")
+        await row.get_by_role("link", name="Switch send_mail on").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Switch on").click()
+        await expect(row.get_by_text("yes", exact=True)).to_be_visible()
+        assert await permitted(console, "mailer")
+
+
+async def permitted(console: Console, agent: str) -> bool:
+    session = await console.board.session(agent=agent, session_id="s")
+    return (await session.explain("send_mail")).permitted
 
 
 async def test_p3_what_is_typed_is_searched_at_once_and_stands_in_the_address(browser: Browser, config: Path) -> None:

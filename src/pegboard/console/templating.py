@@ -71,7 +71,8 @@ def visible(text: object, limit: int = LONGEST) -> str:
     """
     whole = str(text)
     part = whole[:limit]
-    readable = "".join(_visible(character) for character in part)
+    plain = part.isprintable() and _DIRECTIONS.isdisjoint(part)
+    readable = part if plain else "".join(_visible(character) for character in part)
     return readable if len(whole) <= limit else f"{readable} … ({number(len(whole) - limit)} more characters)"
 
 

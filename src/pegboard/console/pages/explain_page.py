@@ -18,7 +18,7 @@ from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 
-HITS: Final = 20
+HITS: Final = 12
 _HOME: Final = "/console/explain"
 
 

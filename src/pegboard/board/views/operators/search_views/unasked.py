@@ -9,7 +9,7 @@ from pegboard.board.services import Services
 
 def unasked(services: Services) -> tuple[str, ...]:
     """Return the names of the plugins whose tools nobody asked for, as far as they can be asked."""
-    plugins = services.world.catalog.plugins.values()
+    plugins = (plugin for plugin in services.world.catalog.plugins.values() if not plugin.tools)
     missing = services.loader.missing
     return tuple(p.name for p in plugins if p.kind in ASKED and missing(PluginRequest(plugin=p.name)))
 
