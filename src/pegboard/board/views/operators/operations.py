@@ -22,6 +22,8 @@ from pegboard.board.views.operators.tool_explanations import OperatorExplanation
 from pegboard.board.views.session_views import deletion, session_list, session_overview
 from pegboard.board.views.session_views.session_list import SessionPage
 from pegboard.board.views.session_views.session_overview import SessionOverview
+from pegboard.board.views.switch_views.panel_pages import GroupKind, PanelPage, member_page, panel_page
+from pegboard.board.views.switch_views.panel_texts import PanelTexts
 from pegboard.board.views.switch_views.preview import SwitchPreview, preview
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.ports import PrintedLine, SessionKey
@@ -33,6 +35,7 @@ class Operations:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._whole = WholeCatalog(services)
+        self._panel_texts = PanelTexts()
         self.approvals = OperatorApprovals(services)
 
     async def bill(
@@ -223,6 +226,44 @@ class Operations:
             StoreError: the stored state cannot be read.
         """
         return await explain(self._services, agent, name, principal=principal, session=session, sub_app=sub_app)
+
+    async def panel(self, agent: str, *, query: str = "", offset: int = 0, limit: int = 50) -> PanelPage:
+        """Return a page of what can be switched of an agent: toolkits, then plugins with what stands in none (P2, T6).
+
+        Plugins written in Python are asked for their tools first; servers are not started.
+
+        Args:
+            agent: the agent's name.
+            query: words that all stand in a row's label, name or description, or in those of one of its members.
+            offset: how many rows are passed over.
+            limit: how many there are at most.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
+        """
+        return await panel_page(self._services, self._panel_texts, agent, query=query, offset=offset, limit=limit)
+
+    async def panel_members(
+        self, agent: str, kind: GroupKind, name: str, *, query: str = "", offset: int = 0, limit: int = 100
+    ) -> PanelPage:
+        """Return a page of what stands in a toolkit, or in a plugin and in no toolkit.
+
+        Args:
+            agent: the agent's name.
+            kind: which kind of row it is.
+            name: its name; where there is no such row, there are no members.
+            query: words that all stand in a member's label, name or description.
+            offset: how many are passed over.
+            limit: how many there are at most.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
+        """
+        return await member_page(
+            self._services, self._panel_texts, agent, kind, name, query=query, offset=offset, limit=limit
+        )
 
     async def preview(self, agent: str, name: str, value: bool | None) -> SwitchPreview:
         """Return what a switch would change, for the agent and in every session of it; nothing is changed (P2, P4).
