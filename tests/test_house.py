@@ -180,7 +180,7 @@ SAME_MEANING = {
     "approvals": "calls that a person approves: decided, stored, answered, the command for it",
     "arguments": "the check of a call's arguments: the port and its adapter",
     "audit": "the audit trail: written, stored, shown",
-    "bill": "the bill: counted, stored, shown, the command for it",
+    "bill": "the bill: counted, stored, shown",
     "board": "the board; the room around it",
     "calls": "calls of tools: the port, deciding, carrying out",
     "catalog": "the catalog; the room that keeps it up",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pegboard.arguments import SchemaValidator
 from pegboard.board import Board
 from pegboard.board.board import Parts
-from pegboard.board.views.operators.configuration_state import ConfigurationState, shown_problems
+from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState, shown_problems
 from pegboard.configurations import kept, loaded, packages, registered, report, source_of
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
@@ -186,13 +186,10 @@ class Pegboard(Board):
 
     async def _take(self, configuration: Configuration) -> None:
         self.configuration = configuration
-        self._note_read(configuration.problems, in_force=True)
+        masker = Masker(configuration.secrets | self.services.masker.values)
+        self._note_read(configuration.problems, in_force=True, masker=masker)
         self._meaning.use_transformer(configuration.transformer is not None)
-        await self.adopt(
-            configuration.world(Catalog()),
-            configuration.specs,
-            masker=Masker(configuration.secrets | self.services.masker.values),
-        )
+        await self.adopt(configuration.world(Catalog()), configuration.specs, masker=masker)
         servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
         await self._upstreams.retain(servers)
 
@@ -212,7 +209,7 @@ class Pegboard(Board):
         await self._take(configuration)
         return problems
 
-    def _note_read(self, problems: Iterable[Problem], *, in_force: bool) -> None:
+    def _note_read(self, problems: Iterable[Problem], *, in_force: bool, masker: Masker | None = None) -> None:
         """Keep what the newest reading of the configuration shows, for operators."""
         now = time.time()
         self._read = ConfigurationState(
@@ -220,7 +217,9 @@ class Pegboard(Board):
             in_force_since=now if in_force else self._read.in_force_since,
             read_at=now,
             refused=not in_force,
-            problems=shown_problems(problems, self.services.masker),
+            problems=shown_problems(
+                problems, masker or self.services.masker, lambda file: self._source.written(file, self._env)
+            ),
         )
 
     @property

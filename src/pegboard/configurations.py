@@ -61,6 +61,21 @@ class ConfigurationSource:
         kept = (one for one in self.loadouts if _name(one).casefold() != loadout.name.casefold())
         return replace(self, loadouts=(*kept, loadout))
 
+    def written(self, file: str, env: Mapping[str, str]) -> str | None:
+        """Return the text of a file that it is read from, by its name in messages; None where that is no such file."""
+        from pegboard.config.documents.document import UnreadableError, display_path, read_text
+        from pegboard.config.reading import Reading
+
+        folders = set(Reading(path=self.path, env=env).folders())
+        path = self.path if file == display_path(self.path) else Path(file).absolute()
+        of_loadouts = path.parent in folders and path.suffix in (".yaml", ".yml")
+        if self.value is not None or not (path == self.path or of_loadouts) or not path.is_file():
+            return None
+        try:
+            return read_text(path, file=file)
+        except UnreadableError:
+            return None
+
     def inspect(
         self,
         *,

@@ -20,7 +20,7 @@ AGENT = ("--agent", "assistant")
         ("load_tools", "can call 'load_tools' now; it is always loaded", ""),
         (
             "writing",
-            "may use 1 of 1 tools of toolkit 'writing'; 0 are",
+            "may use 1 of 2 tools of toolkit 'writing'; 0 are",
             "session load writing --agent assistant",
         ),
         ("notes", "may use 3 of 3 tools of plugin 'notes'; 3 are loaded.", ""),

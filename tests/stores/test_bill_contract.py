@@ -131,8 +131,11 @@ async def test_records_are_found_by_what_stands_in_them(store: Store) -> None:
         assert await subjects(AuditFilter(text=text)) == [other.subject], text
     assert await subjects(AuditFilter(text="nul\0")) == ["NUL\0 \ud800 X"]
     assert await subjects(AuditFilter(text="1%b")) == []
+    await store.record(ENTRY._replace(subject="Straße"))
+    assert await subjects(AuditFilter(text="strasse")) == ["Straße"]
+    assert await subjects(AuditFilter(text="_TOOL")) == [other.subject]
     assert await subjects(AuditFilter(since=other.at)) == [other.subject]
-    assert len(await subjects(AuditFilter(until=other.at))) == 2
+    assert len(await subjects(AuditFilter(until=other.at))) == 3
     assert await subjects(AuditFilter(since=other.at + hour)) == []
 
 

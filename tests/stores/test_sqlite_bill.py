@@ -88,3 +88,13 @@ async def test_a_damaged_row_is_counted_and_stops_nothing(store: SqliteStore) ->
     assert (await store.bill(limit=1)).next is not None
     part = await store.part(AuditFilter(text="TOOL"))
     assert (part.records, part.damaged, part.next) == ([], 1, None)
+
+
+async def test_a_file_that_has_everything_is_opened_without_a_write(
+    store: SqliteStore, blocker: sqlite3.Connection
+) -> None:
+    """S2: also while another process writes; nothing is added to it again."""
+    assert blocker.in_transaction
+    again = SqliteStore(store.path, patience=0.0)
+    await again.open()
+    await again.aclose()

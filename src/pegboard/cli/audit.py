@@ -1,17 +1,20 @@
-"""`pegboard audit`: who did what, and why it was allowed or not."""
+"""`pegboard audit` and `pegboard bill`: who did what and why it was allowed or not, and what it came to."""
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from pegboard.cli.common import DONE, Options, run
 from pegboard.cli.options import ConfigOption, JsonOption
-from pegboard.cli.rendering import Column, Printer
+from pegboard.cli.rendering import Column, Printer, plural
+from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
+    from pegboard.board.views.operators.bill import Bill, BillRow
     from pegboard.ports import AuditRecord
 
 EXAMPLE = "pegboard audit --kind deny --limit 20"
@@ -30,6 +33,10 @@ Kind = Literal[
     "forget",
 ]
 """``AuditKind``, which costs too much to import before a command is chosen."""
+BILL_EXAMPLE = "pegboard bill --by agent --since 2026-11-01"
+By = Literal["day", "agent", "session"]
+"""``BillUnit``, likewise."""
+COUNTS = ("requests", "tokens", "saved", "searches", "loads", "unloads", "meta_calls", "calls", "denials")
 COLUMNS = (
     *(Column(name) for name in ("time", "kind", "who", "session", "turn", "subject", "decision", "by")),
     Column("ms", "right"),
@@ -82,3 +89,75 @@ def _row(record: AuditRecord) -> tuple[str, ...]:
         record.outcome,
         record.reason,
     )
+
+
+def bill(
+    by: Annotated[By, typer.Option("--by", help="What a row stands for.")] = "day",
+    since: Annotated[str | None, typer.Option("--since", metavar="DAY", help="The first day (UTC).")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="DAY", help="The last day.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many rows; the others are summed up.")] = 50,
+    config: ConfigOption = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this agent.")] = None,
+    session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only this session.")] = None,
+    principal: Annotated[str | None, typer.Option("--principal", metavar="NAME", help="Only this principal.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show what models were sent and did, and what was saved."""
+
+    async def printed(board: Pegboard, printer: Printer) -> int:
+        from pegboard.board.views.operators.operations import Operations
+
+        found = await Operations(board.services).bill(
+            by=by,
+            since=_day(since, "--since"),
+            until=_day(until, "--until"),
+            principal=principal,
+            agent=agent,
+            session=session,
+            limit=limit,
+        )
+        if printer.as_json:
+            from dataclasses import asdict
+
+            printer.document(asdict(found))
+        elif not found.rows:
+            printer.say("Nothing is on the bill.")
+        else:
+            _print(found, printer)
+        return DONE
+
+    return run(Options(config=config, as_json=as_json), printed)
+
+
+def _day(text: str | None, option: str) -> date | None:
+    if text is None:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"'{text}' is no day.", hint=f"{option} takes a day such as 2026-11-21.") from None
+
+
+def _print(found: Bill, printer: Printer) -> None:
+    columns = (Column(found.by, flexible=True), *(Column(name.replace("_", " "), "right") for name in COUNTS))
+    rows = [(_name(row), *_counts(row)) for row in found.rows]
+    if found.others:
+        rows.append((f"{found.others} more", *_counts(found.rest)))
+    if len(rows) > 1:
+        rows.append(("all", *_counts(found.totals)))
+    printer.table(columns, rows)
+    if found.totals.unknown:
+        which = plural(found.totals.unknown, "request")
+        printer.note(f"What was saved is not known of {which}: some tools that the agents may use were not known.")
+    if found.damaged:
+        printer.note(f"{plural(found.damaged, 'record')} of the store cannot be read.")
+
+
+def _name(row: BillRow) -> str:
+    if row.session is not None:
+        return f"{row.principal}/{row.agent}/{row.session}"
+    return row.day or row.agent or ""
+
+
+def _counts(row: BillRow) -> tuple[str, ...]:
+    return tuple(f"{getattr(row, name):,}" for name in COUNTS)

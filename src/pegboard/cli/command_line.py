@@ -10,7 +10,6 @@ import typer
 from pegboard.cli import (
     approvals,
     audit,
-    bill,
     call,
     check,
     console,
@@ -87,7 +86,7 @@ for _name, (_command, _example) in approvals.COMMANDS.items():
 app.add_typer(_approvals, name="approvals")
 
 _add(app, "audit", audit.audit, audit.EXAMPLE)
-_add(app, "bill", bill.bill, bill.EXAMPLE)
+_add(app, "bill", audit.bill, audit.BILL_EXAMPLE)
 _add(app, "suggest", suggest.suggest, suggest.EXAMPLE)
 _add(app, "schema", schema.schema, schema.EXAMPLE)
 

@@ -38,7 +38,15 @@ from pegboard.ports.ranking import (
     TextField,
 )
 from pegboard.ports.resources import HasResources, ResourceSource
-from pegboard.ports.sources import ConnectionPhase, ConnectionState, Excluded, PrintedLine, Restartable, Source
+from pegboard.ports.sources import (
+    Activity,
+    ConnectionPhase,
+    ConnectionState,
+    Excluded,
+    PrintedLine,
+    Restartable,
+    Source,
+)
 from pegboard.ports.stores import (
     UNCHECKED,
     ChangeToken,
@@ -63,6 +71,7 @@ __all__ = [
     "UNLIKELY",
     "USES_KEPT",
     "USE_LIFETIME",
+    "Activity",
     "Adapters",
     "ApprovalStore",
     "ArgumentValidator",

@@ -129,6 +129,17 @@ class ConnectionState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """How much has happened to servers: where ``states`` is another one, a connection changed its state.
+
+    Where ``lines`` is another one, a line was printed. Requests count in neither.
+    """
+
+    states: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedLine:
     """One line of the log of a server, without secrets; what cannot be printed is written as an escape.
 
@@ -166,6 +177,14 @@ class Restartable(Protocol):
 
         Returns:
             The lines, the newest last; a bounded number.
+        """
+        ...
+
+    def activity(self) -> Activity:
+        """Return what tells whether :meth:`connections` and :meth:`printed` return something new, at next to no cost.
+
+        Returns:
+            Counts over all servers.
         """
         ...
 

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import PegboardError, ToolUnavailableError
-from pegboard.ports import CallContext, ConnectionState, HookAnswer, PrintedLine
+from pegboard.ports import Activity, CallContext, ConnectionState, HookAnswer, PrintedLine
 from pegboard.sources.signatures import Built, as_result, built, end_free_threads, failure, run
 from pegboard.testing.fake_resources import FakeResources
 
@@ -149,6 +149,15 @@ class FakeSource:
             The lines.
         """
         return tuple(self._lines.get(spec.name, ()))
+
+    def activity(self) -> Activity:
+        """Return counts that change with what :meth:`fail`, :meth:`restart` and :meth:`prints` do.
+
+        Returns:
+            The counts.
+        """
+        lines = sum(len(printed) for printed in self._lines.values())
+        return Activity(states=len(self._faults) + len(self.restarted), lines=lines)
 
     async def restart(self, spec: PluginSpec) -> None:
         """Record that a plugin was restarted.

@@ -107,7 +107,7 @@ class CatalogLoader:
         self.closed = False
         self.conditional = False
         """Whether a tool has a predicate that is asked whether it can run now (T12)."""
-        self._sources = tuple(sources)
+        self.sources = tuple(sources)
         self._manifests = manifests
         self._trust = trust
         self._env = env
@@ -115,7 +115,7 @@ class CatalogLoader:
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._late: set[asyncio.Task[None]] = set()
         self._arrived: dict[str, Plugin] = {}  # in this turn of the loop, and not in the catalog yet
-        for source in self._sources:
+        for source in self.sources:
             source.on_changed(self._stale)
 
     async def adopt(self, specs: Mapping[str, PluginSpec]) -> None:
@@ -159,7 +159,7 @@ class CatalogLoader:
 
     def source_of(self, spec: PluginSpec) -> Source:
         """Return the source that brings in plugins of this kind."""
-        for source in self._sources:
+        for source in self.sources:
             if source.handles(spec):
                 return source
         message = f"No source brings in plugin '{spec.name}'."
@@ -328,5 +328,5 @@ class CatalogLoader:
         for task in tuple(self._tasks.values()):
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        for source in self._sources:
+        for source in self.sources:
             await source.aclose()

@@ -19,7 +19,7 @@ from pegboard.ports import BillCounts, BillRecord, BillStore
 
 Price = Callable[[Sequence[Tool]], int]
 
-EVERY: Final = 5.0
+EVERY = 5.0
 """For how many seconds a killed process may lose what it counted."""
 DAY: Final = 86_400.0
 AT_ONCE: Final = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from pegboard.board.views.operators.configuration_state import ConfigurationState
+from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState
 from pegboard.board.views.operators.servers import ServerState
 from pegboard.console.api.endpoint import Endpoint
 from pegboard.console.context import Context

@@ -8,7 +8,17 @@ from starlette.responses import RedirectResponse, Response
 
 from pegboard.console.context import Context, Page
 from pegboard.console.entry.own_requests import cookie_name
-from pegboard.console.pages import agents_page, approvals_page, audit_page, bill_page, explain_page, sessions_page
+from pegboard.console.pages import (
+    agents_page,
+    approvals_page,
+    audit_page,
+    bill_page,
+    configuration_page,
+    explain_page,
+    servers_page,
+    sessions_page,
+    switch_page,
+)
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 
@@ -41,6 +51,9 @@ PAGES: Final = (
     *approvals_page.PAGES,
     *audit_page.PAGES,
     *bill_page.PAGES,
-    *sessions_page.PAGES,
+    *configuration_page.PAGES,
     *explain_page.PAGES,
+    *servers_page.PAGES,
+    *sessions_page.PAGES,
+    *switch_page.PAGES,
 )

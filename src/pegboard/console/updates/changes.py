@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 
+from pegboard.board.views.operators.servers import activity
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.errors import StoreError
 
@@ -16,7 +17,7 @@ log = logging.getLogger("pegboard.console")
 
 TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "loaded": ("sessions", "audit", "bill"),
-    "unloaded": ("sessions", "audit", "bill"),
+    "unloaded": ("sessions", "audit", "bill", "approvals"),
     "evicted": ("sessions", "audit", "bill"),
     "loadout_changed": ("sessions", "audit"),
     "turn_ended": ("sessions",),
@@ -34,7 +35,7 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
 STORED: Final = frozenset({"sessions", "switches", "approvals", "audit", "bill"})
 """What another process may have changed in the store."""
 LOOK_EVERY: Final = 0.25
-"""How often the store is looked at for what other processes changed, in seconds, while somebody listens."""
+"""How often it is looked at what other processes stored and what servers do, in seconds, while somebody listens."""
 GATHER: Final = 0.15
 """For how long changes are gathered before a listener hears of them, in seconds."""
 
@@ -106,7 +107,7 @@ class Changes:
 
     def _start(self) -> None:
         self._ends = [self._board.on(event, partial(self._note, topics)) for event, topics in TOPICS.items()]
-        self._looking = asyncio.create_task(self._look(), name="console: changes in the store")
+        self._looking = asyncio.create_task(self._look(), name="console: changes")
 
     def _stop(self) -> None:
         for end in self._ends:
@@ -123,8 +124,9 @@ class Changes:
             listener.add(topics)
 
     async def _look(self) -> None:
-        """Note what other processes store; what this one stores comes with its own event as well."""
+        """Note what servers do and what other processes store; what this one stores comes with an event as well."""
         known: object = None
+        before = activity(self._board.services)
         while True:
             try:
                 now = await self._board.services.store.change_token()
@@ -134,4 +136,10 @@ class Changes:
             if known is not None and now != known:
                 self._tell(STORED)
             known = now
+            after = activity(self._board.services)
+            if after.states != before.states:
+                self._tell(("servers",))
+            if after.lines != before.lines:
+                self._tell(("logs",))
+            before = after
             await asyncio.sleep(LOOK_EVERY)

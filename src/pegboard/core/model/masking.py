@@ -82,6 +82,15 @@ class Masker:
         return MASK if secret else self.value(value, secret_keys=secret_keys)
 
 
+def names_secret(key: str) -> bool:
+    """Return whether the value of a key of this name is never shown.
+
+    >>> names_secret("X-Api-Key"), names_secret("name")
+    (True, False)
+    """
+    return _SECRET_KEY.search(key) is not None
+
+
 def _counts(key: Any, value: Any) -> bool:
     """Return whether a value is a number of tokens (``max_tokens``)."""
     return isinstance(value, int | float) and _COUNT_KEY.search(str(key)) is not None

@@ -14,7 +14,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
 from pegboard.errors import ToolUnavailableError, UsageError
-from pegboard.ports import CallContext, ConnectionState, PrintedLine
+from pegboard.ports import Activity, CallContext, ConnectionState, PrintedLine
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.live import Live, Settings, Work
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
@@ -236,6 +236,14 @@ class McpSource:
         """Return the newest lines of every connection of a server, also of processes that have ended."""
         lines = (line for scope, c in self._of(_server(spec)) for line in c.history.printed.of_scope(scope))
         return tuple(sorted(lines, key=lambda line: line.at))
+
+    def activity(self) -> Activity:
+        """Return counts that change with the state of a connection, and with each line that a server prints."""
+        histories = [connection.history for connection in self._pool.values()]
+        return Activity(
+            states=sum(history.changes for history in histories) + len(histories),
+            lines=sum(history.printed.count for history in histories),
+        )
 
     async def restart(self, spec: PluginSpec) -> None:
         """Stop the connections of a server, and start those anew that were in use, as after a crash (G8)."""

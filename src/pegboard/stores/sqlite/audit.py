@@ -27,6 +27,16 @@ DELAY = 0.03  # leaves 20 ms of the 50 for the loop and for other writers
 MOST_WAITING = 100_000
 
 _INSERT = f"INSERT INTO audit ({', '.join(AUDIT_COLUMNS)}) VALUES ({', '.join('?' * len(AUDIT_COLUMNS))})"  # noqa: S608
+_EXTENT = "SELECT (SELECT min(id) FROM audit), (SELECT max(id) FROM audit)"  # both at once would be a scan
+
+# Plain text is looked for by SQLite, which is ten times as fast; only it knows no case but that of ASCII.
+_MENTIONED = "mentions(subject, reason, by)"
+_CELLS = ("subject", "reason", "by")
+_MENTIONS = (
+    "(instr(lower(subject), ?) OR instr(lower(reason), ?) OR instr(lower(by), ?)"
+    " OR ('blob' IN (typeof(subject), typeof(reason), typeof(by)) OR subject || reason || by GLOB '*[^ -~]*')"
+    f" AND {_MENTIONED})"
+)
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +148,7 @@ def select_part(
     connection: sqlite3.Connection, wanted: AuditFilter, *, before: int | None, after: int | None, limit: int
 ) -> AuditPart:
     """Return the wanted entries of the next ``PART`` ids, newest first, or behind ``after`` oldest first."""
-    oldest, newest = connection.execute("SELECT min(id), max(id) FROM audit").fetchone()
+    oldest, newest = connection.execute(_EXTENT).fetchone()
     if oldest is None:
         return AuditPart([], None, after or 0)
     if after is not None:
@@ -176,7 +186,9 @@ def _conditions(connection: sqlite3.Connection, wanted: AuditFilter) -> tuple[st
         values += map(to_column, wanted.agents)
     if wanted.text:
         connection.create_function("mentions", 3, partial(_mentions, wanted.text.casefold()))
-        filters["mentions(subject, reason, by)"] = ""
+        plain = wanted.text.isascii() and "\0" not in wanted.text
+        filters[_MENTIONS if plain else _MENTIONED] = ""
+        values += [wanted.text.lower()] * len(_CELLS) if plain else []
     return "".join(f" AND {condition}" for condition in filters), values
 
 

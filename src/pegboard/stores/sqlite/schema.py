@@ -58,6 +58,7 @@ ADDED: Step = (
         text TEXT NOT NULL
     )""",
     "CREATE INDEX IF NOT EXISTS approvals_by_call ON approvals (principal, agent, tool)",
+    "CREATE INDEX IF NOT EXISTS approvals_open ON approvals (expires_at) WHERE status IN ('waiting', 'allowed')",
     """CREATE TABLE IF NOT EXISTS bill (
         day TEXT NOT NULL, principal TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,
         requests INTEGER NOT NULL, tokens INTEGER NOT NULL, saved INTEGER NOT NULL, unknown INTEGER NOT NULL,
@@ -91,8 +92,9 @@ def version_of(connection: sqlite3.Connection, path: Path, migrations: tuple[Ste
 
 def is_complete(connection: sqlite3.Connection) -> bool:
     """Return whether the file has what was added without a new version."""
-    query = "SELECT count(*) FROM sqlite_master WHERE name IN ('approvals_open', 'bill')"
-    return _number(connection, query) == 2 and _has_column(connection)
+    names = [statement.partition(" IF NOT EXISTS ")[2].split()[0] for statement in ADDED]
+    query = f"SELECT count(*) FROM sqlite_master WHERE name IN ({', '.join(map(repr, names))})"  # noqa: S608 - constants
+    return _number(connection, query) == len(names) and _has_column(connection)
 
 
 def _has_column(connection: sqlite3.Connection) -> bool:

@@ -9,15 +9,24 @@ from pegboard.board.services import Services
 from pegboard.board.views.operators.approval_overview import OperatorApprovals
 from pegboard.board.views.operators.audit import AuditLine, AuditPage, AuditQuery, audit, export
 from pegboard.board.views.operators.bill import Bill, BillQuery, BillUnit, bill
-from pegboard.board.views.operators.finding import SearchAnswer, find
-from pegboard.board.views.operators.search_views.every_agent import (
+from pegboard.board.views.operators.every_agent import (
     AgentPermission,
     CommonAnswer,
     find_for_all,
     who_may_use,
 )
+from pegboard.board.views.operators.finding import SearchAnswer, find
+from pegboard.board.views.operators.search_views import unasked
 from pegboard.board.views.operators.search_views.whole_catalog import WholeCatalog
-from pegboard.board.views.operators.servers import ServerState, restart, server, server_log, servers
+from pegboard.board.views.operators.servers import (
+    ServerState,
+    ServerTool,
+    restart,
+    server,
+    server_log,
+    server_tools,
+    servers,
+)
 from pegboard.board.views.operators.tool_explanations import OperatorExplanation, explain
 from pegboard.board.views.session_views import deletion, session_list, session_overview
 from pegboard.board.views.session_views.session_list import SessionPage
@@ -122,6 +131,19 @@ class Operations:
         """
         return await server(self._services, name)
 
+    def server_tools(self, name: str, *, offset: int = 0, limit: int = 50) -> tuple[ServerTool, ...]:
+        """Return some of the tools of a server or plugin, with what each costs.
+
+        Args:
+            name: its name in the configuration.
+            offset: how many come before.
+            limit: how many there are at most.
+
+        Raises:
+            UsageError: there is none of this name.
+        """
+        return server_tools(self._services, name, offset, limit)
+
     def server_log(self, name: str) -> tuple[PrintedLine, ...]:
         """Return what a server printed, the newest last, also of its processes that have ended.
 
@@ -190,6 +212,18 @@ class Operations:
             StoreError: the stored switches cannot be read.
         """
         return await find_for_all(self._services, self._whole, agents, query, limit=limit)
+
+    def unasked(self) -> tuple[str, ...]:
+        """Return the names of the plugins that were not asked for their tools yet: nothing of them is found."""
+        return unasked.unasked(self._services)
+
+    async def ask(self) -> tuple[str, ...]:
+        """Ask every plugin for its tools that was not asked yet, and start its server where it has one.
+
+        Returns:
+            The names of those that have not answered in time; they are asked on.
+        """
+        return await unasked.ask(self._services)
 
     async def who_may_use(self, agents: Sequence[str], name: str) -> tuple[AgentPermission, ...]:
         """Return of each of these agents whether it may use something, and what would permit it.

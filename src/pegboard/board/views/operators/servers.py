@@ -22,7 +22,7 @@ from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import Frozen, Plugin
 from pegboard.errors import ToolUnavailableError, UsageError
-from pegboard.ports import ConnectionState, Excluded, PrintedLine, Restartable, SessionKey, Source
+from pegboard.ports import Activity, ConnectionState, Excluded, PrintedLine, Restartable, SessionKey, Source
 
 ServerPhase = Literal["unavailable", "not_started", "idle", "starting", "up", "down", "backing_off"]
 """What a plugin does: ``not_started`` was not needed yet, ``idle`` is stopped until it is needed again."""
@@ -88,6 +88,16 @@ class ServerState:
     restartable: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTool:
+    """A tool of a plugin, without secrets: its own name, its one name for models, what it is for and what it costs."""
+
+    name: str
+    wire: str
+    description: str
+    tokens: int
+
+
 async def servers(services: Services) -> tuple[ServerState, ...]:
     """Return the state of every plugin of the configuration, in its order; others run meanwhile."""
     await services.compiler.refresh()
@@ -109,6 +119,21 @@ def _agents(services: Services) -> list[CompiledPermissions]:
     return [services.compiler.of_agent(agent) for agent in services.world.agents]
 
 
+def server_tools(services: Services, name: str, offset: int, limit: int) -> tuple[ServerTool, ...]:
+    """Return some tools of a plugin, in its order; raises ``UsageError`` where there is no such plugin."""
+    plugin, _ = _plugin(services, name)
+    mask = services.masker.text
+    return tuple(
+        ServerTool(
+            name=mask(tool.name),
+            wire=mask(tool.wire),
+            description=mask(tool.description),
+            tokens=services.prices([tool]),
+        )
+        for tool in plugin.tools[offset : offset + limit]
+    )
+
+
 def server_log(services: Services, name: str) -> tuple[PrintedLine, ...]:
     """Return what a server printed, the newest last; raises ``UsageError`` where there is no such plugin."""
     _, spec = _plugin(services, name)
@@ -116,6 +141,12 @@ def server_log(services: Services, name: str) -> tuple[PrintedLine, ...]:
     mask = services.masker.text
     lines = source.printed(spec) if isinstance(source, Restartable) else ()
     return tuple(replace(line, text=mask(line.text), scope=mask(line.scope)) for line in lines)
+
+
+def activity(services: Services) -> Activity:
+    """Return counts that change with the state of a server, and with each line that one prints."""
+    found = [source.activity() for source in services.loader.sources if isinstance(source, Restartable)]
+    return Activity(states=sum(one.states for one in found), lines=sum(one.lines for one in found))
 
 
 async def restart(services: Services, name: str, by: str) -> ServerState:

@@ -27,12 +27,15 @@ class PrintedLines:
         self.mask = mask
         self._lines: deque[PrintedLine] = deque()
         self._size = 0
+        self.count = 0
+        """How many lines there were, those not kept included."""
 
     def add(self, kind: Literal["stderr", "invalid", "event"], text: str, pid: int | None) -> str:
         """Keep a line, and return it without secrets."""
         text = self.mask(text.rstrip())
         line = PrintedLine(at=time.time(), kind=kind, text=visible(text, limit=_LONGEST), pid=pid)
         self._lines.append(line)
+        self.count += 1
         self._size += _size(line)
         while len(self._lines) > MOST_LINES or self._size > MOST_BYTES:
             self._size -= _size(self._lines.popleft())
@@ -48,6 +51,7 @@ class History:
 
     def __init__(self, mask: Callable[[str], str]) -> None:
         self.since: float | None = None
+        self.changes = 0
         self.starts = 0
         self.error = ""
         self.failed_at: float | None = None
@@ -57,6 +61,7 @@ class History:
     def changed(self) -> None:
         """Note that the state is another one from now on."""
         self.since = time.time()
+        self.changes += 1
 
     def started(self, pid: int | None) -> None:
         """Note that it is up."""
@@ -67,6 +72,7 @@ class History:
     def failed(self, of: object, error: str, reason: str, pid: int | None) -> None:
         """Note why it ended or did not come up, once for each start; ``of`` is the record of that start."""
         self.error = error
+        self.changes += 1
         if of is not self._failed:
             self._failed, self.failed_at = of, time.time()
             self.printed.add("event", reason, pid)

@@ -1,1 +1,1 @@
-"""What a search over everything looks at: names, toolkits and plugins as a whole, and every agent at once."""
+"""What there is to search and to explain: names, and toolkits and plugins as a whole."""

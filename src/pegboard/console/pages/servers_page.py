@@ -1,0 +1,129 @@
+"""Servers and other plugins: what they do, what is wrong with them, what they printed; and their restart (F5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, get_args
+
+from starlette.responses import Response
+
+from pegboard.board.views.operators.servers import ServerPhase, ServerState
+from pegboard.console.context import Context, Page
+from pegboard.console.pages.forms import Notice, after_form, offset_of, text_of
+from pegboard.console.templating import query
+from pegboard.console.visits import Visit
+from pegboard.errors import UsageError
+
+ROWS: Final = 50
+"""How many servers or tools a page shows."""
+PHASES: Final[tuple[ServerPhase, ...]] = get_args(ServerPhase)
+_HOME: Final = "/console/servers"
+_ONE: Final = "/console/server"
+
+
+async def servers(context: Context, visit: Visit) -> Response:
+    """Show the servers that are wanted, and how many plugins there are besides."""
+    return await _listed(context, visit, "servers.html", _HOME, servers=True)
+
+
+async def plugins(context: Context, visit: Visit) -> Response:
+    """Show the plugins that run in this process."""
+    return await _listed(context, visit, "plugins.html", f"{_HOME}/plugins", servers=False)
+
+
+async def _listed(context: Context, visit: Visit, template: str, address: str, *, servers: bool) -> Response:
+    context.require_every_agent(visit)
+    given = visit.request.query_params
+    text, phase, offset = given.get("q", "").strip(), given.get("state", ""), offset_of(given)
+    if phase and phase not in PHASES:
+        raise UsageError("There is no such state of a server.", hint=f"States: {', '.join(PHASES)}.")
+    states = await context.operations.servers()
+    own = [state for state in states if (state.kind == "server") is servers]
+    found = [state for state in own if _fits(state, text, phase)]
+    return context.templates.page(
+        template,
+        visit,
+        rows=found[offset : offset + ROWS],
+        found=len(found),
+        total=len(own),
+        plugins=len(states) - len(own),
+        failing=_failing([state for state in states if state.kind != "server"]),
+        text=text,
+        phase=phase,
+        phases=PHASES,
+        offset=offset,
+        limit=ROWS,
+        here=query(address, q=text, state=phase, offset=offset or None),
+    )
+
+
+def _fits(state: ServerState, text: str, phase: str) -> bool:
+    return (not phase or state.state == phase) and (not text or text.casefold() in state.name.casefold())
+
+
+def _failing(states: Sequence[ServerState]) -> int:
+    return sum(bool(state.unavailable) for state in states)
+
+
+async def server(context: Context, visit: Visit) -> Response:
+    """Show everything that is known of a server or plugin."""
+    context.require_every_agent(visit)
+    name, offset = visit.request.query_params.get("name", ""), offset_of(visit.request.query_params)
+    state = await context.operations.server(name)
+    return context.templates.page(
+        "server.html",
+        visit,
+        one=state,
+        tools=context.operations.server_tools(name, offset=offset, limit=ROWS),
+        offset=offset,
+        limit=ROWS,
+        lines=context.operations.server_log(name),
+        here=query(_ONE, name=name, offset=offset or None),
+    )
+
+
+async def server_log(context: Context, visit: Visit) -> Response:
+    """Show what a server printed."""
+    context.require_every_agent(visit)
+    name = visit.request.query_params.get("name", "")
+    lines = context.operations.server_log(name)
+    return context.templates.page("server_log.html", visit, server=name, lines=lines)
+
+
+async def restart(context: Context, visit: Visit) -> Response:
+    """Restart a server; where that breaks off calls, ask first."""
+    context.require_every_agent(visit)
+    form = await visit.request.form()
+    name = text_of(form, "name")
+    state = await context.operations.server(name)
+    if state.in_flight and "sure" not in form:
+        response = context.templates.page("restart.html", visit, one=state)
+        response.headers.update({"HX-Retarget": "#dialog", "HX-Reswap": "innerHTML", "HX-Reselect": "#restart"})
+        return response
+    after = await context.operations.restart(name, by=visit.operator.name)
+    return after_form(context, visit, _outcome(after), back=query(_ONE, name=name))
+
+
+def _outcome(state: ServerState) -> Notice:
+    name = f"'{state.name}'"
+    if state.unavailable:
+        return Notice(kind="error", message=f"{name} was restarted and cannot run.", hint=state.unavailable[0])
+    match state.state:
+        case "up":
+            return Notice(message=f"{name} was restarted and is up.")
+        case "starting":
+            return Notice(message=f"{name} was restarted and is still starting.", hint="This page shows when it is up.")
+        case "idle" | "not_started":
+            return Notice(message=f"{name} was restarted and starts when it is needed.")
+        case _:
+            return Notice(kind="error", message=f"{name} was restarted and did not come up.", hint=state.last_error)
+
+
+PAGES: Final = (
+    Page(_HOME, servers),
+    Page(f"{_HOME}/plugins", plugins),
+    Page(_ONE, server),
+    Page(f"{_ONE}/log", server_log),
+    Page(f"{_ONE}/restart", restart, "POST"),
+)
+"""The addresses of servers."""
