@@ -303,7 +303,7 @@ async def waits(_: Session) -> None:
         ("nothing", waits, "docker", "not_granted not_seen"),
         ("nothing", waits, "tools", "is_plugin"),
         ("nothing", waits, "kit", "is_toolkit"),
-        ("nothing", waits, "four", "unknown"),
+        ("nothing", waits, "four", "unknown not_seen not_seen"),
         ("finder", waits, "gone", "granted unavailable"),
         ("finder", waits, "search_tools", "loaded_meta"),
         ("essential", waits, "one", "granted_essential loaded_essential"),

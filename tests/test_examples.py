@@ -1,19 +1,30 @@
 """Run what stands in examples/, from there and with the built wheel alone."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from pegboard import Pegboard
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 CONFIGURATIONS = ("assistant.yaml", "data-agents.yaml", "pegboard.yaml", "ten-servers.mcp.json")
+SERVED = """
+plugins: {clock: {python: pegboard.quickstart.clock}}
+toolkits: {times: {label: "Time & dates", tools: [clock]}}
+agents: {default: {allowed_toolkits: [times]}}
+tokens: {settings: {token: settings-settings-settings, agents: [default], console: true}}
+"""
 WITHOUT_AGNO = "from importlib.util import find_spec; print(find_spec('agno') is None)"
 
 
@@ -30,6 +41,18 @@ def run(folder: Path, python: Path | str, *arguments: str) -> str:
     ran = subprocess.run([str(python), *arguments], cwd=folder, capture_output=True, text=True, timeout=90, check=False)
     assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), ran.stdout + ran.stderr
     return ran.stdout
+
+
+@contextmanager
+def started(folder: Path, *arguments: str, **env: str) -> Iterator[str]:
+    """Run something that serves until the test is done with it; yields the address that it prints."""
+    python = [sys.executable, *arguments]
+    with subprocess.Popen(python, cwd=folder, env={**os.environ, **env}, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            yield next(found[0] for line in process.stderr if (found := re.search(r"http://[\d.]+:\d+", line)))
+        finally:
+            process.terminate()
 
 
 def checked(folder: Path, python: Path | str, name: str, *options: str) -> Any:
@@ -146,3 +169,22 @@ def test_a_package_of_ones_own_brings_plugins_and_a_toolkit(folder: Path) -> Non
         "Hello, Ada.",
         "42",
     ]
+
+
+def test_an_application_has_the_switches_of_an_agent_in_its_own_settings_page(folder: Path) -> None:
+    """T6, P4: listed, thrown after a look at what that would change, and the audit trail has the application's name."""
+    (folder / "served.yaml").write_text(SERVED)
+    serve = ("-m", "pegboard", "serve", "--config", "served.yaml", "--port", "0")
+    env = {"PEGBOARD_TOKEN": "settings-settings-settings", "PORT": "0"}
+    with (
+        started(folder, *serve) as gateway,
+        started(folder, "settings_page.py", "default", PEGBOARD_URL=gateway, **env) as page,
+        httpx2.Client(base_url=page, timeout=60, follow_redirects=True) as browser,
+    ):
+        first = browser.get("/").text
+        assert "<li>Time &amp; dates is on. Toolkit &#x27;times&#x27; is allowed." in first
+        (change,) = map(unescape, re.findall(r"<a href='(/change\?name=\S*times&amp;value=false)'", first))
+        assert "Lost: add_time, " in browser.get(change).text
+        assert "Time &amp; dates is off." in browser.post(change).text
+    said = run(folder, sys.executable, "-m", "pegboard", "audit", "--config", "served.yaml", "--json")
+    assert [(line["subject"], line["by"]) for line in json.loads(said)] == [("times", "settings")]

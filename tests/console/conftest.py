@@ -55,9 +55,10 @@ toolkits:
   post: {label: "<script>alert(1)</script>", icon: letter, description: "Mail \u202egnp.exe", tools: [mail]}
 agents:
   mailer: {display_name: Mailer, role: "writes <i>mail</i>", allowed_toolkits: [post], initial_toolkits: [post]}
+  deskless: {dialect: pegboard, allowed_toolkits: [post]}
   "a% b é": {allowed_toolkits: [post], initial_toolkits: [post], tools: [clock]}
 tokens:
-  ada: {token: ada-ada-ada-ada-ada-ada, agents: [mailer, "a% b é"], console: true}
+  ada: {token: ada-ada-ada-ada-ada-ada, agents: [mailer, deskless, "a% b é"], console: true}
   bob: {token: bob-bob-bob-bob-bob-bob, agents: ["a% b é"], console: true}
   eve: {token: eve-eve-eve-eve-eve-eve, agents: [mailer]}
 """

@@ -124,7 +124,7 @@ async def test_a_body_says_that_it_is_json(ada: Program, headers: dict[str, Any]
     ("query", "part"),
     [
         ("agnet=mailer", "`agnet` is not known here."),
-        ("ended=perhaps", "`ended` should be a valid boolean"),
+        ("limit=many", "`limit` should be a valid integer"),
         ("agent=mailer&agent=other", "`agent` is given twice."),
     ],
 )

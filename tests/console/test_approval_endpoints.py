@@ -15,17 +15,19 @@ async def waiting(board: Pegboard, agent: str = "mailer", tool: str = "send_mail
 async def test_a_call_that_waits_is_allowed_and_the_same_call_runs_once(ada: Program, mailer: Pegboard) -> None:
     """A2, A3: with who allowed it."""
     approval = await waiting(mailer)
-    (asked,) = await ada.ask("GET", "/api/approvals?agent=mailer")
+    (asked,) = (await ada.ask("GET", "/api/approvals?agent=mailer"))["waiting"]
     assert (asked["id"], asked["tool"], asked["session"]) == (approval, "send_mail", "s/1 é")
-    assert asked["arguments"] == {"to": "<script>alert(1)</script>"}
+    assert [(one["name"], one["text"]) for one in asked["arguments"]] == [("to", "<script>alert(1)</script>")]
+    assert (await ada.ask("GET", "/api/approvals?agent=deskless"))["waiting"] == []
+    assert await ada.ask("GET", f"/api/approvals/{approval}") == asked
     allowed = await ada.ask("POST", f"/api/approvals/{approval}/allow", json={})
     assert (allowed["status"], allowed["lasts"], allowed["by"]) == ("allowed", "once", "ada")
     session = await mailer.session(agent="mailer", session_id="s/1 é", principal="carl")
-    assert (await session.call("send_mail", asked["arguments"])).status == "ok"
-    assert (await session.call("send_mail", asked["arguments"])).status == "needs_approval"
+    assert (await session.call("send_mail", {"to": "<script>alert(1)</script>"})).status == "ok"
+    assert (await session.call("send_mail", {"to": "<script>alert(1)</script>"})).status == "needs_approval"
     code, *_ = await ada.refused("POST", f"/api/approvals/{approval}/refuse", 409, json={})
     assert code == "approval_ended"
-    assert [one["status"] for one in await ada.ask("GET", "/api/approvals?ended=true")] == ["waiting", "used"]
+    assert [one["id"] for one in (await ada.ask("GET", "/api/approvals/ended"))["rows"]] == [approval]
 
 
 async def test_a_call_is_refused_with_words_for_the_model(ada: Program, mailer: Pegboard) -> None:
@@ -35,6 +37,15 @@ async def test_a_call_is_refused_with_words_for_the_model(ada: Program, mailer: 
     session = await mailer.session(agent="mailer", session_id="s/1 é", principal="carl")
     answer = await session.call("send_mail", {"to": "<script>alert(1)</script>"})
     assert (answer.status, "ada refused it: Not" in answer.message) == ("refused", True)
+
+
+async def test_of_two_who_decide_at_once_the_second_reads_who_was_first(ada: Program, mailer: Pegboard) -> None:
+    approval = await waiting(mailer)
+    await mailer.approvals.refuse(approval, by="eve")
+    body = {"expected": "waiting"}
+    code, message, _ = await ada.refused("POST", f"/api/approvals/{approval}/allow", 409, json=body)
+    assert (code, "'eve' has decided it meanwhile" in message) == ("approval_changed", True)
+    assert (await ada.ask("POST", f"/api/approvals/{approval}/allow", json={}))["status"] == "allowed"
 
 
 async def test_what_a_tool_asks_for_is_filled_in(ada: Program, mailer: Pegboard) -> None:
@@ -53,7 +64,7 @@ async def test_approvals_of_an_agent_that_the_token_does_not_list_do_not_exist(b
     """G2: nothing of them is listed, and none can be answered."""
     approval = await waiting(mailer)
     own = await waiting(mailer, agent="a% b é")
-    assert [one["id"] for one in await bob.ask("GET", "/api/approvals")] == [own]
+    assert [one["id"] for one in (await bob.ask("GET", "/api/approvals"))["waiting"]] == [own]
     assert (await bob.refused("GET", "/api/approvals?agent=mailer", 404))[0] == "unknown_agent"
     for verb in ("allow", "refuse"):
         for known in (approval, "nothing%2Fhere"):

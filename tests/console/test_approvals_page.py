@@ -9,6 +9,8 @@ import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from gateway.clients import ADA, ERAS, edit, until
+from pegboard.board.views.operators.operations import Operations
+from pegboard.ports import SessionKey
 
 from .browser import Theme, findings, opened, tab_to
 from .running import Console, running
@@ -216,6 +218,19 @@ async def test_a_call_of_another_process_appears_and_goes_with_its_session(brows
         await asked(console.board, path="next.txt")
         await expect(card(page, "next.txt")).to_be_visible()
         await expect(card(page, "far.txt")).to_be_hidden()
+
+
+async def test_a_call_goes_with_its_session(browser: Browser, config: Path) -> None:
+    """X4: also where nothing else was stored of the session, and it is on the audit trail who deleted it."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await asked(console.board, session="short")
+        await shown(console, page)
+        await expect(page.get_by_role("article")).to_have_count(1)
+        key = SessionKey(principal="local", agent="default", session="short")
+        assert await Operations(console.board.services).delete_session(key, by="grace")
+        await expect(page.get_by_text("No call waits for a person.")).to_be_visible()
+        (record, *_) = await console.board.services.store.entries(session="short")
+        assert (record.kind, record.subject, record.by) == ("unload", "session", "grace")
 
 
 async def test_a_call_that_expires_while_the_page_is_open_goes(browser: Browser, config: Path) -> None:

@@ -1,6 +1,7 @@
 """The document that describes the JSON interface."""
 
 import re
+from pathlib import Path
 
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
@@ -40,3 +41,9 @@ async def test_the_document_names_the_cookie_of_this_port(ada: Program) -> None:
     schemes = ada.document["components"]["securitySchemes"]
     assert schemes["cookie"] == {"type": "apiKey", "in": "cookie", "name": "pegboard_console_8321"}
     assert schemes["token"] == {"type": "http", "scheme": "bearer"}
+
+
+def test_the_page_about_it_has_every_address_and_no_other() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "console_api.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(GET|PUT|POST) (\S+)` \|", text, re.MULTILINE)
+    assert rows == [(endpoint.method, endpoint.path) for endpoint in ENDPOINTS]

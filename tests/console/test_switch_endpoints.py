@@ -11,7 +11,7 @@ ODD = "/api/agents/a%25%20b%20%C3%A9/switches"
 async def test_a_program_reads_the_agents_and_their_switches(ada: Program) -> None:
     """T6: labels and texts come as they are; it is the reader who shows them safely."""
     agents = await ada.ask("GET", "/api/agents")
-    assert [agent["name"] for agent in agents] == ["mailer", "a% b é"]
+    assert [agent["name"] for agent in agents] == ["mailer", "deskless", "a% b é"]
     assert agents[0] == {"name": "mailer", "display_name": "Mailer", "role": "writes <i>mail</i>"}
     rows = await ada.ask("GET", SWITCHES)
     post = rows[0]
@@ -34,6 +34,22 @@ async def test_a_switch_binds_the_next_call_and_the_audit_trail_has_who_set_it(a
     assert (await ada.ask("PUT", ODD, json={"name": "clock", "value": True}))["agent"] == "a% b é"
     entries = await mailer.services.store.entries(agent="mailer", kind="permission")
     assert [(entry.by, entry.decision) for entry in entries] == [("ada", "unset"), ("ada", "off")]
+
+
+async def test_what_a_switch_would_change_is_said_before_it_is_set(ada: Program, mailer: Pegboard) -> None:
+    """P4: in which sessions, and what it would spare; nothing is changed by asking."""
+    session = await mailer.session(agent="mailer", session_id="s")
+    await session.surface()
+    found = await ada.ask("GET", f"{SWITCHES}/preview?name=post&value=false")
+    assert (found["lost"], found["gained"], found["stored"]) == (["pay", "read_mail", "send_mail"], [], None)
+    assert found["lost_tokens"] > 0
+    (change,) = found["sessions"]
+    assert (change["session"], change["lost"]) == ("s", ["pay", "read_mail", "send_mail"])
+    assert (await ada.ask("GET", SWITCHES))[0]["on"] is True
+    same = await ada.ask("GET", f"{SWITCHES}/preview?name=post&value=null")
+    assert (same["lost"], same["sessions"], same["unchanged"]) == ([], [], 1)
+    assert (await ada.refused("GET", f"{SWITCHES}/preview?name=pots&value=true", 404))[0] == "unknown_name"
+    assert (await ada.refused("GET", f"{SWITCHES}/preview?name=post&value=maybe", 422))[0] == "bad_request"
 
 
 async def test_of_two_operators_who_throw_one_switch_the_second_reads_who_was_first(ada: Program, bob: Program) -> None:

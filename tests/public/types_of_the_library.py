@@ -43,7 +43,7 @@ from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.operators.configuration_state import ConfigurationState
+from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.decisions import Reason
 from pegboard.core.model.agents import Agent, World

@@ -34,7 +34,7 @@ class SessionInfo:
     ``stable`` is whether it has an id; without one nothing is stored (S4). ``start`` is the state of which nothing
     is stored, ``parent`` the session that it is a child of; ``delegated`` is whether it works under its own profile as
     long as the parent's agent may delegate to it (P8). ``conversation`` is what is asked for in it, as long
-    as the process lasts.
+    as the process lasts. ``by`` is the operator who acts in it from outside, for the audit trail (X4).
     """
 
     key: SessionKey
@@ -45,6 +45,7 @@ class SessionInfo:
     parent: SessionInfo | None = None
     delegated: bool = False
     conversation: Conversation = field(default_factory=Conversation, compare=False, repr=False)
+    by: str = field(default="", compare=False)
 
 
 class Delegation:

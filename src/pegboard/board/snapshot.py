@@ -115,7 +115,7 @@ async def read(
     if known is not None and same:
         return known
     narrowed = await narrowed_above_of(services, info)
-    snapshot = await _snapshot(services, info, narrowed, as_of, *await _stored(services, info))
+    snapshot = await _snapshot(services, info, narrowed, as_of, *await stored_state(services, info))
     if known is not None and known.info is info and known.access is snapshot.access:
         return replace(snapshot, decided=known.decided)
     return snapshot
@@ -131,7 +131,7 @@ async def narrowed_above_of(services: Services, info: SessionInfo) -> tuple[str 
     """Return the active loadouts of the sessions above one, the nearest first (L7, P8)."""
     if info.parent is None:
         return ()
-    return tuple([(await _stored(services, above))[0].loadout for above in sessions_above(info)])
+    return tuple([(await stored_state(services, above))[0].loadout for above in sessions_above(info)])
 
 
 async def _snapshot(
@@ -198,7 +198,7 @@ def settled(services: Services, info: SessionInfo, access: CompiledPermissions, 
     return fit_to_budget(access, state, command_context(services, info, access))
 
 
-async def _stored(services: Services, info: SessionInfo) -> tuple[State, int]:
+async def stored_state(services: Services, info: SessionInfo) -> tuple[State, int]:
     """Return the state as it is stored, and its version; that of a new session where nothing is."""
     row = await services.store.load(info.key) if info.stable else None
     if row is None:

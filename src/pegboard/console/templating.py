@@ -39,7 +39,7 @@ class Templates:
         )
         self._environment.globals.update(query=query, now=time.time)
 
-    def page(self, name: str, visit: Visit | None, *, status: int = 200, **values: Any) -> HTMLResponse:
+    def page(self, name: str, visit: Visit | None, /, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page; for a script that asks for a part of it, without what stands around it."""
         sign_in = visit.sign_in if visit is not None else None
         notices: list[object] = []
@@ -56,7 +56,7 @@ class Templates:
         )
         return HTMLResponse(text, status_code=status, headers={"Cache-Control": "no-store"})
 
-    def text(self, name: str, **values: Any) -> str:
+    def text(self, name: str, /, **values: Any) -> str:
         """Return a rendered template."""
         return self._environment.get_template(name).render(**values)
 
@@ -71,7 +71,8 @@ def visible(text: object, limit: int = LONGEST) -> str:
     """
     whole = str(text)
     part = whole[:limit]
-    readable = "".join(_visible(character) for character in part)
+    plain = part.isprintable() and _DIRECTIONS.isdisjoint(part)
+    readable = part if plain else "".join(_visible(character) for character in part)
     return readable if len(whole) <= limit else f"{readable} … ({number(len(whole) - limit)} more characters)"
 
 

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from pegboard import Pegboard, UsageError
 from pegboard.board.views.operators.finding import SearchAnswer, SearchHit
 from pegboard.board.views.operators.operations import Operations
+from pegboard.core.model.delivery import GATEWAY
 from pegboard.errors import UnknownAgentError
 
 MAIL = '''
@@ -143,6 +144,19 @@ async def test_a_session_counts_with_its_loadout_its_messages_and_its_past_use(b
     assert (forecast.standing, forecast.permitted) == ("excluded", True)
     assert forecast.reason is not None
     assert forecast.reason.code == "narrowed_loadout"
+
+
+async def test_where_no_message_is_seen_earlier_searches_count_as_they_do_for_the_model(board: Pegboard) -> None:
+    """In a gateway a search that says too little leans on those before it: in the operator's look, too."""
+    session = await board.session(agent="postman", session_id="g", host=GATEWAY)
+    await session.surface()
+    await session.search("weather of tomorrow")
+    found = await searched(board, "postman", "xylophones there", session="g")
+    of_model = await session.search("xylophones there", limit=20)
+    assert [(hit.name, hit.score) for hit in found.hits] == [(hit.name, hit.score) for hit in of_model.results]
+    assert found.hits[0].name in ("forecast", "weather")
+    words = [word for part in found.hits[0].parts for word in part.words]
+    assert ("weather", True) in [(word.asked, word.before) for word in words]
 
 
 async def test_p3_the_mail_tool_that_an_agent_lacks_is_found_with_the_first_reason(board: Pegboard) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import assert_never
 
 from pegboard.board.bring_in import bring_in_loaded, bring_in_named
@@ -59,11 +60,12 @@ async def apply_command(
         state, outcome = apply(newest.access, newest.stored, command, context, anticipation)
         if request is not None and outcome.added:
             request.bring(tool.id for tool in outcome.added)
-        notes = _notes(services, newest.info.key, command, outcome)
+        notes = _notes(services, newest.info.key, command, outcome, newest.info.by)
         if not newest.sharing:
             return Change(state=state, result=outcome, notes=notes)
         beside = [(other.info.key, *shared(services, newest, other, command, outcome)) for other in newest.sharing]
-        notes = (*notes, *(note for key, _, done in beside for note in _allowed(_notes(services, key, command, done))))
+        theirs = [_allowed(_notes(services, key, command, done, newest.info.by)) for key, _, done in beside]
+        notes = (*notes, *chain.from_iterable(theirs))
         return Change(state=state, result=outcome, notes=notes, beside=[after for _, after, _ in beside])
 
     snapshot, outcome = await change(services, snapshot, decide)
@@ -85,7 +87,7 @@ async def end_turn(services: Services, snapshot: Snapshot, command: EndTurn | Ma
     return outcome
 
 
-def _notes(services: Services, key: SessionKey, command: Command, outcome: Outcome) -> tuple[Note, ...]:
+def _notes(services: Services, key: SessionKey, command: Command, outcome: Outcome, by: str) -> tuple[Note, ...]:
     match command:
         case Load() | Fallback():
             kind, event = "load", "loaded"
@@ -99,7 +101,7 @@ def _notes(services: Services, key: SessionKey, command: Command, outcome: Outco
             return ()
         case _:
             assert_never(command)
-    items = tuple(_note(services, key, outcome.turn, kind, event, item) for item in outcome.items)
+    items = tuple(_note(services, key, outcome.turn, kind, event, item, by) for item in outcome.items)
     if not outcome.anticipated and not outcome.gave_way:
         return items
     return (*items, *notes_of_anticipation(services, key, outcome))
@@ -110,10 +112,10 @@ def _allowed(notes: Iterable[Note]) -> Iterator[Note]:
     return (note for note in notes if note[0].decision == "allowed")
 
 
-def _note(services: Services, key: SessionKey, turn: int, kind: AuditKind, event: str, item: Item) -> Note:
+def _note(services: Services, key: SessionKey, turn: int, kind: AuditKind, event: str, item: Item, by: str) -> Note:
     decision = _decision(item)
     subject = str(item.subject) if item.subject is not None else item.name
-    entry = services.recorder.entry(key, turn, kind, subject, decision, reason=item.message, outcome=item.status)
+    entry = services.recorder.entry(key, turn, kind, subject, decision, reason=item.message, outcome=item.status, by=by)
     return entry, event if decision == "allowed" else "denied" if decision == "refused" else None
 
 

@@ -221,10 +221,6 @@ class Conversations:
         self._known.move_to_end(key)
         return known
 
-    def known(self, key: SessionKey) -> Conversation | None:
-        """Return the conversation of a session, if there is one: looked at, not looked for."""
-        return self._known.get(key)
-
     def begin_anew(self, key: SessionKey) -> None:
         """Forget everything of a session that was deleted, the hints that it was shown too."""
         if (known := self._known.get(key)) is not None:

@@ -15,6 +15,8 @@ from pegboard.core.surface.surfaces import Surface
 from pegboard.ports import BillCounts, SessionKey
 
 Price = Callable[[Iterable[Tool]], int]
+SentTexts = tuple[tuple[Tool, ...], tuple[str, ...]]
+"""Tools, and the texts that go to the model beside them."""
 Everything = Sequence[Tool] | None
 """Everything that an agent may use, or None where some of it is unknown, or the agent is gone."""
 KEPT: Final = 10_000
@@ -30,10 +32,6 @@ class SentList:
     texts: tuple[str, ...]
     requests: int = 0
     billed: bool = False
-
-    def is_same(self, access: CompiledPermissions, tools: tuple[Tool, ...], texts: tuple[str, ...]) -> bool:
-        """Return whether the same was sent again."""
-        return self.access is access and self.tools == tools and self.texts == texts
 
 
 @dataclass(slots=True, eq=False)
@@ -91,13 +89,15 @@ class SessionMetrics:
         counted.tools = tuple(out.tool for out in surface.tools)
         counted.texts = tuple(text for text in (*surface.hints, surface.suffix, surface.policy) if text)
 
-    def requested(
-        self, key: SessionKey, access: CompiledPermissions, tools: tuple[Tool, ...], texts: tuple[str, ...]
-    ) -> SentList:
-        """Count a request of a model that was sent these tools and texts; they are priced with the next bill."""
+    def requested(self, key: SessionKey, access: CompiledPermissions, listed: SentTexts | None = None) -> SentList:
+        """Count a request of a model that was sent these tools and texts, or the session's newest surface (None).
+
+        They are priced with the next bill.
+        """
         counted = self._counted((key.principal, key.agent, key.session))
+        tools, texts = listed or (counted.tools or (), counted.texts)
         last = counted.sent[-1] if counted.sent else None
-        if last is None or not last.is_same(access, tools, texts):
+        if last is None or last.access is not access or last.tools != tools or last.texts != texts:
             last = SentList(access, tools, texts)
             counted.sent.append(last)
         last.requests += 1

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.observability.conversations import Request
-from pegboard.board.observability.metrics import SentList
+from pegboard.board.observability.metrics import SentList, SentTexts
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot, read, read_start
 from pegboard.board.views.shown import Shown
-from pegboard.board.views.surface import SentTexts, sent, sent_at_start
+from pegboard.board.views.surface import sent, sent_at_start
 from pegboard.board.views.wire_list import everything_pays
 from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.tools import Tool
@@ -109,7 +109,7 @@ class SessionReads:
         elif step is not None and step.wired and message is not None and step.again == message:
             self._step = None
         elif host is not COMMAND:
-            counted = self._services.metrics.requested(self._info.key, snapshot.access, *sent(shown))
+            counted = self._services.metrics.requested(self._info.key, snapshot.access)
             again = message if shown.focus is not None else None
             self._step = _Step(sent=counted, wired=False, again=again)
 
@@ -121,7 +121,7 @@ class SessionReads:
             if not metrics.withdraw(step.sent):
                 self._step = replace(step, wired=True)
                 return
-        counted = metrics.requested(self._info.key, snapshot.access, self._shown.wire_list, sent(shown)[1])
+        counted = metrics.requested(self._info.key, snapshot.access, (self._shown.wire_list, sent(shown)[1]))
         self._step = _Step(sent=counted, wired=True, again=again)
 
     def _count_call(self, snapshot: Snapshot, request: Request) -> None:
@@ -132,7 +132,7 @@ class SessionReads:
         listed = self._listed if "array" in host.delivery else None
         if listed is None:
             listed = sent_at_start(snapshot.access, self._services, host, self._info.stable)
-        self._services.metrics.requested(self._info.key, snapshot.access, *listed)
+        self._services.metrics.requested(self._info.key, snapshot.access, listed)
 
     def _note_shown(self, snapshot: Snapshot, request: Request) -> None:
         """Note what no list of tools keeps after a request, and what its answer has (D1, D3)."""

@@ -13,6 +13,7 @@ from pegboard.board.meta_tools import (
     session_hints,
     starting_meta_tools,
 )
+from pegboard.board.observability.metrics import SentTexts
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, view_of
 from pegboard.board.views.focus import focus_of
@@ -20,7 +21,6 @@ from pegboard.board.views.policy_hooks import initial_policy, later_policy
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.delivery import Host
-from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.core.state.sessions import DEFAULT, ShownHints, State
@@ -28,9 +28,6 @@ from pegboard.core.surface import policy
 from pegboard.core.surface.hints import hints_since
 from pegboard.core.surface.suffix import suffix
 from pegboard.core.surface.surfaces import Costs, Surface, resolve
-
-SentTexts = tuple[tuple[Tool, ...], tuple[str, ...]]
-"""Tools, and the texts that go to the model beside them."""
 
 
 async def surface(services: Services, snapshot: Snapshot, message: str | None, *, loaded: bool) -> Surface:

@@ -14,6 +14,7 @@ from pegboard.console.api import (
     audit_endpoints,
     search_endpoints,
     server_endpoints,
+    session_endpoints,
     switch_endpoints,
 )
 from pegboard.console.api.endpoint import JSON, Endpoint, adapter, signature_of
@@ -43,6 +44,7 @@ async def event_stream(context: Context, visit: Visit) -> Response:
 
 ENDPOINTS: Final = (
     *switch_endpoints.ENDPOINTS,
+    *session_endpoints.ENDPOINTS,
     *search_endpoints.ENDPOINTS,
     *approval_endpoints.ENDPOINTS,
     *server_endpoints.ENDPOINTS,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from pegboard.board.views.switch_views.preview import SwitchPreview
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
@@ -28,6 +29,16 @@ class SwitchSet:
     agent: str
     name: str
     value: bool | None
+
+
+@received
+class SupposedSwitch:
+    """What a switch would be."""
+
+    name: str
+    """A toolkit, plugin or tool."""
+    value: Literal["true", "false", "null"]
+    """On, off, or the stored switch taken back."""
 
 
 @received
@@ -55,6 +66,12 @@ async def switches(context: Context, visit: Visit, *, agent: str) -> tuple[Mappi
     return await context.board.permissions.panel(context.agent(visit, agent).name)
 
 
+async def preview_switch(context: Context, visit: Visit, *, agent: str, query: SupposedSwitch) -> SwitchPreview:
+    """Return what a switch would change: what the agent gains or loses, and in which sessions; nothing is changed."""
+    name, value = context.agent(visit, agent).name, {"true": True, "false": False, "null": None}[query.value]
+    return await context.operations.preview(name, query.name, value)
+
+
 async def set_switch(context: Context, visit: Visit, *, agent: str, body: NewSwitch) -> SwitchSet:
     """Set a switch of an agent, or take the stored one back; it binds the next call of every session."""
     name = context.agent(visit, agent).name
@@ -63,10 +80,10 @@ async def set_switch(context: Context, visit: Visit, *, agent: str, body: NewSwi
     return SwitchSet(agent=name, name=body.name, value=body.value)
 
 
+_CODES: Final = ("unknown_agent", "unknown_name", "usage")
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/agents", agents),
     Endpoint("GET", "/api/agents/{agent}/switches", switches, ("unknown_agent",)),
-    Endpoint(
-        "PUT", "/api/agents/{agent}/switches", set_switch, ("unknown_agent", "unknown_name", "switch_changed", "usage")
-    ),
+    Endpoint("PUT", "/api/agents/{agent}/switches", set_switch, (*_CODES, "switch_changed")),
+    Endpoint("GET", "/api/agents/{agent}/switches/preview", preview_switch, _CODES),
 )

@@ -17,6 +17,7 @@ from pegboard.console.pages import (
     explain_page,
     servers_page,
     sessions_page,
+    switch_page,
 )
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
@@ -54,4 +55,5 @@ PAGES: Final = (
     *explain_page.PAGES,
     *servers_page.PAGES,
     *sessions_page.PAGES,
+    *switch_page.PAGES,
 )

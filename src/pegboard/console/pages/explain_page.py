@@ -18,7 +18,7 @@ from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 
-HITS: Final = 20
+HITS: Final = 12
 _HOME: Final = "/console/explain"
 
 
@@ -64,6 +64,7 @@ async def explain_page(context: Context, visit: Visit) -> Response:
         chosen=chosen,
         permissions=permissions,
         waiting=await _waiting(context, asked, name),
+        unasked=operations.unasked(),
         restarts=visit.operator.agents is None,
         here=asked.address(),
     )
@@ -81,6 +82,16 @@ async def load(context: Context, visit: Visit) -> Response:
     kind = "error" if outcome.status == "refused" else "done"
     notice = Notice(message=context.board.services.masker.text(outcome.message), kind=kind)
     return after_form(context, visit, notice, back=_back(form, agent))
+
+
+async def ask(context: Context, visit: Visit) -> Response:
+    """Ask every plugin for its tools that was not asked yet."""
+    context.require_every_agent(visit)
+    form = await visit.request.form()
+    late = await context.operations.ask()
+    hint = f"Not yet: {', '.join(late[:10])}." if late else ""
+    message = "Some plugins have not answered yet." if late else "Every plugin was asked for its tools."
+    return after_form(context, visit, Notice(message=message, hint=hint), back=_back(form, ""))
 
 
 async def restart(context: Context, visit: Visit) -> Response:
@@ -142,6 +153,7 @@ def _back(form: Mapping[str, Any], agent: str) -> str:
 
 PAGES: Final = (
     Page(_HOME, explain_page),
+    Page(f"{_HOME}/ask", ask, "POST"),
     Page(f"{_HOME}/load", load, "POST"),
     Page(f"{_HOME}/restart", restart, "POST"),
 )

@@ -8,15 +8,15 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from pegboard.board.session import Session
-from pegboard.board.views.session_views.session_overview import SessionOverview
 from pegboard.console.context import Context, Page
+from pegboard.console.operated_sessions import operated_session, session_overview, unknown_session
 from pegboard.console.pages.forms import Notice, after_form, offset_of, text_of
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import one_line
 from pegboard.core.state.commands import Outcome
-from pegboard.errors import PegboardError, UsageError
+from pegboard.errors import UsageError
 from pegboard.ports import SessionKey
 
 ROWS: Final = 50
@@ -53,7 +53,7 @@ async def sessions_page(context: Context, visit: Visit) -> Response:
 async def session_page(context: Context, visit: Visit) -> Response:
     """Show one session."""
     key = _key(context, visit, visit.request.query_params)
-    found = await _overview(context, key)
+    found = await session_overview(context, visit, key)
     agent = context.agent(visit, key.agent)
     loadouts = sorted({*context.board.world.loadouts, *([found.loadout] if found.loadout else [])})
     return context.templates.page(
@@ -80,8 +80,7 @@ async def change(context: Context, visit: Visit) -> Response:
     """Load, unload, end the turn, or choose a loadout, as the form says."""
     form = await visit.request.form()
     key = _key(context, visit, form)
-    await _overview(context, key)
-    session = await context.board.session(agent=key.agent, session_id=key.session, principal=key.principal)
+    session = await operated_session(context, visit, key)
     outcome = await _changed(session, text_of(form, "do"), form)
     return after_form(context, visit, _notice(outcome), back=_address(key))
 
@@ -91,7 +90,7 @@ async def delete(context: Context, visit: Visit) -> Response:
     form = await visit.request.form()
     key = _key(context, visit, form)
     if not await context.operations.delete_session(key, by=visit.operator.name):
-        raise _gone(key)
+        raise unknown_session(key)
     message = f"Session {one_line(key.session, limit=100)} is deleted; the next use of its name begins anew."
     if visit.partial:
         return Response(headers={"HX-Redirect": "/console/sessions"})
@@ -110,7 +109,6 @@ async def _changed(session: Session, do: str, form: Mapping[str, Any]) -> Outcom
             names = [name for name in text_of(form, "names").replace(",", " ").split() if name]
             if not names:
                 raise UsageError("Nothing is named.", hint="Write the name of a toolkit, plugin or tool.")
-            await session.surface()
             return await session.load(*names, keep=text_of(form, "keep") or None)
         case "unload":
             return await session.unload(text_of(form, "names"))
@@ -137,21 +135,6 @@ def _key(context: Context, visit: Visit, given: Mapping[str, Any]) -> SessionKey
         if problem := label_problem(label):
             raise UsageError(f"The {what} {problem}", hint="Choose a session from the list.")
     return SessionKey(principal=principal, agent=agent, session=session)
-
-
-async def _overview(context: Context, key: SessionKey) -> SessionOverview:
-    found = await context.operations.session(key.principal, key.agent, key.session)
-    if found is None:
-        raise _gone(key)
-    return found
-
-
-def _gone(key: SessionKey) -> PegboardError:
-    return UsageError(
-        f"Nothing is known of session '{one_line(key.session, limit=100)}': it was deleted, or has done nothing yet.",
-        code="unknown_session",
-        hint="The list of sessions has those that there are.",
-    )
 
 
 def _address(key: SessionKey) -> str:

@@ -17,7 +17,7 @@ log = logging.getLogger("pegboard.console")
 
 TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "loaded": ("sessions", "audit", "bill"),
-    "unloaded": ("sessions", "audit", "bill"),
+    "unloaded": ("sessions", "audit", "bill", "approvals"),
     "evicted": ("sessions", "audit", "bill"),
     "loadout_changed": ("sessions", "audit"),
     "turn_ended": ("sessions",),

@@ -13,7 +13,7 @@ from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.given import checked_search
 from pegboard.board.views.operators.looking import look
-from pegboard.board.views.operators.reasons import PlainReason, denial_of, plain_reason
+from pegboard.board.views.operators.reasons import denial_of
 from pegboard.board.views.operators.search_views.near_names import Named, NameKind, NameMatch
 from pegboard.board.views.operators.search_views.whole_catalog import Indexed, WholeCatalog
 from pegboard.board.views.rank_context import answered, rank_context
@@ -21,6 +21,7 @@ from pegboard.board.views.search import FAINT, best_hits
 from pegboard.board.views.search_results import described
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
 from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import first_sentence

@@ -16,6 +16,7 @@ from pegboard.board.views.operators.every_agent import (
     who_may_use,
 )
 from pegboard.board.views.operators.finding import SearchAnswer, find
+from pegboard.board.views.operators.search_views import unasked
 from pegboard.board.views.operators.search_views.whole_catalog import WholeCatalog
 from pegboard.board.views.operators.servers import (
     ServerState,
@@ -30,6 +31,8 @@ from pegboard.board.views.operators.tool_explanations import OperatorExplanation
 from pegboard.board.views.session_views import deletion, session_list, session_overview
 from pegboard.board.views.session_views.session_list import SessionPage
 from pegboard.board.views.session_views.session_overview import SessionOverview
+from pegboard.board.views.switch_views.panel_pages import GroupKind, PanelPage, member_page, panel_page
+from pegboard.board.views.switch_views.panel_texts import PanelTexts
 from pegboard.board.views.switch_views.preview import SwitchPreview, preview
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.ports import PrintedLine, SessionKey
@@ -41,6 +44,7 @@ class Operations:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._whole = WholeCatalog(services)
+        self._panel_texts = PanelTexts()
         self.approvals = OperatorApprovals(services)
 
     async def bill(
@@ -209,6 +213,18 @@ class Operations:
         """
         return await find_for_all(self._services, self._whole, agents, query, limit=limit)
 
+    def unasked(self) -> tuple[str, ...]:
+        """Return the names of the plugins that were not asked for their tools yet: nothing of them is found."""
+        return unasked.unasked(self._services)
+
+    async def ask(self) -> tuple[str, ...]:
+        """Ask every plugin for its tools that was not asked yet, and start its server where it has one.
+
+        Returns:
+            The names of those that have not answered in time; they are asked on.
+        """
+        return await unasked.ask(self._services)
+
     async def who_may_use(self, agents: Sequence[str], name: str) -> tuple[AgentPermission, ...]:
         """Return of each of these agents whether it may use something, and what would permit it.
 
@@ -244,6 +260,44 @@ class Operations:
             StoreError: the stored state cannot be read.
         """
         return await explain(self._services, agent, name, principal=principal, session=session, sub_app=sub_app)
+
+    async def panel(self, agent: str, *, query: str = "", offset: int = 0, limit: int = 50) -> PanelPage:
+        """Return a page of what can be switched of an agent: toolkits, then plugins with what stands in none (P2, T6).
+
+        Plugins written in Python are asked for their tools first; servers are not started.
+
+        Args:
+            agent: the agent's name.
+            query: words that all stand in a row's label, name or description, or in those of one of its members.
+            offset: how many rows are passed over.
+            limit: how many there are at most.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
+        """
+        return await panel_page(self._services, self._panel_texts, agent, query=query, offset=offset, limit=limit)
+
+    async def panel_members(
+        self, agent: str, kind: GroupKind, name: str, *, query: str = "", offset: int = 0, limit: int = 100
+    ) -> PanelPage:
+        """Return a page of what stands in a toolkit, or in a plugin and in no toolkit.
+
+        Args:
+            agent: the agent's name.
+            kind: which kind of row it is.
+            name: its name; where there is no such row, there are no members.
+            query: words that all stand in a member's label, name or description.
+            offset: how many are passed over.
+            limit: how many there are at most.
+
+        Raises:
+            UnknownAgentError: there is no such agent.
+            StoreError: the stored switches cannot be read.
+        """
+        return await member_page(
+            self._services, self._panel_texts, agent, kind, name, query=query, offset=offset, limit=limit
+        )
 
     async def preview(self, agent: str, name: str, value: bool | None) -> SwitchPreview:
         """Return what a switch would change, for the agent and in every session of it; nothing is changed (P2, P4).

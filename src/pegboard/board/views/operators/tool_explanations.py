@@ -10,11 +10,11 @@ from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import explain_name, unseen_plugin
 from pegboard.board.views.operators.fixes import Fix, fixes, fixes_of, load_fix, masked
-from pegboard.board.views.operators.looking import look
-from pegboard.board.views.operators.reasons import PlainReason, plain_reason
+from pegboard.board.views.operators.looking import read_session
 from pegboard.board.views.operators.search_views.groups import group_of, standing_of, written
 from pegboard.board.views.operators.search_views.near_names import NameKind
 from pegboard.core.access.decisions import Reason
+from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
 from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.searchable import Group
@@ -72,7 +72,7 @@ async def explain(
     services: Services, agent: str, name: str, *, principal: str, session: str, sub_app: str | None
 ) -> OperatorExplanation:
     """Return why an agent can or cannot call a tool in a session; see :meth:`Operations.explain`."""
-    snapshot = await look(services, agent, principal=principal, session=session, sub_app=sub_app)
+    snapshot = await read_session(services, agent, principal=principal, session=session, sub_app=sub_app)
     snapshot = await bring_in_loaded(services, snapshot)
     group = group_of(snapshot.access.world, name)
     if group is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from pegboard.board.services import Services
-from pegboard.ports import SessionKey
+from pegboard.ports import AuditRecord, SessionKey
 
 
 async def delete_session(services: Services, key: SessionKey, by: str) -> bool:
@@ -16,8 +16,15 @@ async def delete_session(services: Services, key: SessionKey, by: str) -> bool:
     Raises:
         StoreError: it cannot be deleted.
     """
-    gone = await _remove_state(services, key, by)
-    gone = bool(await services.store.remove_approvals(**asdict(key))) or gone
+    entry = services.recorder.entry(
+        key, 0, "unload", "session", "allowed", reason="The session was deleted.", outcome="unloaded", by=by
+    )
+    gone = await _remove_state(services, key, entry)
+    if await services.store.remove_approvals(**asdict(key)) and not gone:
+        await services.store.record(entry)
+        gone = True
+    if gone:
+        services.recorder.emit("unloaded", entry)
     if services.live.get(key) is not None:
         services.live.forget(key)
         gone = True
@@ -25,12 +32,9 @@ async def delete_session(services: Services, key: SessionKey, by: str) -> bool:
     return gone
 
 
-async def _remove_state(services: Services, key: SessionKey, by: str) -> bool:
+async def _remove_state(services: Services, key: SessionKey, entry: AuditRecord) -> bool:
     """Remove a session's state; another writer's change in between is removed as well."""
-    recorder, reason = services.recorder, "The session was deleted."
     while (stored := await services.store.load(key)) is not None:
-        entry = recorder.entry(key, 0, "unload", "session", "allowed", reason=reason, outcome="unloaded", by=by)
         if await services.store.save(key, None, expected=stored.version, audit=[entry]) is not None:
-            recorder.emit("unloaded", entry)
             return True
     return False

@@ -7,6 +7,7 @@ leaves a doubt a value is hidden.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,20 +20,23 @@ BEFORE: Final = 100
 AFTER: Final = 200
 """How many characters of a line are shown before and after what is wrong in it."""
 _SHORTEST: Final = 4
-_WORD: Final = re.compile(r"[\w.-]+|\S")
+_WORD: Final = re.compile(r"\"[^\"]*\"?|'[^']*'?|[\w.$-]+|\S")
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|\'(?:[^\']|\'\')*\'?')
-_KEY: Final = re.compile(r"[^\s\"'#{}\[\],:](?:[^\s{}\[\],:#]|:(?=\S)|#)*(?:[ \t]+[^\s{}\[\],:#]+)*(?=[ \t]*:(?:\s|$))")
+_KEY: Final = re.compile(r"[^\s\"'#{}\[\],:][^\"'{}\[\],\n]{0,200}?(?=[ \t]{0,20}:(?:\s|$))")
 _COLON: Final = re.compile(r"[ \t]*:")
 _IN_FLOW: Final = re.compile(r"(?:[^{}\[\],#]|(?<=\S)#)+")
 _HIDDEN_IN_FLOW: Final = re.compile(r"[^{}\[\],]+")
+_IN_BLOCK: Final = re.compile(r"(?:[^#]|(?<=\S)#)+")
 _AT_END: Final = re.compile(r"\s*(?:[,}\]#]|$)")
 _NUMBER: Final = re.compile(r"\d[\d_.]*\s*")
-_IN_BLOCK: Final = re.compile(r"(?:[^#]|(?<=\S)#)+")
-_ASSIGNED: Final = re.compile(
-    r"(?P<dashes>-*)(?P<name>[A-Za-z][\w.-]*)\s*[=:]\s*(?=[^\s\"'&])|(?P<flag>--?[A-Za-z][\w.-]*)\s+"
-)
-_PART: Final = re.compile(r"[^\s\"'&]+")
-_FLAG: Final = re.compile(r"[\"']?--?([A-Za-z][\w.-]*)[\"']?\s*$")
+_REFERENCE: Final = re.compile(r"[\"']?\$\{[A-Za-z_][\w:]*\}[\"']?\s*")
+_NAMES: Final = re.compile(r"[A-Za-z][\w.-]*")
+_LAST: Final = re.compile(r"(?<![\w.])[A-Za-z][\w.-]*$")
+_GAP: Final = re.compile(r"[\s\"':=,\[({|>]*")
+_NEXT_KEY: Final = re.compile(r"[\w.-]+[\"']?[ \t]*:(?:\s|$)")
+_PART: Final = re.compile(r"[^\"',{}\[\]&]+")
+_USER: Final = re.compile(r"(?<=//)[^/\s'\"]+(?=@)")
+_FLAG: Final = re.compile(r"[\"']?--?([A-Za-z][\w.-]{0,100})\W*")
 _NESTED: Final = re.compile(r"[ \t]*(?:[|>&!][^\s]*[ \t]*)*(?:#.*)?$")
 _TOP: Final = re.compile(r"[A-Za-z_]")
 
@@ -60,6 +64,8 @@ class WrittenLines:
 
     def around(self, line: int, column: int | None) -> tuple[ExcerptLine, ...]:
         """Return the lines around a place, which counts from 1; none where the file is shorter."""
+        if line == len(self._lines) + 1:  # the end of the file, where something is missing
+            line, column = line - 1, None
         if not 0 < line <= len(self._lines):
             return ()
         first, last = max(1, line - AROUND), min(len(self._lines), line + AROUND)
@@ -84,8 +90,9 @@ class WrittenLines:
         for start, stop in self._spans[number - 1]:
             if start >= len(line):
                 break
-            parts += (line[at:start], MASK)
-            at = stop
+            if start >= at:
+                parts += (line[at:start], MASK)
+            at = max(at, stop)
         return self._masker.text("".join((*parts, line[at:])))
 
 
@@ -110,6 +117,8 @@ class _Hiding:
         """The depth of brackets that opened under a secret key."""
         self._secret = False
         """Whether the value that comes next is that of a secret key, or of a flag of that name."""
+        self._comment: int | None = None
+        """Where the comment of a line begins."""
         self._may_count = False
         """Whether it is a number of tokens where it is a number."""
 
@@ -117,7 +126,11 @@ class _Hiding:
         """Yield the places of the secrets in each line."""
         for line in lines:
             self._enter(line)
-            yield list(self._of(line))
+            spans = list(self._of(line))
+            comment = self._comment if self._comment is not None else len(line)
+            yield sorted((*spans, *_beside_names(line, spans, comment)))
+            if self._below is None and _ends_with_name(line):
+                self._below = len(line) - len(line.lstrip())
 
     def _enter(self, line: str) -> None:
         text = line.lstrip()
@@ -131,11 +144,11 @@ class _Hiding:
             self._below = None
 
     def _of(self, line: str) -> Iterator[Span]:
-        at, begins, flow = 0, True, False
+        at, begins, flow, self._comment = 0, True, False, None
         while at < len(line):
             character = line[at]
             if character == "#":
-                yield from self._assigned(line, at, len(line), whole=True)
+                self._comment = at
                 return
             if character.isspace() or (begins and character in "-?" and (at + 1 == len(line) or line[at + 1] == " ")):
                 at += 1
@@ -174,25 +187,62 @@ class _Hiding:
 
     def _value(self, line: str, start: int, end: int) -> Iterator[Span]:
         text = line[start:end]
-        if self._hidden and not (self._may_count and _NUMBER.fullmatch(text)):
-            if self._secret and len(bare := text.strip().strip("\"'")) >= _SHORTEST:
-                self.found.add(bare)
-            self._secret = False
+        open_ = _REFERENCE.fullmatch(text) or (self._may_count and _NUMBER.fullmatch(text))
+        if self._hidden and not open_:
+            bare = text.strip().strip("\"'")
+            if self._secret and len(bare) >= _SHORTEST:
+                self.found |= {bare, bare.rpartition(" ")[2]}
             yield start, end
-            return
-        flag = _FLAG.fullmatch(text)
+        flag = _FLAG.fullmatch(text) if not self._hidden else None
         self._secret, self._may_count = flag is not None and names_secret(flag[1]), False
-        yield from self._assigned(line, start, end)
 
-    def _assigned(self, line: str, start: int, end: int, *, whole: bool = False) -> Iterator[Span]:
-        """Yield the secrets in a text that is no value of a secret key: of a command, an address or a comment."""
-        for found in _ASSIGNED.finditer(line, start, end):
-            if names_secret(found["name"] or found["flag"].lstrip("-")):
-                part = None if whole or found["dashes"] else _PART.match(line, found.end(), end)
-                closing = line[end - 1 : end] in ("'", '"') and not whole
-                yield found.end(), part.end() if part is not None else end - closing
-                if part is None:
-                    return
+
+def _beside_names(line: str, known: Sequence[Span], comment: int) -> Iterator[Span]:
+    """Yield what stands beside a name of secrets and is not known to be one: in a command, an address, a comment."""
+    done = 0
+    yield from ((found.start(), found.end()) for found in _USER.finditer(line) if not _covered(known, found.start()))
+    for name in _NAMES.finditer(line):
+        start = _past_gap(line, name)
+        if name.start() < done or start >= len(line) or not names_secret(name[0].rstrip(".-")):
+            continue
+        counts = name[0].endswith("tokens") and _NUMBER.match(line, start)
+        if counts or _REFERENCE.match(line, start) or _NEXT_KEY.match(line, start) or _covered(known, start):
+            continue
+        if _belongs(line, name, start):
+            done = len(line) if name.start() > comment else _end_beside(line, start)
+            yield start, done
+
+
+def _past_gap(line: str, name: re.Match[str]) -> int:
+    gap = _GAP.match(line, name.end())
+    return gap.end() if gap is not None else name.end()
+
+
+def _belongs(line: str, name: re.Match[str], start: int) -> bool:
+    """Return whether what follows a name may be its value: not so where both are words of a sentence."""
+    before = line[max(0, name.start() - 20) : name.start()].rstrip(" \t\"'")
+    return line[name.end() : start].strip(" \t") != "" or before[-1:] in ("", "-", "{", "[", ",")
+
+
+def _end_beside(line: str, start: int) -> int:
+    quote = line[start - 1]
+    if quote in ("'", '"'):
+        end = line.find(quote, start)
+        return end if end >= 0 and _AT_END.match(line, end + 1) else len(line)
+    part = _PART.match(line, start)
+    return part.end() if part is not None else len(line)
+
+
+def _ends_with_name(line: str) -> bool:
+    """Return whether a line ends with a name of secrets, whatever signs are behind it: its value may follow."""
+    tail = line.rstrip(" \t\"':|>{[,&")[-100:]
+    name = _LAST.search(tail)
+    return name is not None and tail[name.start() - 1 : name.start()] != "-" and names_secret(name[0])
+
+
+def _covered(spans: Sequence[Span], at: int) -> bool:
+    before = bisect_right(spans, at, key=lambda span: span[0])
+    return before > 0 and at < spans[before - 1][1]
 
 
 def _key_end(line: str, at: int, *, begins: bool) -> int | None:
@@ -216,6 +266,11 @@ def _value_end(line: str, at: int, *, flow: bool, hidden: bool) -> int:
         return quoted.end() if not hidden or _AT_END.match(line, quoted.end()) else len(line)
     if hidden:
         plain = _HIDDEN_IN_FLOW.match(line, at) if flow else None
-        return plain.end() if plain is not None and line[plain.end() : plain.end() + 1] not in ("{", "[") else len(line)
+        return plain.end() if plain is not None and _closes(line, plain.end()) else len(line)
     plain = (_IN_FLOW if flow else _IN_BLOCK).match(line, at)
     return plain.end() if plain is not None else at + 1
+
+
+def _closes(line: str, at: int) -> bool:
+    """Return whether a plain value in brackets may end here: no quote that it lost is closed behind it."""
+    return line[at : at + 1] not in ("{", "[") and not any(line.count(quote, at) % 2 for quote in "\"'")

@@ -1,0 +1,200 @@
+"""The switches of an agent page by page: what there is to switch, its state, and what decides that (P2, T6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from pegboard.board.bring_in import bring_in_every
+from pegboard.board.catalog.loader import IN_PROCESS
+from pegboard.board.services import Services
+from pegboard.board.session_info import agent_of
+from pegboard.board.views.session_views.counting import count_ahead
+from pegboard.board.views.switch_views.panel_texts import PanelTexts, Words
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.settings.panels import (
+    PanelGroup,
+    PanelPart,
+    PanelRows,
+    RowKind,
+    groups,
+    switch_name,
+)
+from pegboard.core.access.settings.panels import PanelRow as Row
+from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
+from pegboard.core.model.tools import Tool
+
+T = TypeVar("T")
+GroupKind = Literal["toolkit", "plugin"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelRow:
+    """One thing that can be switched.
+
+    Attributes:
+        kind: ``toolkit``, ``plugin`` or ``tool``; ``unknown`` is a switch whose name means nothing known.
+        name: its name; of a tool the wire name.
+        plugin: the plugin, of a toolkit nothing.
+        label: its name for people.
+        icon: the icon of a toolkit, or nothing.
+        description: what it is.
+        default: whether it would be on without any switch.
+        switch: the boolean that is in force for it, or None.
+        stored: the boolean that an operator has stored, or None: what ``permissions.set`` expects and undo restores.
+        switch_name: the name to hand to ``permissions.set``: it means this alone, as its stored switch is written.
+        on: whether it is on now, of a toolkit without a switch whether any member is (seed 004).
+        reason: what decides that.
+        available: whether it can run now.
+        unavailable: why it cannot, or nothing (P6).
+        members: how many tools stand in it; what is not known of a plugin yet is one.
+        members_on: how many of them are on.
+        tokens: those of its tools, on or off; None while some of them are not known.
+    """
+
+    kind: RowKind
+    name: str
+    plugin: str
+    label: str
+    icon: str
+    description: str
+    default: bool
+    switch: bool | None
+    stored: bool | None
+    switch_name: str
+    on: bool
+    reason: PlainReason
+    available: bool = True
+    unavailable: str = ""
+    members: int = 0
+    members_on: int = 0
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelPage:
+    """A part of what can be switched, and of how many rows it is one."""
+
+    rows: tuple[PanelRow, ...]
+    total: int
+
+
+async def panel_page(
+    services: Services, texts: PanelTexts, agent: str, *, query: str, offset: int, limit: int
+) -> PanelPage:
+    """Return a page of what can be switched: toolkits, then plugins with what stands in none.
+
+    Plugins written in Python are asked for their tools first; servers are not started.
+
+    Raises:
+        UnknownAgentError: there is no such agent.
+        StoreError: the stored switches cannot be read.
+    """
+    shown = await _shown(services, agent)
+    words = texts.words(query)
+    fitting = [group for group in groups(shown.access) if texts.group_fits(shown.access.world, group, words)]
+    page = _slice(fitting, offset, limit)
+    await count_ahead(services, [tool for group in page for part in group.parts for tool in part.tools])
+    return PanelPage(rows=tuple(shown.group(group) for group in page), total=len(fitting))
+
+
+async def member_page(
+    services: Services,
+    texts: PanelTexts,
+    agent: str,
+    kind: GroupKind,
+    name: str,
+    *,
+    query: str,
+    offset: int,
+    limit: int,
+) -> PanelPage:
+    """Return a page of what stands in a toolkit, or in a plugin and in no toolkit; none where there is no such row.
+
+    Raises:
+        UnknownAgentError: there is no such agent.
+        StoreError: the stored switches cannot be read.
+    """
+    shown = await _shown(services, agent)
+    group = next((one for one in groups(shown.access) if (one.kind, one.name) == (kind, name)), None)
+    if group is None:
+        return PanelPage(rows=(), total=0)
+    fitting = list(_members(texts, group, texts.words(query)))
+    page = _slice(fitting, offset, limit)
+    await count_ahead(services, [tool for _, tool in page if tool is not None])
+    return PanelPage(rows=tuple(shown.member(part, tool) for part, tool in page), total=len(fitting))
+
+
+def _members(texts: PanelTexts, group: PanelGroup, words: Words) -> Iterator[tuple[PanelPart, Tool | None]]:
+    for part in group.parts:
+        if not words:
+            yield from ((part, tool) for tool in part.members())
+        elif part.tools:
+            yield from ((part, tool) for tool in texts.tools_that_fit(part, words))
+        elif texts.fits(words, part.plugin.name, part.plugin.description):
+            yield part, None
+
+
+def _slice(found: Sequence[T], offset: int, limit: int) -> Sequence[T]:
+    start = max(offset, 0)
+    return found[start : start + max(limit, 0)]
+
+
+async def _shown(services: Services, agent: str) -> _Shown:
+    agent_of(services.world, agent)
+    await bring_in_every(services, IN_PROCESS)
+    compiler = services.compiler
+    await compiler.refresh()
+    return _Shown(services, compiler.of_agent(agent), compiler.without_switches(agent), compiler.stored(agent))
+
+
+class _Shown:
+    """The panel of one agent at one moment, as rows for operators."""
+
+    def __init__(
+        self, services: Services, access: CompiledPermissions, bare: CompiledPermissions, stored: Mapping[str, bool]
+    ) -> None:
+        self.access = access
+        self._services = services
+        self._rows = PanelRows(access, bare)
+        self._stored = stored
+
+    def group(self, group: PanelGroup) -> PanelRow:
+        """Return the row of a toolkit, plugin or unknown name."""
+        known = bool(group.parts) and all(part.tools for part in group.parts)
+        tokens = sum(self._services.prices(part.tools) for part in group.parts)
+        return self._row(
+            self._rows.of(group),
+            members=group.size,
+            members_on=group.permitted(self.access),
+            tokens=tokens if known else None,
+        )
+
+    def member(self, part: PanelPart, tool: Tool | None) -> PanelRow:
+        """Return the row of a member."""
+        tokens = self._services.prices((tool,)) if tool is not None else None
+        return self._row(self._rows.member(part, tool), tokens=tokens)
+
+    def _row(self, row: Row, *, members: int = 0, members_on: int = 0, tokens: int | None = None) -> PanelRow:
+        mask, name = self._services.masker.text, switch_name(self.access, row)
+        fault = mask(row.fault or "")
+        return PanelRow(
+            kind=row.kind,
+            name=row.name,
+            plugin=row.plugin or "",
+            label=mask(row.label),
+            icon=mask(row.icon or ""),
+            description=mask(row.description),
+            default=row.default,
+            switch=row.switch,
+            stored=self._stored.get(name),
+            switch_name=name,
+            on=row.on,
+            reason=plain_reason(row.reason, self._services.masker),
+            available=not fault,
+            unavailable=fault,
+            members=members,
+            members_on=members_on,
+            tokens=tokens,
+        )

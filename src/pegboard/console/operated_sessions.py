@@ -1,0 +1,55 @@
+"""Sessions that operators look at, and act in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pegboard.board.session import Session
+from pegboard.board.views.session_views.session_overview import SessionOverview
+from pegboard.console.context import Context
+from pegboard.console.visits import Visit
+from pegboard.core.model.naming import one_line
+from pegboard.errors import UsageError
+from pegboard.ports import SessionKey
+
+
+async def session_overview(context: Context, visit: Visit, key: SessionKey) -> SessionOverview:
+    """Return a session as operators see it.
+
+    Raises:
+        UnknownAgentError: the operator does not see its agent.
+        UsageError: nothing is known of it, or not any more.
+        StoreError: it cannot be read.
+    """
+    context.agent_of_list(visit, key.agent)
+    found = await context.operations.session(key.principal, key.agent, key.session)
+    if found is None:
+        raise unknown_session(key)
+    return found
+
+
+async def operated_session(context: Context, visit: Visit, key: SessionKey) -> Session:
+    """Return a session for an operator to act in, as it was opened where that was in this process.
+
+    Raises:
+        UnknownAgentError: its agent is not configured, or the operator does not see it.
+        UsageError: nothing is known of it, or not any more.
+        StoreError: it cannot be read.
+    """
+    context.agent(visit, key.agent)
+    await session_overview(context, visit, key)
+    live = context.board.services.live.get(key)
+    if live is not None:
+        info = live[0]
+    else:
+        info = (await context.board.session(agent=key.agent, session_id=key.session, principal=key.principal)).info
+    return Session(context.board.services, replace(info, by=visit.operator.name))
+
+
+def unknown_session(key: SessionKey) -> UsageError:
+    """Return the error that nothing is known of a session."""
+    return UsageError(
+        f"Nothing is known of session '{one_line(key.session, limit=100)}': it was deleted, or has done nothing yet.",
+        code="unknown_session",
+        hint="The list of sessions has those that there are.",
+    )

@@ -1,0 +1,119 @@
+"""The switches of one agent: what each decides, what it would change, and throwing it (P2, F5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from pegboard.board.views.switch_views.panel_pages import GroupKind
+from pegboard.console.context import Context, Page
+from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
+from pegboard.console.templating import query
+from pegboard.console.visits import Visit
+from pegboard.core.model.naming import one_line
+from pegboard.errors import UsageError
+
+PAGE: Final = 50
+MEMBERS: Final = 100
+_VALUES: Final[Mapping[str, bool | None]] = {"on": True, "off": False, "unset": None}
+_TEXTS: Final = {True: "on", False: "off", None: "unset"}
+
+
+async def agent_page(context: Context, visit: Visit) -> Response:
+    """Show the toolkits, plugins and tools of an agent with their switches."""
+    given = visit.request.query_params
+    agent = context.agent(visit, given.get("agent", ""))
+    words, offset = given.get("q", ""), offset_of(given)
+    rows = await context.operations.panel(agent.name, query=words, offset=offset, limit=PAGE)
+    return context.templates.page(
+        "agent.html",
+        visit,
+        agent=agent,
+        rows=rows,
+        words=words,
+        offset=offset,
+        limit=PAGE,
+        back=_address(agent.name, words, offset),
+    )
+
+
+async def members_page(context: Context, visit: Visit) -> Response:
+    """Show the tools of a toolkit or plugin with their switches."""
+    given = visit.request.query_params
+    agent = context.agent(visit, given.get("agent", ""))
+    kind, name, offset = given.get("kind", ""), given.get("name", ""), offset_of(given)
+    words = given.get("q", "")
+    rows = await context.operations.panel_members(
+        agent.name, _group(kind), name, query=words, offset=offset, limit=MEMBERS
+    )
+    return context.templates.page(
+        "members.html",
+        visit,
+        agent=agent,
+        kind=kind,
+        name=name,
+        rows=rows,
+        words=words,
+        offset=offset,
+        limit=MEMBERS,
+        back=query("/console/agent/members", agent=agent.name, kind=kind, name=name, q=words, offset=offset or None),
+    )
+
+
+async def preview_page(context: Context, visit: Visit) -> Response:
+    """Show what a switch would change, with the button that throws it."""
+    given = visit.request.query_params
+    agent = context.agent(visit, given.get("agent", ""))
+    found = await context.operations.preview(agent.name, given.get("name", ""), _value(given.get("value")))
+    back = _own_address(given.get("back", ""), agent.name)
+    return context.templates.page("switch.html", visit, preview=found, texts=_TEXTS, back=back)
+
+
+async def throw(context: Context, visit: Visit) -> Response:
+    """Set the switch, if it still is what the operator was shown; the notice can undo it."""
+    form = await visit.request.form()
+    agent = context.agent(visit, text_of(form, "agent"))
+    name, value = text_of(form, "name"), _value(text_of(form, "value"))
+    expected = _value(text_of(form, "expected"))
+    await context.board.permissions.set(agent.name, name, value, by=visit.operator.name, expected=expected)
+    back = _own_address(text_of(form, "back"), agent.name)
+    undo = {"agent": agent.name, "name": name, "value": _TEXTS[expected], "expected": _TEXTS[value], "back": back}
+    what = {True: "is switched on", False: "is switched off", None: "has no stored switch any more"}[value]
+    message = f"{one_line(name, limit=100)} {what} for agent {one_line(agent.name, limit=100)}."
+    hint = "It binds the next call of every session."
+    return after_form(
+        context, visit, Notice(message=message, hint=hint, undo=Undo(action="/console/switch", fields=undo)), back=back
+    )
+
+
+def _group(kind: str) -> GroupKind:
+    match kind:
+        case "toolkit" | "plugin":
+            return kind
+        case _:
+            raise UsageError("Only toolkits and plugins have members.", hint="Use the links of the page.")
+
+
+def _value(text: Any) -> bool | None:
+    if text not in _VALUES:
+        raise UsageError("A switch is on, off or unset.", hint="Use the buttons of the page.")
+    return _VALUES[text]
+
+
+def _address(agent: str, words: str, offset: int) -> str:
+    return query("/console/agent", agent=agent, q=words, offset=offset or None)
+
+
+def _own_address(address: str, agent: str) -> str:
+    """Return where a form came from, if that is a page of the console."""
+    return address if address.startswith("/console/") else _address(agent, "", 0)
+
+
+PAGES: Final = (
+    Page("/console/agent", agent_page),
+    Page("/console/agent/members", members_page),
+    Page("/console/switch", preview_page),
+    Page("/console/switch", throw, "POST"),
+)

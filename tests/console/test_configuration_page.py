@@ -1,0 +1,93 @@
+"""The configuration in the console: an edit that is refused, with its lines, and the same mended."""
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from pegboard import Pegboard
+
+from .browser import Theme, findings, opened
+from .programs import program, serving
+from .running import running
+
+GOOD = """\
+store: "memory:"
+tokens:
+  ada: {token: ada-ada-ada-ada-ada-ada, agents: ["*"], console: true}
+servers:
+  web: {url: https://example.invalid/mcp, headers: {Authorization: "Bearer v3ry-secret", X-Key: "${ABSENT_KEY}"}}
+agents: {ada: {discoverable: ["*"]}}  # <b>all</b> \u202e of it
+"""
+BROKEN = GOOD.replace("discoverable", "discovreable")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "pegboard.yaml"
+    path.write_text(GOOD)
+    return path
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+@pytest.mark.parametrize(("theme", "width"), [("dark", 1600), ("light", 400)])
+async def test_a_broken_edit_shows_at_once_and_so_does_its_mending(
+    browser: Browser, config: Path, axe_core: str, theme: Theme, width: int
+) -> None:
+    """F5: file, line, column, what would be right and the lines around it; the last good one stays meanwhile."""
+    async with running(config) as console, opened(browser, console.origin, theme=theme, width=width) as page:
+        await console.sign_in(page, "ada-ada-ada-ada-ada-ada")
+        async with page.expect_response("**/console/events"):
+            await page.goto("/console/configuration")
+        part = page.locator("#configuration")
+        await expect(part).to_contain_text("The newest edit is in force, with 1 warning")
+        await expect(part).to_contain_text("the environment variable ABSENT_KEY is not set")
+        assert await findings(page, axe_core) == []
+        write(config, BROKEN)
+        await expect(part).to_contain_text("The newest edit is refused; the last good configuration stays in force.")
+        first = page.locator("#problem-1")
+        await expect(first).to_contain_text("line 6, column 16")
+        await expect(first).to_contain_text("Did you mean 'discoverable'?")
+        await expect(first.locator("mark")).to_have_text("discovreable")
+        await expect(first.locator("pre")).to_contain_text("# <b>all</b> <U+202E> of it")
+        await expect(first.locator("pre")).to_contain_text("${ABSENT_KEY}")
+        assert "v3ry-secret" not in await page.content()
+        assert await findings(page, axe_core) == []
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        write(config, "agents: [")
+        await expect(first.locator("pre")).to_contain_text("agents: [")
+        write(config, GOOD)
+        await expect(part).to_contain_text("The newest edit is in force, with 1 warning")
+
+
+async def test_lines_are_those_of_files_of_the_configuration_and_without_secrets(config: Path) -> None:
+    """X5: also as JSON; a file of a loadout counts, and a value that became a secret with this edit is hidden."""
+    loadouts = config.parent / "loadouts"
+    async with Pegboard.open(config) as board:
+        loadouts.mkdir()
+        write(loadouts / "small.yaml", "toolz: [web]\napi_key: fr3sh-secret\n")
+        write(config, GOOD.replace("v3ry-secret", "n3w-secret").replace("mcp,", "mcp/n3w-secret,"))
+        await board.reload()
+        async with serving(board) as (app, _), program(app, "ada-ada-ada-ada-ada-ada") as ada:
+            state = await ada.ask("GET", "/api/configuration")
+            page = (await ada.client.get("/console/configuration")).text
+    excerpts: dict[str, list[dict[str, str]]] = {}
+    for problem in state["problems"]:
+        excerpts.setdefault(problem["file"].rpartition("/")[2], problem["excerpt"])
+    assert state["refused"]
+    assert [line["before"] for line in excerpts["small.yaml"]][1:] == ["api_key: ***", ""]
+    assert excerpts["small.yaml"][0]["marked"] == "toolz"
+    for secret in ("fr3sh-secret", "n3w-secret", "v3ry-secret", "ada-ada-ada"):
+        assert secret not in str(state)
+        assert secret not in page
+
+
+async def test_a_configuration_of_code_has_no_lines() -> None:
+    """A mapping has no file: what is wrong is told by its path."""
+    config = {"store": "memory:", "servers": {"a": {"command": "x", "env": {"K": "${ABSENT_KEY}"}}}}
+    async with Pegboard.open(config, env={}) as board:
+        (problem,) = board.configuration_state.problems
+        assert (problem.path, problem.excerpt) == ("servers.a.env.K", ())
