@@ -1,6 +1,7 @@
 """The story of docs/console.md, from "the agent cannot send mail" to the fix in two clicks, and its screenshots."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import MCPError
@@ -68,7 +69,7 @@ def notes_delete(name: str) -> str:
     """Delete a note."""
     return "gone"
 '''
-TO_ADA = {"to": "ada", "subject": "Minutes", "text": "See the notes."}
+TO_ADA: dict[str, Any] = {"to": "ada", "subject": "Minutes", "text": "See the notes."}
 
 
 @pytest.fixture
