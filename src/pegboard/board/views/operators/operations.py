@@ -29,6 +29,7 @@ from pegboard.board.views.operators.servers import (
 )
 from pegboard.board.views.operators.tool_explanations import OperatorExplanation, explain
 from pegboard.board.views.session_views import deletion, session_list, session_overview
+from pegboard.board.views.session_views.known_sessions import ParsedLeases
 from pegboard.board.views.session_views.session_list import SessionPage
 from pegboard.board.views.session_views.session_overview import SessionOverview
 from pegboard.board.views.switch_views.panel_pages import GroupKind, PanelPage, member_page, panel_page
@@ -45,6 +46,7 @@ class Operations:
         self._services = services
         self._whole = WholeCatalog(services)
         self._panel_texts = PanelTexts()
+        self._parsed = ParsedLeases()
         self.approvals = OperatorApprovals(services)
 
     async def bill(
@@ -312,7 +314,7 @@ class Operations:
             UsageError: the name means nothing known, or the value is no boolean.
             StoreError: sessions or switches cannot be read.
         """
-        return await preview(self._services, agent, name, value)
+        return await preview(self._services, self._parsed, agent, name, value)
 
     async def sessions(
         self,
