@@ -19,8 +19,8 @@ pegboard = httpx2.AsyncClient(headers={"Authorization": f"Bearer {os.environ['PE
 
 async def settings(_request):
     items = ""
-    for row in (await pegboard.get(API)).raise_for_status().json():
-        link = escape(urlencode({"name": row["name"], "value": "false" if row["on"] else "true"}))
+    for row in (await pegboard.get(API)).raise_for_status().json()["rows"]:
+        link = escape(urlencode({"name": row["switch_name"], "value": "false" if row["on"] else "true"}))
         text = escape(f"{row['label']} is {'on' if row['on'] else 'off'}. {row['reason']['text']}")
         items += f"<li>{text} <a href='/change?{link}'>Change</a>"
     return HTMLResponse(f"{PAGE}<ul>{items}</ul>")

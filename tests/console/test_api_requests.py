@@ -1,6 +1,7 @@
 """Who may ask for JSON, and what becomes of requests that do not fit."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -28,7 +29,7 @@ async def test_without_a_token_of_an_operator_there_is_nothing(
             assert (response.status_code, response.json()["error"]["code"]) == (401, "operator_required")
             assert response.headers["www-authenticate"] == 'Bearer realm="pegboard"'
         assert (await client.put(SWITCHES, json=OFF)).status_code == 401
-    assert (await ada.ask("GET", SWITCHES))[0]["on"] is True
+    assert (await ada.ask("GET", SWITCHES))["rows"][0]["on"] is True
 
 
 async def test_a_browser_that_signed_in_changes_something_only_with_what_its_page_was_given(mailer: Pegboard) -> None:
@@ -44,7 +45,7 @@ async def test_a_browser_that_signed_in_changes_something_only_with_what_its_pag
             for headers in ({}, {"x-csrf-token": "guessed"}, {"x-csrf-token": sign_in.csrf, "origin": "http://evil"}):
                 refused = await browser.put(SWITCHES, json=OFF, headers=headers)
                 assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
-            assert (await browser.get(SWITCHES)).json()[0]["on"] is True
+            assert (await browser.get(SWITCHES)).json()["rows"][0]["on"] is True
             assert (await browser.get(SWITCHES, headers={"origin": "http://127.0.0.1:1"})).status_code == 403
             own = {"x-csrf-token": sign_in.csrf, "origin": ORIGIN}
             assert (await browser.put(SWITCHES, json=OFF, headers=own)).status_code == 200
@@ -108,7 +109,7 @@ async def test_a_body_that_does_not_fit_gets_one_error_and_changes_nothing(
     assert (refused[0], part in refused[1]) == (code, True), refused
     assert len(refused[1]) < 1000
     assert refused[2]
-    assert (await ada.ask("GET", SWITCHES))[0]["on"] is True
+    assert (await ada.ask("GET", SWITCHES))["rows"][0]["on"] is True
 
 
 @pytest.mark.parametrize("headers", [{}, {"content-type": "text/plain"}, {"content-type": "application/jsonx"}])
@@ -131,3 +132,46 @@ async def test_a_body_says_that_it_is_json(ada: Program, headers: dict[str, Any]
 async def test_a_query_that_does_not_fit_gets_one_error(ada: Program, query: str, part: str) -> None:
     code, message, hint = await ada.refused("GET", f"/api/approvals?{query}", 422)
     assert (code, part in message, bool(hint)) == ("bad_request", True, True), message
+
+
+HOSTILE = """
+from pegboard import tool
+
+
+@tool(title="half \\ud800 \\u202e</script>")
+def odd() -> str:
+    return ""
+
+
+odd.__doc__ = "</script>" * 111_111
+"""
+
+
+async def test_a_megabyte_of_markup_and_half_characters_come_as_json(tmp_path: Path) -> None:
+    """Whatever a plugin's texts hold, the answer is JSON in ASCII that fits its document."""
+    (tmp_path / "odd_tools.py").write_text(HOSTILE)
+    config = {"plugins": {"odd": {"python": "odd_tools"}}, "agents": {"default": {"tools": ["odd"]}}}
+    (tmp_path / "pegboard.json").write_text(json.dumps({"store": "memory:", **config}))
+    async with Pegboard.open(tmp_path / "pegboard.json") as board, serving(board) as (app, access):
+        cookie = access.with_code(access.codes.new())
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport, base_url=ORIGIN) as browser:
+            browser.cookies.set("pegboard_console_8321", cookie or "")
+            response = await browser.get("/api/agents/default/switches/members?kind=plugin&name=odd")
+            (row,) = response.json()["rows"]
+            assert response.text.isascii()
+            assert (row["label"], len(row["description"])) == ("half \ud800 \u202e</script>", 999_999)
+            search = await browser.get("/api/search", params={"agent": "default", "query": "odd"})
+            assert search.status_code == 200
+
+
+async def test_a_store_that_is_gone_is_said_in_one_sentence(ada: Program, mailer: Pegboard) -> None:
+    await mailer.services.store.aclose()
+    for method, address, options in (
+        ("GET", "/api/audit", {}),
+        ("GET", "/api/audit/export", {}),
+        ("GET", "/api/sessions", {}),
+        ("PUT", SWITCHES, {"json": OFF}),
+    ):
+        code, message, _ = await ada.refused(method, address, 503, **options)
+        assert (code, message.endswith("is not open.")) == ("store_failed", True), message

@@ -13,11 +13,14 @@ async def test_a_program_reads_the_agents_and_their_switches(ada: Program) -> No
     agents = await ada.ask("GET", "/api/agents")
     assert [agent["name"] for agent in agents] == ["mailer", "deskless", "a% b é"]
     assert agents[0] == {"name": "mailer", "display_name": "Mailer", "role": "writes <i>mail</i>"}
-    rows = await ada.ask("GET", SWITCHES)
+    rows = (await ada.ask("GET", SWITCHES))["rows"]
     post = rows[0]
     assert (post["kind"], post["name"], post["label"]) == ("toolkit", "post", "<script>alert(1)</script>")
-    assert (post["on"], post["switch"]) == (True, None)
+    assert (post["on"], post["switch"], post["stored"], post["members"]) == (True, None, None, 3)
     assert post["reason"]["code"] == "granted_toolkit"
+    some = await ada.ask("GET", f"{SWITCHES}/members?kind=toolkit&name=post&query=READ")
+    assert ([row["switch_name"] for row in some["rows"]], some["total"]) == (["read_mail"], 1)
+    assert await ada.ask("GET", f"{SWITCHES}?query=no+such+thing") == {"rows": [], "total": 0}
 
 
 async def test_a_switch_binds_the_next_call_and_the_audit_trail_has_who_set_it(ada: Program, mailer: Pegboard) -> None:
@@ -27,7 +30,7 @@ async def test_a_switch_binds_the_next_call_and_the_audit_trail_has_who_set_it(a
     off = await ada.ask("PUT", SWITCHES, json={"name": "post", "value": False})
     assert off == {"agent": "mailer", "name": "post", "value": False}
     assert (await session.call("read_mail")).status == "not_found"
-    row = (await ada.ask("GET", SWITCHES))[0]
+    row = (await ada.ask("GET", SWITCHES))["rows"][0]
     assert (row["on"], row["switch"], row["reason"]["code"]) == (False, False, "denied_switch")
     await ada.ask("PUT", SWITCHES, json={"name": "post", "value": None, "expected": False})
     assert (await session.call("read_mail")).status == "ok"
@@ -45,7 +48,7 @@ async def test_what_a_switch_would_change_is_said_before_it_is_set(ada: Program,
     assert found["lost_tokens"] > 0
     (change,) = found["sessions"]
     assert (change["session"], change["lost"]) == ("s", ["pay", "read_mail", "send_mail"])
-    assert (await ada.ask("GET", SWITCHES))[0]["on"] is True
+    assert (await ada.ask("GET", SWITCHES))["rows"][0]["on"] is True
     same = await ada.ask("GET", f"{SWITCHES}/preview?name=post&value=null")
     assert (same["lost"], same["sessions"], same["unchanged"]) == ([], [], 1)
     assert (await ada.refused("GET", f"{SWITCHES}/preview?name=pots&value=true", 404))[0] == "unknown_name"
@@ -57,9 +60,9 @@ async def test_of_two_operators_who_throw_one_switch_the_second_reads_who_was_fi
     code, message, _ = await bob.refused("PUT", ODD, 409, json={"name": "post", "value": True, "expected": None})
     assert code == "switch_changed"
     assert message == "The switch 'post' of agent 'a% b é' is off by now: 'ada' has set it meanwhile."
-    assert (await bob.ask("GET", ODD))[0]["on"] is False
+    assert (await bob.ask("GET", ODD))["rows"][0]["on"] is False
     await bob.ask("PUT", ODD, json={"name": "post", "value": True})
-    assert (await bob.ask("GET", ODD))[0]["on"] is True
+    assert (await bob.ask("GET", ODD))["rows"][0]["on"] is True
 
 
 async def test_an_agent_that_the_token_does_not_list_is_like_one_that_does_not_exist(bob: Program) -> None:

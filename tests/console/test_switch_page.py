@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Page, expect
 
 from gateway.clients import ERAS
 
-from .browser import Theme, findings, opened, shot, tab_to
+from .browser import Theme, findings, opened, tab_to
 from .running import Console, running
 
 CONFIG = """
@@ -168,10 +168,7 @@ async def screens(console: Console, page: Page, axe_core: str) -> None:
 @pytest.mark.parametrize("width", [400, 1600])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_the_switches_have_no_finding_and_nothing_is_cut(
-    browser: Browser, config: Path, axe_core: str, screenshots: Path, theme: Theme, width: int
+    browser: Browser, config: Path, axe_core: str, theme: Theme, width: int
 ) -> None:
     async with running(config) as console, opened(browser, console.origin, theme=theme, width=width) as page:
         await screens(console, page, axe_core)
-        if (theme, width) == ("light", 1600):
-            await page.set_viewport_size({"width": 1200, "height": 640})
-            await shot(page, screenshots / "switches.png")

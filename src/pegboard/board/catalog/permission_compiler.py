@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from copy import copy
 from dataclasses import replace
 
@@ -49,17 +49,25 @@ class PermissionCompiler:
         token = await self._store.change_token(since)
         if token != self._token:
             if self._token is None or token.permissions != self._token.permissions:
-                self._switches = await self._store.all_switches()
-                await self._trust.refresh()
-                self._outdate()
+                before, self._switches = self._switches, await self._store.all_switches()
+                if await self._trust.refresh() or self._token is None:
+                    self._outdate()
+                else:
+                    agents = before.keys() | self._switches.keys()
+                    self._outdate({one for one in agents if before.get(one, EMPTY) != self._switches.get(one, EMPTY)})
             self._token = token
             self._as_of = object()
         return self._as_of
 
-    def _outdate(self) -> None:
-        """Compile everything anew when it is asked for, out of what was compiled last."""
-        self._before |= {key: access for key, access in self._compiled.items() if access.constraints.parent is None}
-        self._compiled.clear()
+    def _outdate(self, agents: Container[str] | None = None) -> None:
+        """Compile these agents anew when they are asked for, out of what was compiled last; None is every one.
+
+        Children are all compiled anew: whose switches decide about them is not looked for.
+        """
+        alone = {key: access for key, access in self._compiled.items() if access.constraints.parent is None}
+        outdated = {key: one for key, one in alone.items() if agents is None or one.agent.name in agents}
+        self._before |= outdated
+        self._compiled = {key: access for key, access in alone.items() if key not in outdated}
 
     def permissions(self, info: SessionInfo, narrowed_above: tuple[str | None, ...] = ()) -> CompiledPermissions:
         """Return what a session may, as of the last refresh.

@@ -20,9 +20,10 @@ class ReadOnlyTrust:
         self._store = store
         self._counted: Mapping[str, frozenset[str]] = {}
 
-    async def refresh(self) -> None:
-        """Take up what any process has stored."""
-        self._counted = await self._store.claims()
+    async def refresh(self) -> bool:
+        """Take up what any process has stored; return whether that is something else than before."""
+        before, self._counted = self._counted, await self._store.claims()
+        return before != self._counted
 
     def counted(self, plugin: str) -> frozenset[str]:
         """Return the own names of the tools of a server that count as read-only; none of one never seen."""

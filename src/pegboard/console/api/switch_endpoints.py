@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Annotated, Final, Literal
 
+from pydantic import Field
+
+from pegboard.board.views.switch_views.panel_pages import GroupKind, PanelPage
 from pegboard.board.views.switch_views.preview import SwitchPreview
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
@@ -32,11 +34,39 @@ class SwitchSet:
 
 
 @received
+class PanelQuery:
+    """Which switches are listed."""
+
+    query: str = ""
+    """Words that all stand in a row's label, name or description, or in those of one of its members."""
+    offset: Annotated[int, Field(ge=0)] = 0
+    """How many rows are passed over."""
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+    """How many there are at most."""
+
+
+@received
+class MembersQuery:
+    """Which members of a row are listed."""
+
+    kind: GroupKind
+    """Which kind of row it is."""
+    name: str
+    """Its name; where there is no such row, there are no members."""
+    query: str = ""
+    """Words that all stand in a member's label, name or description."""
+    offset: Annotated[int, Field(ge=0)] = 0
+    """How many are passed over."""
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    """How many there are at most."""
+
+
+@received
 class SupposedSwitch:
     """What a switch would be."""
 
     name: str
-    """A toolkit, plugin or tool."""
+    """A toolkit, plugin or tool: the `switch_name` of a row."""
     value: Literal["true", "false", "null"]
     """On, off, or the stored switch taken back."""
 
@@ -46,7 +76,7 @@ class NewSwitch:
     """What a switch is to be."""
 
     name: str
-    """A toolkit, plugin or tool."""
+    """A toolkit, plugin or tool: the `switch_name` of a row."""
     value: bool | None
     """On, off, or null to take the stored switch back, so that the file's counts again."""
     expected: bool | Literal["any"] | None = "any"
@@ -61,9 +91,18 @@ async def agents(context: Context, visit: Visit) -> tuple[AgentName, ...]:
     )
 
 
-async def switches(context: Context, visit: Visit, *, agent: str) -> tuple[Mapping[str, Any], ...]:
-    """Return the switches of an agent."""
-    return await context.board.permissions.panel(context.agent(visit, agent).name)
+async def switches(context: Context, visit: Visit, *, agent: str, query: PanelQuery) -> PanelPage:
+    """Return what can be switched of an agent: toolkits, then plugins with what stands in none."""
+    name = context.agent(visit, agent).name
+    return await context.operations.panel(name, query=query.query, offset=query.offset, limit=query.limit)
+
+
+async def switch_members(context: Context, visit: Visit, *, agent: str, query: MembersQuery) -> PanelPage:
+    """Return what stands in a toolkit, or in a plugin and in no toolkit."""
+    name = context.agent(visit, agent).name
+    return await context.operations.panel_members(
+        name, query.kind, query.name, query=query.query, offset=query.offset, limit=query.limit
+    )
 
 
 async def preview_switch(context: Context, visit: Visit, *, agent: str, query: SupposedSwitch) -> SwitchPreview:
@@ -85,5 +124,6 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/api/agents", agents),
     Endpoint("GET", "/api/agents/{agent}/switches", switches, ("unknown_agent",)),
     Endpoint("PUT", "/api/agents/{agent}/switches", set_switch, (*_CODES, "switch_changed")),
+    Endpoint("GET", "/api/agents/{agent}/switches/members", switch_members, ("unknown_agent",)),
     Endpoint("GET", "/api/agents/{agent}/switches/preview", preview_switch, _CODES),
 )

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 
-from pegboard.core.access.switches import Switches
-from pegboard.core.model.agents import Agent, World
+from pegboard.core.access.switches import Switches, ToolkitEntries
+from pegboard.core.model.agents import Agent
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.selectors import Entry, Member, entries, entry_of, find
 from pegboard.core.model.tools import Tool
@@ -16,8 +16,11 @@ from pegboard.core.model.tools import Tool
 class AgentEntries:
     """The entries of one agent in a world: essential and static tools, toolkits, and what each is looked up for."""
 
-    def __init__(self, world: World, agent: Agent, switches: Switches, *, sub_app: str | None = None) -> None:
-        self._world = world
+    def __init__(
+        self, looked_up: ToolkitEntries, agent: Agent, switches: Switches, *, sub_app: str | None = None
+    ) -> None:
+        self.looked_up = looked_up
+        self._world = world = looked_up.world
         self._agent = agent
         self._switches = switches
         self._sub_app: tuple[Member, ...] = world.sub_apps.get(sub_app or "", ())
@@ -38,7 +41,7 @@ class AgentEntries:
         """Return the entries of every toolkit that is allowed or switched on, in the agent's order."""
         names = dict.fromkeys((*self._agent.allowed_toolkits, *self._switches.toolkits_on))
         known = self._world.toolkits
-        return {name: known[name].entries(self._world.catalog) for name in names if name in known}
+        return {name: self.looked_up.of(name) for name in names if name in known}
 
     def may_load(self, toolkit: str) -> bool:
         """Return whether a toolkit is allowed or switched on, and not switched off."""
@@ -62,9 +65,8 @@ class AgentEntries:
 
         A toolkit that is switched off is among them: switching it off must not undo its filters.
         """
-        world = self._world
         off = (name for name in self._switches.toolkits if name not in self.toolkits)
-        others = (world.toolkits[name].entries(world.catalog) for name in off)
+        others = (self.looked_up.of(name) for name in off)
         return _by_plugin((self.essential, self.static, *self.toolkits.values(), *others))
 
     def of_tool(self, tool: Tool) -> Entry:

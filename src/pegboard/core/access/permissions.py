@@ -12,7 +12,7 @@ from pegboard.core.access.decisions import Decision, DecisionInputs, Decisions
 from pegboard.core.access.derived import Derived
 from pegboard.core.access.entries import AgentEntries
 from pegboard.core.access.plugin_permissions import PluginPermissions
-from pegboard.core.access.switches import Switches
+from pegboard.core.access.switches import Switches, ToolkitEntries
 from pegboard.core.model.agents import Agent, Scope, WorkerScope, World
 from pegboard.core.model.loadouts import MergedLoadout, merge
 from pegboard.core.model.selectors import Entry
@@ -70,8 +70,10 @@ class CompiledPermissions:
         self.scope = Scope(agent=agent, narrowed=constraints.worker_scope)
         self.isolating = self.scope.isolating
         self.budgeted = bool(agent.budget)
-        self.switches = Switches(world, agent, constraints.stored)
-        self.entries = AgentEntries(world, agent, self.switches, sub_app=constraints.sub_app)
+        same = before is not None and before.world is world
+        looked_up = before.entries.looked_up if before is not None and same else ToolkitEntries(world)
+        self.switches = Switches(looked_up, agent, constraints.stored)
+        self.entries = AgentEntries(looked_up, agent, self.switches, sub_app=constraints.sub_app)
         given = DecisionInputs(
             world=world,
             agent=agent,

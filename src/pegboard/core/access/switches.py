@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from pegboard.core.access.derived import Derived
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Ref, RefKind, split_kind
-from pegboard.core.model.selectors import find
+from pegboard.core.model.selectors import Entry, find
 from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.core.model.tools import Tool
 from pegboard.problems import Place
@@ -30,6 +31,22 @@ class Switch:
         return "category" if split_kind(self.name)[0] == "category" else self.subject.kind
 
 
+class ToolkitEntries:
+    """The toolkits of one world, each looked up once; permissions of the same world share them."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.derived: Derived = {}
+        self._known: dict[str, tuple[Entry, ...]] = {}
+
+    def of(self, toolkit: str) -> tuple[Entry, ...]:
+        """Return the entries of a toolkit of the world."""
+        known = self._known.get(toolkit)
+        if known is None:
+            known = self._known[toolkit] = self.world.toolkits[toolkit].entries(self.world.catalog)
+        return known
+
+
 class Switches:
     """The booleans that are in force for an agent in a world.
 
@@ -38,8 +55,9 @@ class Switches:
     wins: deny beats grant (P1).
     """
 
-    def __init__(self, world: World, agent: Agent, stored: Mapping[str, bool]) -> None:
-        self._world = world
+    def __init__(self, looked_up: ToolkitEntries, agent: Agent, stored: Mapping[str, bool]) -> None:
+        self._looked_up = looked_up
+        self._world = world = looked_up.world
         self._names = {**agent.switches, **stored}
         file = {name: on for name, on in agent.switches.items() if name not in stored}
         found: dict[Ref, Switch] = {}
@@ -97,7 +115,7 @@ class Switches:
         found: dict[str, list[Switch]] = {}
         for name, switch in self.toolkits.items():
             ids: dict[str, None] = {}
-            for entry in self._world.toolkits[name].entries(self._world.catalog):
+            for entry in self._looked_up.of(name):
                 ids.update(dict.fromkeys(entry.ids))
                 if entry.whole and (switch.on or not entry.member.filtered):
                     ids[f"{entry.plugin}/"] = None
@@ -114,7 +132,7 @@ class Switches:
         """Yield every tool that a switch which is on names: by toolkit, by plugin, by itself."""
         catalog = self._world.catalog
         for name in self.toolkits_on:
-            for entry in self._world.toolkits[name].entries(catalog):
+            for entry in self._looked_up.of(name):
                 yield from entry.tools
         for plugin, switch in self.plugins.items():
             yield from catalog.plugins[plugin].tools if switch.on else ()

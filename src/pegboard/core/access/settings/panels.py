@@ -9,7 +9,7 @@ from typing import Literal
 from pegboard.core.access.decisions import Reason, switch_reason
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.access.switches import Switch, meaning
+from pegboard.core.access.switches import Switch, ToolkitEntries, meaning
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.tools import JsonObject, Plugin, Tool
@@ -118,16 +118,22 @@ def _json(row: PanelRow) -> JsonObject:
 # -- what stands where -----------------------------------------------------------------------------
 
 
-@once_per_permissions
 def groups(access: CompiledPermissions) -> tuple[PanelGroup, ...]:
     """Return the toolkits, the plugins that have something outside of these, and the switches of nothing known."""
-    world = access.world
+    unknown = (PanelGroup(kind="unknown", name=name) for name in access.switches.unknown)
+    return (*_groups(access.entries.looked_up), *unknown)
+
+
+@once_per_permissions
+def _groups(toolkits: ToolkitEntries) -> tuple[PanelGroup, ...]:
+    """Return what there is to switch in a world; no switch changes it."""
+    world = toolkits.world
     bundled: set[str] = set()
     whole: set[str] = set()
     found: list[PanelGroup] = []
-    for name, toolkit in world.toolkits.items():
+    for name in world.toolkits:
         parts: list[PanelPart] = []
-        for entry in toolkit.entries(world.catalog):
+        for entry in toolkits.of(name):
             plugin = world.catalog.plugins[entry.plugin]
             bundled |= entry.ids
             whole |= {entry.plugin} if entry.whole else set()
@@ -136,7 +142,6 @@ def groups(access: CompiledPermissions) -> tuple[PanelGroup, ...]:
         found.append(PanelGroup(kind="toolkit", name=name, parts=tuple(parts)))
     plugins = (_outside(plugin, bundled, whole) for plugin in world.catalog.plugins.values())
     found += (group for group in plugins if group is not None)
-    found += (PanelGroup(kind="unknown", name=name) for name in access.switches.unknown)
     return tuple(found)
 
 
