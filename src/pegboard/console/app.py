@@ -6,9 +6,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pegboard.console")
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+_STATIC: Final = "/console/static"
 
 
 class ConsoleApp:
@@ -57,7 +59,7 @@ class ConsoleApp:
                 Route("/console/sign-in", _open(context, signed_in), methods=["POST"]),
                 Route("/console/sign-out", _open(context, signed_out), methods=["POST"]),
                 Route("/console/codes", _open(context, ask_for_code), methods=["POST"]),
-                Mount("/console/static", StaticFiles(directory=FOLDER / "static")),
+                Mount(_STATIC, StaticFiles(directory=FOLDER / "static")),
                 *(Route(page.path, _guarded(context, page.handler), methods=[page.method]) for page in PAGES),
                 *(
                     Route(path, _guarded(context, handler), methods=methods)
@@ -73,8 +75,10 @@ class ConsoleApp:
 
         async def with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
-                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message.get("headers", ()), *own]
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                if message["status"] >= 400 or not scope["path"].startswith(_STATIC):
+                    headers["Cache-Control"] = "no-store"
             await send(message)
 
         await self._app(undecoded(scope) if is_api(scope["path"]) else scope, receive, with_headers)
@@ -102,13 +106,14 @@ def _guarded(context: Context, handler: Handler) -> Endpoint:
         visit = _visit(context, request)
         if visit is None:
             return _sign_in_first(request)
-        refusal = await _refusal(visit)
-        if refusal:
-            return failure_of(context, request, visit, 403, refusal)
         try:
+            if refusal := await _refusal(visit):
+                return failure_of(context, request, visit, 403, refusal)
             return await handler(context, await _counted(context, visit))
         except PegboardError as error:
             return failure_of(context, request, visit, None, error)
+        except HTTPException as error:
+            return failure_of(context, request, visit, error.status_code, _why(request, error))
         except Exception:
             log.exception("the console could not answer %s %s", request.method, request.url.path)
             return failure_of(context, request, visit, 500, "This failed inside Pegboard; the gateway's log has it.")
@@ -165,7 +170,16 @@ async def _not_here(request: Request, error: Exception) -> Response:
     visit = _visit(context, request)
     if visit is None:
         return _sign_in_first(request)
-    text = "There is no such address." if error.status_code == 404 else f"{request.method} is not possible here."
-    response = failure_of(context, request, visit, error.status_code, text)
+    response = failure_of(context, request, visit, error.status_code, _why(request, error))
     response.headers.update(error.headers or {})
     return response
+
+
+def _why(request: Request, error: HTTPException) -> str:
+    match error.status_code:
+        case 404:
+            return "There is no such address."
+        case 405:
+            return f"{request.method} is not possible here."
+        case _:
+            return f"This form cannot be read: {error.detail}"

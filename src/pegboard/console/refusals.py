@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from pegboard.console.context import Context
 from pegboard.console.entry.own_requests import SAFE
@@ -47,7 +47,7 @@ def is_api(path: str) -> bool:
 
 def refused(status: int, code: str, message: str, hint: str = "") -> Response:
     """Return what a program reads of a request that failed."""
-    headers = {"Cache-Control": "no-store"} | ({"WWW-Authenticate": 'Bearer realm="pegboard"'} if status == 401 else {})
+    headers = {"WWW-Authenticate": 'Bearer realm="pegboard"'} if status == 401 else {}
     error = {"code": code, "message": message, "hint": hint}
     return JSONResponse({"error": error}, status_code=status, headers=headers)
 
@@ -68,7 +68,8 @@ def failure_of(
         return refused(answered, **known)
     if visit is not None and visit.partial:
         text = context.templates.text("notice.html", notice={"kind": "error", "undo": None, **known}, csrf="")
-        return Response(text, answered, AS_NOTICE if request.method in SAFE else {**AS_NOTICE, "HX-Trigger": "done"})
+        trigger = {} if request.method in SAFE else {"HX-Trigger": "done"}
+        return HTMLResponse(text, answered, {**AS_NOTICE, **trigger})
     return context.templates.page("failure.html", visit, status=answered, **known)
 
 

@@ -54,7 +54,7 @@ class Templates:
             notices=notices,
             **{"waiting": visit.waiting if visit is not None else 0, **values},
         )
-        return HTMLResponse(text, status_code=status, headers={"Cache-Control": "no-store"})
+        return HTMLResponse(text, status_code=status)
 
     def text(self, name: str, /, **values: Any) -> str:
         """Return a rendered template."""

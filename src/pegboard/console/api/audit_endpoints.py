@@ -18,6 +18,7 @@ from pegboard.ports import AuditKind
 
 JSON_LINES: Final = "application/jsonl"
 CSV: Final = "text/csv"
+Cursor = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 @received
@@ -48,9 +49,9 @@ class RecordFilter:
 class RecordQuery(RecordFilter):
     """Which records of the trail are wanted, and of these which page."""
 
-    before: Annotated[int, Field(ge=0)] | None = None
+    before: Cursor | None = None
     """The cursor of a page, for older ones."""
-    after: Annotated[int, Field(ge=0)] | None = None
+    after: Cursor | None = None
     """The cursor of a page, for what has come since."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
     """How many there are at most."""
@@ -95,7 +96,7 @@ async def export_audit(context: Context, visit: Visit, *, query: RecordExport) -
     wanted = _wanted(context, visit, query)
     await context.operations.audit(wanted)  # a store that cannot be read is reported while there is a status for it
     media, name = (CSV, "audit.csv") if query.format == "csv" else (JSON_LINES, "audit.jsonl")
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(_lines(context, wanted, query.format), media_type=media, headers=headers)
 
 

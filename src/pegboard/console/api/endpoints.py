@@ -94,7 +94,7 @@ async def answered(endpoint: Endpoint, context: Context, visit: Visit) -> Respon
         return answer
     plain = adapter(signature.answer).dump_python(answer, mode="json")
     # ASCII: half a character, which a plugin's text may have, is written as an escape.
-    return Response(json.dumps(plain, separators=(",", ":")), media_type=JSON, headers={"Cache-Control": "no-store"})
+    return Response(json.dumps(plain, separators=(",", ":")), media_type=JSON)
 
 
 def undecoded(scope: Mapping[str, Any]) -> dict[str, Any]:

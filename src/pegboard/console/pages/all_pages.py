@@ -41,7 +41,8 @@ async def events(context: Context, visit: Visit) -> Response:
             return access.bearer(by_token) is not None
         return access.signed_in(cookie, renew=False) is not None
 
-    return context.streams.response(still)
+    response = context.streams.response(still)
+    return Response(headers=dict(response.headers)) if request.method == "HEAD" else response
 
 
 PAGES: Final = (

@@ -63,7 +63,7 @@ async def explain_page(context: Context, visit: Visit) -> Response:
         subject=name,
         chosen=chosen,
         permissions=permissions,
-        waiting=await _waiting(context, asked, name),
+        approvals=await _waiting(context, asked, name),
         unasked=operations.unasked(),
         restarts=visit.operator.agents is None,
         here=asked.address(),

@@ -14,6 +14,8 @@ from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
 
 LARGEST_OFFSET: Final = 10_000_000
+MOST: Final = 10
+"""How many notices wait for the next page of a browser; the oldest gives way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +42,9 @@ def after_form(context: Context, visit: Visit, notice: Notice, *, back: str) -> 
     if visit.partial:
         csrf = sign_in.csrf if sign_in is not None else ""
         text = context.templates.text("notice.html", notice=notice, csrf=csrf)
-        return HTMLResponse(text, headers={"HX-Trigger": "done", "Cache-Control": "no-store", **AS_NOTICE})
+        return HTMLResponse(text, headers={"HX-Trigger": "done", **AS_NOTICE})
     if sign_in is not None:
-        sign_in.notices.append(notice)
+        sign_in.notices = [*sign_in.notices, notice][-MOST:]
     return RedirectResponse(back, status_code=303)
 
 

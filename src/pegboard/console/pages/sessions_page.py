@@ -22,6 +22,8 @@ from pegboard.ports import SessionKey
 ROWS: Final = 50
 KEEPS: Final = ("", "turn", "idle", "session")
 SUGGESTIONS: Final = 8
+NAMES: Final = 100
+"""How many names a form loads at most."""
 
 
 async def sessions_page(context: Context, visit: Visit) -> Response:
@@ -109,6 +111,8 @@ async def _changed(session: Session, do: str, form: Mapping[str, Any]) -> Outcom
             names = [name for name in text_of(form, "names").replace(",", " ").split() if name]
             if not names:
                 raise UsageError("Nothing is named.", hint="Write the name of a toolkit, plugin or tool.")
+            if len(names) > NAMES:
+                raise UsageError(f"{len(names):,} names are too many; at most {NAMES} are loaded at once.")
             return await session.load(*names, keep=text_of(form, "keep") or None)
         case "unload":
             return await session.unload(text_of(form, "names"))

@@ -50,7 +50,7 @@ async def ask_for_code(context: Context, request: Request) -> Response:
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not context.access.knows_secret(given.strip()):
         return JSONResponse({"error": {"code": "refused", "message": "This is not the secret here."}}, status_code=403)
-    return JSONResponse({"code": context.access.codes.new()}, headers={"Cache-Control": "no-store"})
+    return JSONResponse({"code": context.access.codes.new()})
 
 
 def _form(context: Context, *, wrong: str) -> Response:
@@ -59,7 +59,7 @@ def _form(context: Context, *, wrong: str) -> Response:
 
 
 def _welcome(request: Request, cookie: str) -> Response:
-    response = RedirectResponse(_HOME, status_code=303, headers={"Cache-Control": "no-store"})
+    response = RedirectResponse(_HOME, status_code=303)
     response.set_cookie(
         cookie_name(request),
         cookie,

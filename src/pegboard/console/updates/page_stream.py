@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import AsyncGenerator, Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.responses import StreamingResponse
 
 from pegboard.console.updates.changes import Changes
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
 
 QUIET: Final = 15.0
 """After how many quiet seconds a comment keeps the connection alive."""
@@ -32,20 +35,34 @@ class Streams:
 
     def response(self, still: Callable[[], bool]) -> StreamingResponse:
         """Return the stream; it ends where ``still`` says that its operator is one no more."""
-        return StreamingResponse(
-            self._lines(still), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
-        )
+        return _Counted(self._lines(still), self._count)
+
+    def _count(self, one: int) -> None:
+        self._open += one
 
     async def _lines(self, still: Callable[[], bool]) -> AsyncGenerator[str]:
-        self._open += 1
+        async with self._changes.listening() as listener:
+            yield f"retry: 1000\nevent: started\ndata: {self._started}\n\n"
+            while not listener.closed:
+                topics = await listener.wait(QUIET)
+                if not still():
+                    yield "event: signed_out\ndata: \n\n"
+                    return
+                yield f"event: changed\ndata: {json.dumps(sorted(topics))}\n\n" if topics else ": quiet\n\n"
+
+
+class _Counted(StreamingResponse):
+    """A stream that counts from the moment at which it is sent: many may be asked for at once."""
+
+    def __init__(self, lines: AsyncGenerator[str], count: Callable[[int], None]) -> None:
+        super().__init__(lines, media_type="text/event-stream")
+        self._lines = lines
+        self._count = count
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._count(1)
         try:
-            async with self._changes.listening() as listener:
-                yield f"retry: 1000\nevent: started\ndata: {self._started}\n\n"
-                while not listener.closed:
-                    topics = await listener.wait(QUIET)
-                    if not still():
-                        yield "event: signed_out\ndata: \n\n"
-                        return
-                    yield f"event: changed\ndata: {json.dumps(sorted(topics))}\n\n" if topics else ": quiet\n\n"
+            await super().__call__(scope, receive, send)
         finally:
-            self._open -= 1
+            self._count(-1)
+            await self._lines.aclose()

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 DELAY = 0.03  # leaves 20 ms of the 50 for the loop and for other writers
 MOST_WAITING = 100_000
+_FIRST = datetime.min.replace(tzinfo=UTC)
+_LAST = datetime.max.replace(tzinfo=UTC)
 
 _INSERT = f"INSERT INTO audit ({', '.join(AUDIT_COLUMNS)}) VALUES ({', '.join('?' * len(AUDIT_COLUMNS))})"  # noqa: S608
 _EXTENT = "SELECT (SELECT min(id) FROM audit), (SELECT max(id) FROM audit)"  # both at once would be a scan
@@ -193,7 +195,11 @@ def _conditions(connection: sqlite3.Connection, wanted: AuditFilter) -> tuple[st
 
 
 def _moment(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat()
+    """Return a moment in UTC; one that is outside of what UTC can write is its first or last."""
+    try:
+        return at.astimezone(UTC).isoformat()
+    except OverflowError:
+        return (_FIRST if at.year == 1 else _LAST).isoformat()
 
 
 def _mentions(text: str, *cells: Any) -> bool:

@@ -1,0 +1,129 @@
+"""The console, given what no page would send: each gets one clear answer, nothing is lost and nothing is run."""
+
+import asyncio
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from gateway.clients import until
+from pegboard import Pegboard
+from pegboard.console.entry.own_requests import HEADERS
+from pegboard.console.updates import page_stream
+
+from .addresses import ADDRESSES, CHANGING, STREAMS, Address, label, visitor
+from .conftest import MAILER
+from .programs import serving
+from .sites import site
+
+ROOT = "root-root-root-root-root"
+BOB = "bob-bob-bob-bob-bob-bob"
+NOWHERE = "/console/nowhere"
+TEXTS = ("/", "..", "%2F", "'\"<script>\n", "\u202e😀", "é" * 512, "\ud800", "\x00", "", "x" * 60_000)
+VALUES = ("-1", "9" * 30, "nan", "2026-13-01", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "9999-12-31")
+
+
+@pytest.fixture
+def config(mailer_config: Path) -> Path:
+    """Return a configuration with an operator of every agent."""
+    mailer_config.write_text(MAILER + f'  root: {{token: {ROOT}, agents: ["*"], console: true}}\n')
+    return mailer_config
+
+
+def sound(response: httpx2.Response) -> bool:
+    """Return whether an answer is one that any answer may be."""
+    kept = all(response.headers.get(name) == value for name, value in HEADERS.items())
+    typed = not response.content or "charset=utf-8" in response.headers["content-type"] or response.json() is not None
+    markup = "text/html" in response.headers.get("content-type", "") and "<script>alert" in response.text
+    plain = "Traceback" not in response.text and not markup
+    return response.status_code < 500 and kept and typed and plain and response.headers["cache-control"] == "no-store"
+
+
+async def opened(board: Pegboard, agent: str = "mailer") -> None:
+    """Let a session be there in which a call waits."""
+    session = await board.session(agent=agent, session_id="s", principal="carl")
+    await session.surface()
+    await session.call("send_mail", {"to": "<script>alert(1)</script>"})
+
+
+@pytest.mark.parametrize("address", ADDRESSES, ids=label)
+async def test_whatever_an_address_is_given_the_answer_is_sound(config: Path, address: Address) -> None:
+    """G2: headers, no cache, its media type, no trace of the inside; also as a part of a page."""
+    async with Pegboard.open(config) as board, serving(board) as (app, access), visitor(app, access, ROOT) as root:
+        await opened(board)
+        for name in address.names:
+            for value in TEXTS if name not in ("offset", "limit", "before", "after", "since", "until") else VALUES:
+                response = await root.send(address, **{name: value})
+                assert sound(response), (name, value[:100], response.status_code, response.headers)
+        for value in (*TEXTS, *VALUES):
+            everything = await root.send(
+                address, headers={"hx-request": "true"}, **dict.fromkeys(address.names, value[:200])
+            )
+            assert sound(everything), (value[:100], everything.status_code, everything.headers)
+
+
+@pytest.mark.parametrize("address", CHANGING, ids=label)
+async def test_a_form_that_cannot_be_read_is_the_senders_mistake(config: Path, address: Address) -> None:
+    async with Pegboard.open(config) as board, serving(board) as (app, access), visitor(app, access, ROOT) as root:
+        token = {"x-csrf-token": root.sign_in.csrf}
+        target = address.request()["url"]
+        for media, body in (
+            ("multipart/form-data; boundary=x", b"garbage"),
+            ("multipart/form-data", b""),
+            ("application/x-www-form-urlencoded", b"a=b&" * 5_000),
+            ("application/x-www-form-urlencoded", b"\xff\x00%zz=&&=;"),
+            ("text/plain", b"agent=mailer"),
+            ("application/json", b'{"agent": "mailer"'),
+        ):
+            headers = {**token, "content-type": media}
+            response = await root.client.request(address.method, target, content=body, headers=headers)
+            bodyless = response.status_code == 404 or address.path.startswith("/api") or address.path.endswith("/ask")
+            assert sound(response)
+            assert response.status_code in (400, 404, 413, 415, 422) or bodyless, (media, response.status_code)
+
+
+async def test_a_load_of_more_names_than_anybody_means_is_refused(config: Path) -> None:
+    """So many names would keep everybody else waiting."""
+    async with Pegboard.open(config) as board, serving(board) as (app, access), visitor(app, access, ROOT) as root:
+        await opened(board)
+        (change,) = [one for one in CHANGING if one.path == "/console/session"]
+        response = await root.send(change, do="load", names="a," * 200_000)
+        assert response.status_code == 400
+        assert "200,000 names are too many" in response.text
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "DELETE", "PATCH", "TRACE", "BREW"])
+async def test_other_methods_change_nothing_and_end(config: Path, method: str) -> None:
+    """Also of a stream, and of an address that is none; files of the console alone may be cached."""
+    async with Pegboard.open(config) as board, serving(board) as (app, access), visitor(app, access, ROOT) as root:
+        await opened(board)
+        before = await board.services.store.change_token()
+        for address in ADDRESSES:
+            request = {**address.request(), "method": method}
+            assert sound(await root.client.request(**request)), address.path
+        for path in (*STREAMS, NOWHERE, "/console/sign-in", "/console/static/nothing.css", "/console", "/api"):
+            response = await root.client.request(method, path)
+            assert sound(response), path
+            assert method != "HEAD" or response.content == b""
+        await board.services.store.open()
+        assert await board.services.store.change_token() == before
+        assert "cache-control" not in (await root.client.get("/console/static/console.css")).headers
+
+
+async def test_there_are_only_so_many_streams_however_they_come(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many at once as a browser farm asks for; when they vanish, there is room again."""
+    monkeypatch.setattr(page_stream, "MOST", 20)
+    headers = {"authorization": f"Bearer {ROOT}"}
+    async with Pegboard.open(config) as board, serving(board) as (app, _), site(app) as origin:
+        limits = httpx2.Limits(max_connections=100)
+        async with httpx2.AsyncClient(headers=headers, limits=limits, timeout=60) as client:
+            requests = [client.build_request("GET", f"{origin}{path}") for path in STREAMS * 15]
+            answers = await asyncio.gather(*(client.send(request, stream=True) for request in requests))
+            assert sorted(answer.status_code for answer in answers) == [200] * 20 + [503] * 10
+            await asyncio.gather(*(answer.aclose() for answer in answers))
+
+            async def free() -> bool:
+                async with client.stream("GET", f"{origin}/console/events") as answer:
+                    return answer.status_code == 200
+
+            await until(free, within=60)
