@@ -37,11 +37,17 @@ SEEN = """
 Act = Callable[[bool], Awaitable[object]]
 
 
+def browser_here() -> Path | None:
+    """Return the browser of the tests, if there is one."""
+    chromium = Path(os.environ.get("PEGBOARD_BROWSER") or ".browser/chromium")
+    return chromium if chromium.exists() else None
+
+
 async def measured(gateway: Gateway, visitor: Visitor, config: Path, rounds: int) -> list[Row]:
     """Return how long changes take, from just before they are asked for until they are in the page."""
-    chromium = Path(os.environ.get("PEGBOARD_BROWSER") or ".browser/chromium")
-    if not chromium.exists():
-        return [{"change": f"not measured: there is no browser at {chromium} (`make pytest` puts it there)"}]
+    chromium = browser_here()
+    if chromium is None:
+        return [{"change": "not measured: there is no browser; `make pytest` installs it, PEGBOARD_BROWSER names it"}]
     folder = chromium.parent
     env: dict[str, str | float | bool] = {
         "HOME": str(folder / "home"),
