@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -14,7 +15,7 @@ from pegboard.board.catalog.availability import ConditionFault
 from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
 from pegboard.board.catalog.unavailable import reasons
 from pegboard.board.services import Services
-from pegboard.board.views.session_views.counting import CatalogCounting, count_ahead
+from pegboard.board.views.session_views.counting import AT_ONCE, CatalogCounting, count_ahead
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.labels import label_problem
@@ -102,12 +103,14 @@ class ServerTool:
 async def servers(services: Services, counting: CatalogCounting) -> tuple[ServerState, ...]:
     """Return the state of every plugin of the configuration, in its order; others run meanwhile."""
     await services.compiler.refresh()
-    counted = await counting.done()
+    counted, until = await counting.done(), time.perf_counter() + AT_ONCE
     specs, agents, found = services.loader.specs, _agents(services), list[ServerState]()
     for plugin in services.world.catalog.plugins.values():
         if (spec := specs.get(plugin.name)) is not None:
             found.append(_state(services, plugin, spec, agents, counted=counted))
+        if time.perf_counter() > until:
             await asyncio.sleep(0)
+            until = time.perf_counter() + AT_ONCE
     return tuple(found)
 
 

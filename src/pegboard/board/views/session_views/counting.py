@@ -18,9 +18,9 @@ from pegboard.core.surface.hinted import hinted_plugins
 from pegboard.core.surface.purposes import purposes
 
 AT_ONCE: Final = 0.005
-"""For so many seconds tokens are counted before others run."""
-SOON: Final = 0.1
-"""For so many seconds somebody waits for all tokens."""
+"""For so many seconds somebody computes before others run."""
+SOON: Final = 0.05
+"""For so many seconds somebody waits for what is being computed."""
 
 
 async def count_ahead(services: Services, tools: Iterable[Tool]) -> None:
