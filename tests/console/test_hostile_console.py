@@ -56,9 +56,7 @@ async def test_whatever_an_address_is_given_the_answer_is_sound(config: Path, ad
                 response = await root.send(address, **{name: value})  # type: ignore[arg-type]
                 assert sound(response), (name, value[:100], response.status_code, response.headers)
         for value in (*TEXTS, *VALUES):
-            everything = await root.send(
-                address, headers={"hx-request": "true"}, **dict.fromkeys(address.names, value[:200])
-            )
+            everything = await root.send(address, {"hx-request": "true"}, **dict.fromkeys(address.names, value[:200]))
             assert sound(everything), (value[:100], everything.status_code, everything.headers)
 
 

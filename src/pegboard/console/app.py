@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
@@ -26,7 +27,7 @@ from pegboard.console.pages.all_pages import PAGES
 from pegboard.console.pages.sign_in_page import ask_for_code, sign_in_page, signed_in, signed_out
 from pegboard.console.refusals import failure_of, is_api, refused
 from pegboard.console.templating import FOLDER, Templates
-from pegboard.console.updates.changes import Changes
+from pegboard.console.updates.changes import COUNTED, Changes
 from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import Visit
 from pegboard.errors import PegboardError, StoreError
@@ -47,7 +48,7 @@ class ConsoleApp:
         self._changes = Changes(board)
         self._context = Context(
             board=board,
-            operations=Operations(board.services),
+            operations=Operations(board.services, counted=partial(self._changes.tell, COUNTED)),
             access=access,
             streams=Streams(self._changes),
             templates=Templates(),

@@ -130,7 +130,8 @@ async def test_a_preview_counts_the_sessions_of_every_process(config: Path) -> N
     await run(config, "session", "load", "plain__echo", "notes", "--principal", "eve", "--session", "elsewhere")
     async with Pegboard.open(config) as board:
         await (await board.session(session_id="here", principal="bob")).surface()
-        found = await Operations(board.services).preview("ada", "plain", False)
+        operations = Operations(board.services)
+        found = await operations.preview("ada", "plain", False)
         assert [(one.principal, one.session, one.lost) for one in found.sessions] == [
             ("eve", "elsewhere", ("plain__echo",))
         ]
@@ -138,11 +139,13 @@ async def test_a_preview_counts_the_sessions_of_every_process(config: Path) -> N
         assert "plain__echo" in found.lost
         assert found.lost_tokens > found.sessions[0].tokens_before - found.sessions[0].tokens_after > 0
         await run(config, "permissions", "set", "plain", "false", "--by", "eve")
-        undone = await Operations(board.services).preview("ada", "plain", None)
+        undone = await operations.preview("ada", "plain", None)
         assert (undone.stored, undone.sessions[0].gained) == (False, ("plain__echo",))
         assert undone.gained == found.lost
+        await run(config, "session", "unload", "notes", "--principal", "eve", "--session", "elsewhere")
         await run(config, "session", "load", "notes", "--principal", "eve", "--session", "later")
-        assert (await Operations(board.services).preview("ada", "notes", False)).unchanged == 1
+        newest = await operations.preview("ada", "notes", False)
+        assert ([one.session for one in newest.sessions], newest.unchanged) == (["later"], 2)
 
 
 async def test_a_preview_of_what_cannot_be_set_is_refused(config: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -21,8 +22,8 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "evicted": ("sessions", "audit", "bill"),
     "loadout_changed": ("sessions", "audit"),
     "turn_ended": ("sessions",),
-    "called": ("sessions", "audit", "bill"),
-    "denied": ("sessions", "audit", "bill"),
+    "called": ("calls", "audit", "bill"),
+    "denied": ("calls", "audit", "bill"),
     "permissions_changed": ("switches", "sessions", "audit"),
     "approval_asked": ("approvals", "sessions", "audit"),
     "approval_decided": ("approvals", "sessions", "audit"),
@@ -32,12 +33,19 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "configuration_refused": ("configuration",),
 }
 """What parts of pages an event of the board is about."""
-STORED: Final = frozenset({"sessions", "switches", "approvals", "audit", "bill"})
+OFTEN: Final = frozenset({"called", "denied"})
+"""Events that come as often as agents call tools."""
+COUNTED: Final = ("sessions", "servers", "switches")
+"""What shows tokens, and went without them while they were being counted."""
+STORED: Final = frozenset({"sessions", "calls", "switches", "approvals", "audit", "bill"})
 """What another process may have changed in the store."""
 LOOK_EVERY: Final = 0.25
 """How often it is looked at what other processes stored and what servers do, in seconds, while somebody listens."""
 GATHER: Final = 0.15
 """For how long changes are gathered before a listener hears of them, in seconds."""
+REST: Final = 0.1
+"""For how long calls are gathered for a listener after it heard of something, in seconds for each listener that there
+is: what all pages ask for together takes the same part of the time however many are open."""
 
 
 class Listener:
@@ -46,17 +54,29 @@ class Listener:
     def __init__(self) -> None:
         self._topics: set[str] = set()
         self._some = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._heard = -math.inf
         self.closed = False
 
-    def add(self, topics: Iterable[str]) -> None:
-        """Note that these topics have changed."""
+    def add(self, topics: Iterable[str], *, rest: float = 0.0) -> None:
+        """Note that these topics have changed; they are heard of ``rest`` seconds after the last ones."""
         self._topics.update(topics)
-        self._some.set()
+        loop = asyncio.get_running_loop()
+        due = max(loop.time() + GATHER, self._heard + rest)
+        if self._timer is None or due < self._timer.when():
+            self._stop()
+            self._timer = loop.call_at(due, self._some.set)
 
     def close(self) -> None:
         """End the waiting."""
         self.closed = True
+        self._stop()
         self._some.set()
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     async def wait(self, seconds: float) -> frozenset[str]:
         """Return what has changed since the last time; nothing where that takes longer, or this is closed."""
@@ -65,9 +85,9 @@ class Listener:
                 await self._some.wait()
         except TimeoutError:
             return frozenset()
-        if not self.closed:
-            await asyncio.sleep(GATHER)
         found = frozenset(self._topics)
+        self._heard = asyncio.get_running_loop().time()
+        self._stop()
         self._topics.clear()
         self._some.clear()
         return found
@@ -106,7 +126,7 @@ class Changes:
             listener.close()
 
     def _start(self) -> None:
-        self._ends = [self._board.on(event, partial(self._note, topics)) for event, topics in TOPICS.items()]
+        self._ends = [self._board.on(event, partial(self._note, event)) for event in TOPICS]
         self._looking = asyncio.create_task(self._look(), name="console: changes")
 
     def _stop(self) -> None:
@@ -116,12 +136,14 @@ class Changes:
             self._looking.cancel()
             self._looking = None
 
-    def _note(self, topics: tuple[str, ...], _: Mapping[str, Any]) -> None:
-        self._tell(topics)
+    def _note(self, event: str, _: Mapping[str, Any]) -> None:
+        self.tell(TOPICS[event], often=event in OFTEN)
 
-    def _tell(self, topics: Iterable[str]) -> None:
-        for listener in self._listeners:
-            listener.add(topics)
+    def tell(self, topics: Iterable[str], *, often: bool = False) -> None:
+        """Let every listener know that these topics have changed; of what changes ``often`` in turns."""
+        for place, listener in enumerate(self._listeners, 1):
+            # Those that hear of a call at one moment hear of the next ones at different moments.
+            listener.add(topics, rest=REST * (len(self._listeners) + place) if often else 0.0)
 
     async def _look(self) -> None:
         """Note what servers do and what other processes store; what this one stores comes with an event as well."""
@@ -134,12 +156,12 @@ class Changes:
                 log.debug("the store cannot be looked at: %s", error)
                 now = None
             if known is not None and now != known:
-                self._tell(STORED)
+                self.tell(STORED)
             known = now
             after = activity(self._board.services)
             if after.states != before.states:
-                self._tell(("servers",))
+                self.tell(("servers",))
             if after.lines != before.lines:
-                self._tell(("logs",))
+                self.tell(("logs",))
             before = after
             await asyncio.sleep(LOOK_EVERY)

@@ -5,6 +5,7 @@ A look leaves no trace: nothing is remembered, noted in the conversation, loaded
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -102,8 +103,9 @@ async def find(
     shown = services.masker.text(query)
     if not query.strip():
         return SearchAnswer(query=shown, indexing=indexed is None, tools=len(services.world.catalog))
-    among = searchable(snapshot.access, snapshot.state.loadout)
-    await services.ranker.prepare(among)
+    among = await asyncio.to_thread(searchable, snapshot.access, snapshot.state.loadout)
+    if not await whole.prepared(among):
+        return SearchAnswer(query=shown, indexing=True, tools=len(services.world.catalog))
     context = await rank_context(services, snapshot, needs.queries)
     hits, context = _found(services, snapshot, needs, among, context)
     if indexed is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import date
 
 from pegboard.board.services import Services
@@ -29,6 +29,8 @@ from pegboard.board.views.operators.servers import (
 )
 from pegboard.board.views.operators.tool_explanations import OperatorExplanation, explain
 from pegboard.board.views.session_views import deletion, session_list, session_overview
+from pegboard.board.views.session_views.counting import CatalogCounting
+from pegboard.board.views.session_views.known_sessions import ParsedLeases
 from pegboard.board.views.session_views.session_list import SessionPage
 from pegboard.board.views.session_views.session_overview import SessionOverview
 from pegboard.board.views.switch_views.panel_pages import GroupKind, PanelPage, member_page, panel_page
@@ -39,12 +41,19 @@ from pegboard.ports import PrintedLine, SessionKey
 
 
 class Operations:
-    """What operators see and do, for adapters; each subject has a file of its own beside this one."""
+    """What operators see and do, for adapters; each subject has a file of its own beside this one.
 
-    def __init__(self, services: Services) -> None:
+    Args:
+        services: the services of the board.
+        counted: called when the tokens of all tools are known, where somebody had to go without.
+    """
+
+    def __init__(self, services: Services, counted: Callable[[], object] = lambda: None) -> None:
         self._services = services
+        self._counting = CatalogCounting(services, counted)
         self._whole = WholeCatalog(services)
         self._panel_texts = PanelTexts()
+        self._parsed = ParsedLeases()
         self.approvals = OperatorApprovals(services)
 
     async def bill(
@@ -114,7 +123,7 @@ class Operations:
         Raises:
             StoreError: the stored switches cannot be read.
         """
-        return await servers(self._services)
+        return await servers(self._services, self._counting)
 
     async def server(self, name: str) -> ServerState:
         """Return the state of one server or plugin.
@@ -276,7 +285,9 @@ class Operations:
             UnknownAgentError: there is no such agent.
             StoreError: the stored switches cannot be read.
         """
-        return await panel_page(self._services, self._panel_texts, agent, query=query, offset=offset, limit=limit)
+        return await panel_page(
+            self._services, self._panel_texts, self._counting, agent, query=query, offset=offset, limit=limit
+        )
 
     async def panel_members(
         self, agent: str, kind: GroupKind, name: str, *, query: str = "", offset: int = 0, limit: int = 100
@@ -312,7 +323,7 @@ class Operations:
             UsageError: the name means nothing known, or the value is no boolean.
             StoreError: sessions or switches cannot be read.
         """
-        return await preview(self._services, agent, name, value)
+        return await preview(self._services, self._parsed, agent, name, value)
 
     async def sessions(
         self,
@@ -338,7 +349,14 @@ class Operations:
             StoreError: they cannot be read.
         """
         return await session_list.list_sessions(
-            self._services, agent=agent, agents=agents, principal=principal, query=query, offset=offset, limit=limit
+            self._services,
+            self._counting,
+            agent=agent,
+            agents=agents,
+            principal=principal,
+            query=query,
+            offset=offset,
+            limit=limit,
         )
 
     async def session(self, principal: str, agent: str, session: str) -> SessionOverview | None:
@@ -353,7 +371,7 @@ class Operations:
             StoreError: it cannot be read.
         """
         key = SessionKey(principal=principal, agent=agent, session=session)
-        return await session_overview.overview(self._services, key)
+        return await session_overview.overview(self._services, self._counting, key)
 
     async def delete_session(self, key: SessionKey, *, by: str) -> bool:
         """Return whether there was something to delete of a session; the next use of its name begins anew (X4).

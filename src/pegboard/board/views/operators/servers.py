@@ -14,6 +14,7 @@ from pegboard.board.catalog.availability import ConditionFault
 from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
 from pegboard.board.catalog.unavailable import reasons
 from pegboard.board.services import Services
+from pegboard.board.views.session_views.counting import CatalogCounting, count_ahead
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.labels import label_problem
@@ -55,7 +56,7 @@ class ServerState:
         connections: each connection with its scope.
         known: whether its tools have been seen.
         tools: how many it has.
-        tokens: what all of them cost.
+        tokens: what all of them cost; None while that is being counted.
         dropped: tools that are not listed.
         excluded: other items and lists that are not listed.
         agents: how many agents may use some of it.
@@ -81,7 +82,7 @@ class ServerState:
     connections: tuple[ConnectionState, ...]
     known: bool
     tools: int
-    tokens: int
+    tokens: int | None
     dropped: tuple[Excluded, ...]
     excluded: tuple[Excluded, ...]
     agents: int
@@ -98,21 +99,24 @@ class ServerTool:
     tokens: int
 
 
-async def servers(services: Services) -> tuple[ServerState, ...]:
+async def servers(services: Services, counting: CatalogCounting) -> tuple[ServerState, ...]:
     """Return the state of every plugin of the configuration, in its order; others run meanwhile."""
     await services.compiler.refresh()
+    counted = await counting.done()
     specs, agents, found = services.loader.specs, _agents(services), list[ServerState]()
     for plugin in services.world.catalog.plugins.values():
         if (spec := specs.get(plugin.name)) is not None:
-            found.append(_state(services, plugin, spec, agents))
-            await asyncio.sleep(0)  # tokens that nobody counted yet take long
+            found.append(_state(services, plugin, spec, agents, counted=counted))
+            await asyncio.sleep(0)
     return tuple(found)
 
 
 async def server(services: Services, name: str) -> ServerState:
     """Return the state of one plugin; raises ``UsageError`` where there is none."""
     await services.compiler.refresh()
-    return _state(services, *_plugin(services, name), _agents(services))
+    plugin, spec = _plugin(services, name)
+    await count_ahead(services, plugin.tools)
+    return _state(services, plugin, spec, _agents(services), counted=True)
 
 
 def _agents(services: Services) -> list[CompiledPermissions]:
@@ -193,7 +197,9 @@ def _may_restart(plugin: Plugin, spec: PluginSpec, source: Source) -> bool:
     return any(variant.unavailable for variant in plugin.variants.values())
 
 
-def _state(services: Services, plugin: Plugin, spec: PluginSpec, agents: Sequence[CompiledPermissions]) -> ServerState:
+def _state(
+    services: Services, plugin: Plugin, spec: PluginSpec, agents: Sequence[CompiledPermissions], *, counted: bool
+) -> ServerState:
     mask = services.masker
     source = services.loader.source_of(spec)
     found = source.connections(spec) if isinstance(source, Restartable) else ()
@@ -221,7 +227,7 @@ def _state(services: Services, plugin: Plugin, spec: PluginSpec, agents: Sequenc
         connections=connections,
         known=any(variant.known for variant in plugin.variants.values()),
         tools=len(plugin.tools),
-        tokens=services.prices(plugin.tools),
+        tokens=services.prices(plugin.tools) if counted else None,
         dropped=tuple(dict.fromkeys(item for one in connections for item in one.dropped)),
         excluded=tuple(dict.fromkeys(item for one in connections for item in one.excluded)),
         agents=sum(access.may_have_tools_of(plugin) for access in agents),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Final
 
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
@@ -13,18 +14,22 @@ from pegboard.core.state.session_text import from_text
 from pegboard.core.state.sessions import State
 from pegboard.ports import SessionKey, StoredState
 
+MOST_PARSED: Final = 10_000
+"""Of how many sessions what is loaded is kept as it was read."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSession:
     """A session that is stored, or had a surface in this process.
 
     ``info`` is what it was opened with here; of one of another process it is what the library's host would open.
-    ``text`` is its state as it is stored, None where nothing is; ``updated_at`` is when it changed last, or had a
-    surface, in seconds since the epoch.
+    ``text`` is its state as it is stored under ``version``, None where nothing is; ``updated_at`` is when it changed
+    last, or had a surface, in seconds since the epoch.
     """
 
     info: SessionInfo
     text: str | None
+    version: int = 0
     updated_at: float
 
     @property
@@ -41,15 +46,25 @@ class KnownSession:
         """Return its state; raises ``ValueError`` where what is stored is damaged."""
         return self.info.start if self.text is None else from_text(self.text)
 
-    def leases(self) -> State:
-        """Return its state without hints, which are long: the same object for equal texts; raises as above."""
-        return self.info.start if self.text is None else _without_hints(self.text)
 
+class ParsedLeases:
+    """The turns, leases and loadouts of a board's sessions as they were read last: reading a thousand takes long."""
 
-@lru_cache(maxsize=4096)
-def _without_hints(text: str) -> State:
-    state = from_text(text)
-    return State(turn=state.turn, leases=state.leases, loadout=state.loadout)
+    def __init__(self) -> None:
+        self._known: OrderedDict[SessionKey, tuple[int, State]] = OrderedDict()
+
+    def of(self, session: KnownSession) -> State:
+        """Return what is loaded in a session, without anything else; raises ``ValueError`` where that is damaged."""
+        if session.text is None:
+            return session.info.start
+        known = self._known.get(session.key)
+        if known is None or known[0] != session.version:
+            state = session.state()
+            state = State(turn=state.turn, leases=state.leases, loadout=state.loadout)
+            known = self._known[session.key] = session.version, state
+            if len(self._known) > MOST_PARSED:
+                self._known.popitem(last=False)
+        return known[1]
 
 
 async def known_sessions(
@@ -76,7 +91,7 @@ def known_session(services: Services, key: SessionKey, stored: StoredState) -> K
         info = live[0]
     else:
         info = SessionInfo(key=key, stable=True, host=LIBRARY, constraints=SessionConstraints())
-    return KnownSession(info=info, text=stored.text, updated_at=stored.updated_at)
+    return KnownSession(info=info, text=stored.text, version=stored.version, updated_at=stored.updated_at)
 
 
 async def known_by_key(services: Services, key: SessionKey) -> KnownSession | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pegboard.board.meta_tools import hint_form
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, looked_at, narrowed_above_of
-from pegboard.board.views.session_views.counting import count_usable_ahead
+from pegboard.board.views.session_views.counting import SOON, CatalogCounting
 from pegboard.board.views.session_views.known_sessions import KnownSession, known_sessions
 from pegboard.board.views.surface import surface_to_come
 from pegboard.core.model.leases import Lease
@@ -29,8 +31,9 @@ class SessionRow:
         label: the last turn label that a client gave.
         loadout: its active loadout (L7).
         leases: one short text for each of its leases, in the order of loading.
-        tokens: those of what its model would be sent next, tools and texts, or None where that is not known.
-        saved: what loading everything that it may use would cost more; None while a plugin is unknown.
+        tokens: those of what its model would be sent next, tools and texts, or None where that is not known, or is
+            being counted.
+        saved: what loading everything that it may use would cost more; None while a plugin is unknown as well.
         unknown: the plugins that it may use and whose tools are not known yet; they count in no figure.
         problem: why it cannot be read, or nothing.
     """
@@ -60,6 +63,7 @@ class SessionPage:
 
 async def list_sessions(
     services: Services,
+    counting: CatalogCounting,
     *,
     agent: str | None,
     agents: frozenset[str] | None,
@@ -81,7 +85,10 @@ async def list_sessions(
         if (agents is None or known.key.agent in agents) and _fits(known, words)
     ]
     page = found[max(offset, 0) : max(offset, 0) + max(limit, 0)]
-    return SessionPage(rows=tuple([await _row(services, known) for known in page]), total=len(found))
+    counted = await counting.done()
+    until = asyncio.get_running_loop().time() + SOON
+    rows = [await _row(services, counting if counted else None, known, until) for known in page]
+    return SessionPage(rows=tuple(rows), total=len(found))
 
 
 def _fits(known: KnownSession, words: Iterable[str]) -> bool:
@@ -90,7 +97,7 @@ def _fits(known: KnownSession, words: Iterable[str]) -> bool:
     return all(word in text for word in words)
 
 
-async def _row(services: Services, known: KnownSession) -> SessionRow:
+async def _row(services: Services, counting: CatalogCounting | None, known: KnownSession, until: float) -> SessionRow:
     try:
         state = known.state()
     except ValueError:
@@ -99,7 +106,9 @@ async def _row(services: Services, known: KnownSession) -> SessionRow:
         snapshot = await looked_at_now(services, known, state)
     except UnknownAgentError as error:
         return row_of(known, state, problem=services.masker.text(error.message))
-    await count_usable_ahead(services, snapshot.access)
+    form = hint_form(services, snapshot.access, known.info.host)
+    if counting is None or not await counting.knows_surface(snapshot.access, state.loadout, form, until):
+        return row_of(known, snapshot.state)
     costs = (await surface_to_come(services, snapshot)).tokens
     return row_of(known, snapshot.state, tokens=costs.total, saved=costs.saved, unknown=costs.unknown)
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from pegboard.board.meta_tools import hint_form
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.session_views.counting import count_usable_ahead
+from pegboard.board.views.session_views.counting import SOON, CatalogCounting
 from pegboard.board.views.session_views.known_sessions import KnownSession, known_by_key
 from pegboard.board.views.session_views.session_list import UNREADABLE, looked_at_now
 from pegboard.board.views.surface import surface_to_come
@@ -91,9 +92,11 @@ class SessionOverview:
         label: the last turn label that a client gave.
         loadout: its active loadout (L7).
         shrunk: the loadout that narrows what is loaded from the start to fit the budget (S9).
-        loaded: every tool that is loaded, meta-tools among them, in the order of the surface.
+        loaded: every tool that is loaded, meta-tools among them, in the order of the surface; without these while the
+            tokens are being counted.
         leases: its leases, in the order of loading.
-        tokens: those of what its model would be sent next, tools and texts, or None where that is not known.
+        tokens: those of what its model would be sent next, tools and texts, or None where that is not known, or is
+            being counted.
         tool_tokens: those of the tools alone.
         saved: what loading everything that it may use would cost more; None while a plugin is unknown.
         unknown: the plugins that it may use and whose tools are not known yet; they count in no figure.
@@ -124,7 +127,7 @@ class SessionOverview:
     problem: str = ""
 
 
-async def overview(services: Services, key: SessionKey) -> SessionOverview | None:
+async def overview(services: Services, counting: CatalogCounting, key: SessionKey) -> SessionOverview | None:
     """Return a session, or None where nothing is known of it; nothing is asked for, started or stored.
 
     Raises:
@@ -143,8 +146,11 @@ async def overview(services: Services, key: SessionKey) -> SessionOverview | Non
         snapshot = await looked_at_now(services, known, state)
     except UnknownAgentError as error:
         return _overview(key, known, calls, approvals, state=state, problem=services.masker.text(error.message))
-    await count_usable_ahead(services, snapshot.access)
-    return await _complete(services, known, snapshot, calls, approvals)
+    form = hint_form(services, snapshot.access, known.info.host)
+    until = asyncio.get_running_loop().time() + SOON
+    ready = await counting.done() and await counting.knows_surface(snapshot.access, state.loadout, form, until)
+    surface = await surface_to_come(services, snapshot) if ready else None
+    return _complete(services, known, snapshot, calls, approvals, surface)
 
 
 async def _calls(services: Services, key: SessionKey) -> tuple[RecentCall, ...]:
@@ -171,14 +177,14 @@ async def _waiting(services: Services, key: SessionKey) -> tuple[str, ...]:
     return tuple(one.id for one in found if one.as_of(now).status == "waiting")
 
 
-async def _complete(
+def _complete(
     services: Services,
     known: KnownSession,
     snapshot: Snapshot,
     calls: tuple[RecentCall, ...],
     approvals: tuple[str, ...],
+    surface: Surface | None,
 ) -> SessionOverview:
-    surface = await surface_to_come(services, snapshot)
     loaded = tuple(_loaded(services, snapshot, one) for one in _every_loaded(snapshot, surface))
     return _overview(
         known.key,
@@ -187,15 +193,16 @@ async def _complete(
         approvals,
         state=snapshot.state,
         loaded=loaded,
-        costs=surface.tokens,
-        hints=len(surface.hints),
+        costs=surface.tokens if surface is not None else None,
+        hints=len(surface.hints) if surface is not None else 0,
     )
 
 
-def _every_loaded(snapshot: Snapshot, surface: Surface) -> Iterator[LoadedTool]:
+def _every_loaded(snapshot: Snapshot, surface: Surface | None) -> Iterator[LoadedTool]:
     """Yield what is on the surface, then what is loaded and not on it: it is to come, cannot run or is not listed."""
-    listed = {one.tool.id for one in surface.tools}
-    yield from surface.tools
+    shown = surface.tools if surface is not None else ()
+    listed = {one.tool.id for one in shown}
+    yield from shown
     active = active_tools(snapshot.access, snapshot.state)
     yield from (one for tool_id, one in active.items() if tool_id not in listed)
 

@@ -10,7 +10,7 @@ from pegboard.board.bring_in import bring_in_every
 from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
-from pegboard.board.views.session_views.counting import count_ahead
+from pegboard.board.views.session_views.counting import CatalogCounting, count_ahead
 from pegboard.board.views.switch_views.panel_texts import PanelTexts, Words
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.panels import (
@@ -50,7 +50,7 @@ class PanelRow:
         unavailable: why it cannot, or nothing (P6).
         members: how many tools stand in it; what is not known of a plugin yet is one.
         members_on: how many of them are on.
-        tokens: those of its tools, on or off; None while some of them are not known.
+        tokens: those of its tools, on or off; None while some of them are not known, or are being counted.
     """
 
     kind: RowKind
@@ -81,7 +81,14 @@ class PanelPage:
 
 
 async def panel_page(
-    services: Services, texts: PanelTexts, agent: str, *, query: str, offset: int, limit: int
+    services: Services,
+    texts: PanelTexts,
+    counting: CatalogCounting,
+    agent: str,
+    *,
+    query: str,
+    offset: int,
+    limit: int,
 ) -> PanelPage:
     """Return a page of what can be switched: toolkits, then plugins with what stands in none.
 
@@ -95,8 +102,8 @@ async def panel_page(
     words = texts.words(query)
     fitting = [group for group in groups(shown.access) if texts.group_fits(shown.access.world, group, words)]
     page = _slice(fitting, offset, limit)
-    await count_ahead(services, [tool for group in page for part in group.parts for tool in part.tools])
-    return PanelPage(rows=tuple(shown.group(group) for group in page), total=len(fitting))
+    counted = await counting.done()
+    return PanelPage(rows=tuple(shown.group(group, counted=counted) for group in page), total=len(fitting))
 
 
 async def member_page(
@@ -160,15 +167,15 @@ class _Shown:
         self._rows = PanelRows(access, bare)
         self._stored = stored
 
-    def group(self, group: PanelGroup) -> PanelRow:
+    def group(self, group: PanelGroup, *, counted: bool) -> PanelRow:
         """Return the row of a toolkit, plugin or unknown name."""
-        known = bool(group.parts) and all(part.tools for part in group.parts)
-        tokens = sum(self._services.prices(part.tools) for part in group.parts)
+        known = counted and bool(group.parts) and all(part.tools for part in group.parts)
+        tokens = sum(self._services.prices(part.tools) for part in group.parts) if known else None
         return self._row(
             self._rows.of(group),
             members=group.size,
             members_on=group.permitted(self.access),
-            tokens=tokens if known else None,
+            tokens=tokens,
         )
 
     def member(self, part: PanelPart, tool: Tool | None) -> PanelRow:

@@ -14,7 +14,7 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.board.snapshot import narrowed_above_of, settled
 from pegboard.board.views.session_views.counting import count_ahead
-from pegboard.board.views.session_views.known_sessions import KnownSession, known_by_key, known_sessions
+from pegboard.board.views.session_views.known_sessions import KnownSession, ParsedLeases, known_by_key, known_sessions
 from pegboard.board.views.switch_views.touched import Reach
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.leases import Lease, LeaseReason
@@ -79,7 +79,7 @@ class SwitchPreview:
     unreadable: int = 0
 
 
-async def preview(services: Services, agent: str, name: str, value: bool | None) -> SwitchPreview:
+async def preview(services: Services, parsed: ParsedLeases, agent: str, name: str, value: bool | None) -> SwitchPreview:
     """Return what a switch would change; nothing is stored, asked for or started.
 
     Raises:
@@ -96,7 +96,7 @@ async def preview(services: Services, agent: str, name: str, value: bool | None)
     supposed = compiler.supposing(agent, name, value)
     after = supposed.of_agent(agent)
     gained, lost = _only_in(after, before), _only_in(before, after)
-    comparison = _Comparison(services, supposed, Reach(before, after))
+    comparison = _Comparison(services, supposed, Reach(before, after), parsed)
     for known, above in sessions:
         comparison.add(known, above)
     await count_ahead(services, (*gained, *lost, *comparison.tools()))
@@ -169,10 +169,11 @@ _PLAIN: Final = SessionConstraints()
 class _Comparison:
     """The sessions before and after; those with equal permissions and equal leases share one comparison."""
 
-    def __init__(self, services: Services, supposed: PermissionCompiler, reach: Reach) -> None:
+    def __init__(self, services: Services, supposed: PermissionCompiler, reach: Reach, parsed: ParsedLeases) -> None:
         self.unchanged = 0
         self.unreadable = 0
         self._reach = reach
+        self._parsed = parsed
         self._services = services
         self._supposed = supposed
         self._known: dict[Hashable, _Difference | None] = {}
@@ -181,7 +182,7 @@ class _Comparison:
     def add(self, known: KnownSession, above: _Above) -> None:
         """Compare a session."""
         try:
-            state = known.leases()
+            state = self._parsed.of(known)
         except ValueError:
             self.unreadable += 1
             return

@@ -31,6 +31,7 @@ class WholeCatalog:
         self._services = services
         self._indexed: Indexed | None = None
         self._making: tuple[World, asyncio.Task[Indexed]] | None = None
+        self._preparing: set[asyncio.Task[None]] = set()
 
     async def indexed(self) -> Indexed | None:
         """Return everything that there is now; None while it is indexed for the first time and that takes long."""
@@ -47,6 +48,16 @@ class WholeCatalog:
         self._making = None
         self._indexed = making[1].result()
         return self._indexed
+
+    async def prepared(self, among: Searchable) -> bool:
+        """Return whether a part of it can be searched; waits a moment where that is indexed for the first time."""
+        task = asyncio.create_task(self._services.ranker.prepare(among), name="index a part")
+        self._preparing.add(task)
+        task.add_done_callback(self._preparing.discard)
+        done, _ = await asyncio.wait({task}, timeout=SOON)
+        for one in done:
+            one.result()
+        return bool(done)
 
     async def _made(self, world: World) -> Indexed:
         made = await asyncio.to_thread(_made, world)

@@ -1,0 +1,139 @@
+"""What an operator waits for: every page, the JSON addresses, and each keystroke of real requests."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from urllib.parse import urlencode
+
+import numpy as np
+
+from benchmarks.consoles.site import FULL, KITS, Gateway
+from benchmarks.consoles.visitors import Visitor
+from benchmarks.scale import requests
+
+Row = dict[str, object]
+KEYSTROKE, PAGE = 150, 200
+"""Targets: so many milliseconds an answer takes at most (p95)."""
+LETTERS = 40
+"""So many letters of a request are typed."""
+OF_A_SESSION = urlencode({"principal": "person-0", "agent": FULL, "session": "thread-0"})
+PAGES = {
+    "agents": "/console/agents",
+    "switches": f"/console/agent?agent={FULL}",
+    "switches, searched": f"/console/agent?agent={FULL}&q=list",
+    "switches, tools of a plugin": f"/console/agent/members?agent={FULL}&kind=plugin&name=s3",
+    "sessions": "/console/sessions",
+    "sessions, words": "/console/sessions?q=person-7",
+    "session": f"/console/session?{OF_A_SESSION}",
+    "explain, every agent": "/console/explain?q=send+a+message",
+    "explain, one agent": f"/console/explain?agent={FULL}&q=send+a+message",
+    "explain, a tool": f"/console/explain?agent={KITS}&tool=plugin:s3",
+    "approvals": "/console/approvals",
+    "approvals, ended": "/console/approvals/ended",
+    "servers": "/console/servers",
+    "server": "/console/server?name=s3",
+    "configuration": "/console/configuration",
+    "audit": "/console/audit",
+    "audit, of an agent": f"/console/audit?agent={FULL}&kind=call",
+    "bill, by day": "/console/bill",
+    "bill, by session": "/console/bill?by=session",
+}
+JSON = {
+    "/api/agents": "/api/agents",
+    "/api/agents/…/switches": f"/api/agents/{FULL}/switches",
+    "/api/sessions": "/api/sessions",
+    "/api/sessions/…": f"/api/session?{OF_A_SESSION}",
+    "/api/search": f"/api/search?agent={FULL}&query=send+a+message",
+    "/api/explain": f"/api/explain?agent={KITS}&name=plugin:s3",
+    "/api/approvals": "/api/approvals",
+    "/api/servers": "/api/servers",
+    "/api/servers/s3": "/api/servers/s3",
+    "/api/configuration": "/api/configuration",
+    "/api/audit": "/api/audit",
+    "/api/bill": "/api/bill",
+    "/api/openapi.json": "/api/openapi.json",
+}
+
+
+def worked(pid: int) -> float:
+    """Return the milliseconds of processor time that a process has had by now."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e6
+
+
+async def timed(gateway: Gateway, visitor: Visitor, address: str, *, part: bool = False) -> tuple[float, float, int]:
+    """Return the milliseconds of an answer, those that the gateway worked for it, and its status."""
+    busy, began = worked(gateway.process.pid), time.perf_counter()
+    status, _ = await visitor.get(address, part=part)
+    return 1000 * (time.perf_counter() - began), worked(gateway.process.pid) - busy, status
+
+
+async def measured(gateway: Gateway, visitor: Visitor, rounds: int) -> dict[str, list[Row]]:
+    """Return the rows of pages, of JSON addresses and of keystrokes."""
+    found: dict[str, list[Row]] = {}
+    found["the first answer of each page"] = [await _once(gateway, visitor, name, at) for name, at in PAGES.items()]
+    found["pages"] = await _each(gateway, visitor, PAGES, rounds)
+    found["JSON"] = await _each(gateway, visitor, JSON, rounds)
+    texts = [query.text for query in requests(max(rounds // 2, 3))]
+    found["keystrokes"] = [
+        await _typed(gateway, visitor, f"page, {who}", f"/console/explain?agent={agent}&q=", texts)
+        for who, agent in (("every agent", ""), ("one that may use all", FULL), ("one with toolkits", KITS))
+    ]
+    found["keystrokes"].append(
+        await _typed(gateway, visitor, "JSON", f"/api/search?agent={FULL}&query=", texts),
+    )
+    return found
+
+
+async def _once(gateway: Gateway, visitor: Visitor, name: str, address: str) -> Row:
+    taken, busy, status = await timed(gateway, visitor, address)
+    return {"page": name, "ms": round(taken), "CPU ms": round(busy), "status": status}
+
+
+async def _each(gateway: Gateway, visitor: Visitor, addresses: dict[str, str], rounds: int) -> list[Row]:
+    """Ask for each of them in turn, so many times; then right after a switch has changed."""
+    again: dict[str, list[tuple[float, float, int]]] = {name: [] for name in addresses}
+    after: dict[str, list[tuple[float, float, int]]] = {name: [] for name in addresses}
+    for _ in range(rounds):
+        for name, address in addresses.items():
+            again[name].append(await timed(gateway, visitor, address))
+    for number in range(max(rounds // 4, 3)):
+        for name, address in addresses.items():
+            await switched(visitor, on=number % 2 == 0)
+            after[name].append(await timed(gateway, visitor, address))
+    return [_row(name, again[name], after[name], PAGE) for name in addresses]
+
+
+async def switched(visitor: Visitor, *, on: bool, name: str = "s3") -> None:
+    """Turn a plugin of the full agent off, or take that back."""
+    await visitor.put(f"/api/agents/{FULL}/switches", {"name": name, "value": None if on else False})
+
+
+async def _typed(gateway: Gateway, visitor: Visitor, what: str, address: str, texts: list[str]) -> Row:
+    part = address.startswith("/console")
+    found: list[tuple[float, float, int]] = []
+    for text in texts:
+        for end in range(1, min(len(text), LETTERS) + 1):
+            found.append(await timed(gateway, visitor, address + urlencode({"": text[:end]})[1:], part=part))
+    return {"what": what, "count": len(found), **_figures(found), "target p95": KEYSTROKE}
+
+
+def _row(name: str, again: list[tuple[float, float, int]], after: list[tuple[float, float, int]], target: int) -> Row:
+    wrong = sorted({status for _, _, status in (*again, *after)} - {200})
+    return {
+        "what": name,
+        **_figures(again),
+        **{f"after a switch {key}": value for key, value in _figures(after).items()},
+        "target p95": target,
+        "status": wrong or 200,
+    }
+
+
+def _figures(found: list[tuple[float, float, int]]) -> Row:
+    return {
+        "p50": round(float(np.percentile([taken for taken, _, _ in found], 50)), 1),
+        "p95": round(float(np.percentile([taken for taken, _, _ in found], 95)), 1),
+        "CPU p50": round(float(np.percentile([busy for _, busy, _ in found], 50)), 1),
+        "CPU p95": round(float(np.percentile([busy for _, busy, _ in found], 95)), 1),
+    }
