@@ -53,7 +53,7 @@ async def test_whatever_an_address_is_given_the_answer_is_sound(config: Path, ad
         await opened(board)
         for name in address.names:
             for value in TEXTS if name not in ("offset", "limit", "before", "after", "since", "until") else VALUES:
-                response = await root.send(address, **{name: value})
+                response = await root.send(address, **{name: value})  # type: ignore[arg-type]
                 assert sound(response), (name, value[:100], response.status_code, response.headers)
         for value in (*TEXTS, *VALUES):
             everything = await root.send(address, {"hx-request": "true"}, **dict.fromkeys(address.names, value[:200]))
