@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -73,6 +74,8 @@ def main(arguments: Sequence[str]) -> int:
     folder()
     size = site.Size(sessions=100, calls=300) if options.quick else site.Size()
     parts = [part.strip() for part in options.only.split(",")]
+    # SIGTERM ends it as Ctrl-C does: every child is stopped on the way out.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     busy = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="pegboard-bench-") as name:
         found = asyncio.run(measured(Path(name), size, rounds=10 if options.quick else 40, parts=parts))

@@ -37,11 +37,17 @@ SEEN = """
 Act = Callable[[bool], Awaitable[object]]
 
 
+def browser_here() -> Path | None:
+    """Return the browser of the tests, if there is one."""
+    chromium = Path(os.environ.get("PEGBOARD_BROWSER") or ".browser/chromium")
+    return chromium if chromium.exists() else None
+
+
 async def measured(gateway: Gateway, visitor: Visitor, config: Path, rounds: int) -> list[Row]:
     """Return how long changes take, from just before they are asked for until they are in the page."""
-    chromium = Path(os.environ.get("PEGBOARD_BROWSER") or ".browser/chromium")
-    if not chromium.exists():
-        return [{"change": f"not measured: there is no browser at {chromium} (`make pytest` puts it there)"}]
+    chromium = browser_here()
+    if chromium is None:
+        return [{"change": "not measured: there is no browser; `make pytest` installs it, PEGBOARD_BROWSER names it"}]
     folder = chromium.parent
     env: dict[str, str | float | bool] = {
         "HOME": str(folder / "home"),
@@ -65,7 +71,7 @@ async def _rows(page: Page, gateway: Gateway, visitor: Visitor, config: Path, ro
     async with Pegboard.open(config) as board:
         await board.ready()
         other = await board.session(agent=FULL, session_id="watched")
-        plugin, tool = "s7", next(tool.wire for tool in board.world.catalog if tool.plugin == "s7")
+        toolkit, tool = "kit-s7", next(tool.wire for tool in board.world.catalog if tool.plugin == "s7")
 
         async def by_client(on: bool) -> None:
             await client.call("load_tools" if on else "unload_tools", {"names": [tool]})
@@ -74,20 +80,20 @@ async def _rows(page: Page, gateway: Gateway, visitor: Visitor, config: Path, ro
             await (other.load(tool) if on else other.unload(tool))
 
         async def by_switch(on: bool) -> None:
-            await switched(visitor, on=not on, name=plugin)
+            await switched(visitor, on=not on, name=toolkit)
 
         async def switch_elsewhere(on: bool) -> None:
-            await board.permissions.set(FULL, plugin, value=False if on else None, by="bench")
+            await board.permissions.set(FULL, toolkit, value=False if on else None, by="bench")
 
         await by_client(True)
         session = f"/console/session?principal=local&agent={FULL}&session=watched"
-        panel = f"{PAGES['switches']}&q={plugin}"
+        panel = f"{PAGES['switches']}&q={toolkit}"
         found: list[Row] = []
         for what, address, text, act in (
             ("a load by a client", session, tool, by_client),
             ("a load by another process", session, tool, elsewhere),
-            ("a switch", panel, "Off here", by_switch),
-            ("a switch by another process", panel, "Off here", switch_elsewhere),
+            ("a switch", panel, "Remove the switch", by_switch),
+            ("a switch by another process", panel, "Remove the switch", switch_elsewhere),
         ):
             await act(False)
             times = await _watched(page, address, text, act, rounds)
@@ -115,5 +121,6 @@ async def _watched(page: Page, address: str, text: str, act: Act, rounds: int) -
         await asyncio.sleep(1)  # the page is quiet, as between the changes of people
         began = time.time()
         await act(on)
-        times.append(await seen - 1000 * began)
+        async with asyncio.timeout(PATIENCE / 1000):
+            times.append(await seen - 1000 * began)
     return times

@@ -65,9 +65,7 @@ async def connected(gateway: Gateway, agent: str, session: str) -> Client:
 async def measured(gateway: Gateway, visitor: Visitor, rounds: int) -> list[Row]:
     """Return what calls take, in turns with and without pages."""
     clients = [await connected(gateway, FULL, f"caller-{n}") for n in range(AT_ONCE)]
-    _, answer = await visitor.get(f"/api/search?agent={FULL}&query=list")
-    hits = [hit["name"] for hit in json.loads(answer)["hits"] if hit["kind"] == "tool"]
-    names = hits[: len(clients)]
+    names = await _tools(visitor, len(clients))
     for client, name in zip(clients, names, strict=True):
         await client.call("load_tools", {"names": [name]})
     calls = {kind: Calls() for kind in KINDS}
@@ -85,6 +83,16 @@ async def measured(gateway: Gateway, visitor: Visitor, rounds: int) -> list[Row]
         await client.close()
     none = calls["none"]
     return [_row(kind, found, none, refreshed if kind == "20 pages" else 0) for kind, found in calls.items()]
+
+
+async def _tools(visitor: Visitor, count: int) -> list[str]:
+    """Return so many tools, as soon as they can be searched."""
+    while True:
+        _, answer = await visitor.get(f"/api/search?agent={FULL}&query=list")
+        found = json.loads(answer)
+        if not found["indexing"]:
+            return [hit["name"] for hit in found["hits"] if hit["kind"] == "tool"][:count]
+        await asyncio.sleep(0.2)
 
 
 def _row(kind: str, found: Calls, none: Calls, refreshed: int) -> Row:

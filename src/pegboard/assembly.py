@@ -7,7 +7,7 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from pegboard.arguments import SchemaValidator
 from pegboard.board import Board
 from pegboard.board.board import Parts
-from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState, shown_problems
 from pegboard.configurations import kept, loaded, packages, registered, report, source_of
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
@@ -32,6 +31,7 @@ from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
+    from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState, ShownProblem
     from pegboard.config.joining.additions import GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.configurations import ConfigurationSource
@@ -64,7 +64,10 @@ class Pegboard(Board):
     _meaning: ByMeaning
     _env: Mapping[str, str]
     _source: ConfigurationSource
-    _read: ConfigurationState
+    _read_at: float
+    _in_force_since: float
+    _refused: bool
+    _problems: tuple[ShownProblem, ...] = ()
 
     @classmethod
     @asynccontextmanager
@@ -209,23 +212,30 @@ class Pegboard(Board):
         await self._take(configuration)
         return problems
 
-    def _note_read(self, problems: Iterable[Problem], *, in_force: bool, masker: Masker | None = None) -> None:
+    def _note_read(self, problems: Sequence[Problem], *, in_force: bool, masker: Masker | None = None) -> None:
         """Keep what the newest reading of the configuration shows, for operators."""
-        now = time.time()
-        self._read = ConfigurationState(
-            file=self._source.name,
-            in_force_since=now if in_force else self._read.in_force_since,
-            read_at=now,
-            refused=not in_force,
-            problems=shown_problems(
-                problems, masker or self.services.masker, lambda file: self._source.written(file, self._env)
-            ),
-        )
+        self._read_at, self._refused = time.time(), not in_force
+        if in_force:
+            self._in_force_since = self._read_at
+        self._problems = ()
+        if problems:
+            from pegboard.board.views.operators.configuration_views.configuration_state import shown_problems
+
+            hides = masker or self.services.masker
+            self._problems = shown_problems(problems, hides, lambda file: self._source.written(file, self._env))
 
     @property
     def configuration_state(self) -> ConfigurationState:
         """Return what operators see of the newest reading of the configuration, refused or not."""
-        return self._read
+        from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState
+
+        return ConfigurationState(
+            file=self._source.name,
+            in_force_since=self._in_force_since,
+            read_at=self._read_at,
+            refused=self._refused,
+            problems=self._problems,
+        )
 
     def _inspected(self, source: ConfigurationSource) -> tuple[Configuration | None, list[Problem]]:
         """Return what a source says now, judged with the tools that are known."""

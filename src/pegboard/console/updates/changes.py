@@ -39,9 +39,9 @@ COUNTED: Final = ("sessions", "servers", "switches")
 """What shows tokens, and went without them while they were being counted."""
 STORED: Final = frozenset({"sessions", "calls", "switches", "approvals", "audit", "bill"})
 """What another process may have changed in the store."""
-LOOK_EVERY: Final = 0.25
+LOOK_EVERY: Final = 0.2
 """How often it is looked at what other processes stored and what servers do, in seconds, while somebody listens."""
-GATHER: Final = 0.15
+GATHER: Final = 0.1
 """For how long changes are gathered before a listener hears of them, in seconds."""
 REST: Final = 0.1
 """For how long calls are gathered for a listener after it heard of something, in seconds for each listener that there
