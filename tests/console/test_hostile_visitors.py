@@ -123,8 +123,8 @@ async def test_an_agent_that_is_not_the_operators_is_like_one_that_does_not_exis
         waiting = await opened(board)
         before = await board.services.store.change_token()
         for headers in ({}, {"hx-request": "true"}):
-            seen = await bob.send(address, headers=headers, **chosen(address, agent="mailer", id=waiting))
-            none = await bob.send(address, headers=headers, **chosen(address, agent="mailex", id="0" * len(waiting)))
+            seen = await bob.send(address, headers, **chosen(address, agent="mailer", id=waiting))
+            none = await bob.send(address, headers, **chosen(address, agent="mailex", id="0" * len(waiting)))
             assert seen.status_code == none.status_code
             texts = seen.text.replace("mailer", "mailex").replace(waiting, "0" * len(waiting))
             assert texts == none.text
@@ -212,7 +212,7 @@ async def test_a_store_that_is_locked_is_said_to_be_and_nothing_is_lost(board: P
                 response = await root.send(address)
                 assert response.status_code < 500 or (response.status_code, "locked" in response.text) == (503, True)
             assert (await root.send(SWITCH, name="post", expected="unset")).status_code == 503
-            part = await root.send(SWITCH, headers={"hx-request": "true"}, name="post", expected="unset")
+            part = await root.send(SWITCH, {"hx-request": "true"}, name="post", expected="unset")
             assert (part.status_code, part.headers["hx-retarget"]) == (503, "#notices")
             other.execute("ROLLBACK")
         assert (await root.send(SWITCH, name="post", expected="unset")).status_code == 303
@@ -234,7 +234,7 @@ async def test_a_store_that_is_gone_is_said_to_be_and_all_works_when_it_is_back(
         replace_store(path, instead)
         for address in ADDRESSES:
             for headers in ({}, {"hx-request": "true"}):
-                response = await root.send(address, headers=headers)
+                response = await root.send(address, headers)
                 assert response.status_code < 500 or response.status_code == 503, (address.path, response.text)
                 assert response.status_code != 503 or path.name in response.text
         assert (await root.send(SWITCH, name="post", expected="unset")).status_code == 503
