@@ -72,6 +72,9 @@ async def measured(gateway: Gateway, visitor: Visitor, rounds: int) -> list[Row]
     refreshed = 0
     await _called(clients, names, Calls(), 1.0)
     async with _pages(visitor) as pages:
+        await _told(pages, "open")
+        await _called(clients, names, Calls(), SECONDS)
+        await _told(pages, "close")
         for number in range(max(rounds // 5, 3)):
             for kind in KINDS if number % 2 else KINDS[::-1]:
                 if kind == "20 pages":
@@ -157,7 +160,7 @@ async def _told(process: Process, word: str) -> dict[str, int]:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(f"{word}\n".encode())
-    found = json.loads(await process.stdout.readline())
-    if found.get("failed"):
-        raise RuntimeError(f"pages could not be opened: {found['failed']}")
-    return found
+    line = await process.stdout.readline()
+    if not line:
+        raise RuntimeError("the pages could not be opened")
+    return json.loads(line)

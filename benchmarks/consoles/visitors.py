@@ -20,6 +20,8 @@ from urllib.parse import urlsplit
 from benchmarks.gateways.clients import Http
 
 LIVE = re.compile(r'data-live="([^"]*)"\s+hx-get="([^"]*)"')
+PATIENCE = 60.0
+"""How long pages may take to open, in seconds."""
 CSRF = re.compile(r'name="csrf" value="([^"]*)"')
 
 
@@ -72,6 +74,7 @@ class OpenPage:
     visitor: Visitor
     address: str
     refreshed: int = 0
+    there: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def stay(self) -> None:
         """Load the page and follow the stream until this is cancelled."""
@@ -84,6 +87,7 @@ class OpenPage:
             head = f"GET /console/events HTTP/1.1\r\nhost: {where.netloc}\r\ncookie: {self.visitor.cookie}\r\n\r\n"
             writer.write(head.encode())
             while line := (await reader.readline()).decode():
+                self.there.set()
                 if line.startswith("data: ["):
                     await self._refresh(set(json.loads(line.removeprefix("data: "))), parts)
         finally:
@@ -103,9 +107,10 @@ async def main(origin: str, cookie: str, addresses: list[str]) -> None:
         if line.strip() == "open":
             pages = [OpenPage(Visitor(origin, cookie), address) for address in addresses]
             staying = [asyncio.create_task(page.stay()) for page in pages]
-            await asyncio.sleep(0.5)
-            failed = [task.exception() for task in staying if task.done()]
-            print(json.dumps({"failed": [str(error) for error in failed]}), flush=True)
+            for page in pages:
+                async with asyncio.timeout(PATIENCE):
+                    await page.there.wait()
+            print(json.dumps({"opened": len(pages)}), flush=True)
         else:
             for task in staying:
                 task.cancel()
