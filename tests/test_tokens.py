@@ -26,6 +26,13 @@ def reads_the_vocabulary(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
+def test_half_a_character_counts_as_one(tmp_path: Path) -> None:
+    """F4: a server's text may have one, and models are sent something in its place."""
+    counter = OfflineTokenCounter(tmp_path / "counts.json")
+    assert counter.count("a mail \ud800 here") == counter.count("a mail ? here")
+    assert counter.count("\udfff" * 1000) > 0
+
+
 def test_counts_are_kept_for_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """F4, G8: a start that has nothing new to count reads no vocabulary."""
     memory = tmp_path / "new" / "tokens.json"

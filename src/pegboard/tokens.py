@@ -50,7 +50,8 @@ class OfflineTokenCounter:
         if found is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            parted = _RUN.sub(_parted, text) if len(text) > LONGEST_RUN else text
+            whole = text.encode(errors="replace").decode()  # half a character has no bytes
+            parted = _RUN.sub(_parted, whole) if len(whole) > LONGEST_RUN else whole
             found = self._known[key] = len(self._encoder()(parted))
             self._fresh = True
         return found

@@ -113,7 +113,7 @@ class Visitor:
     client: httpx2.AsyncClient
     sign_in: SignIn
 
-    async def send(self, address: Address, *, headers: dict[str, str] | None = None, **other: str) -> httpx2.Response:
+    async def send(self, address: Address, headers: dict[str, str] | None = None, /, **other: str) -> httpx2.Response:
         """Send a request with what a page of this sign-in carries."""
         request = address.request(**other)
         sent = {"x-csrf-token": self.sign_in.csrf, **request.pop("headers", {}), **(headers or {})}

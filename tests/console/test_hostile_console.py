@@ -14,6 +14,7 @@ from pegboard.console.updates import page_stream
 from .addresses import ADDRESSES, CHANGING, STREAMS, Address, label, visitor
 from .conftest import MAILER
 from .programs import serving
+from .running import running
 from .sites import site
 
 ROOT = "root-root-root-root-root"
@@ -53,12 +54,10 @@ async def test_whatever_an_address_is_given_the_answer_is_sound(config: Path, ad
         await opened(board)
         for name in address.names:
             for value in TEXTS if name not in ("offset", "limit", "before", "after", "since", "until") else VALUES:
-                response = await root.send(address, **{name: value})
+                response = await root.send(address, **{name: value})  # type: ignore[arg-type]
                 assert sound(response), (name, value[:100], response.status_code, response.headers)
         for value in (*TEXTS, *VALUES):
-            everything = await root.send(
-                address, headers={"hx-request": "true"}, **dict.fromkeys(address.names, value[:200])
-            )
+            everything = await root.send(address, {"hx-request": "true"}, **dict.fromkeys(address.names, value[:200]))
             assert sound(everything), (value[:100], everything.status_code, everything.headers)
 
 
@@ -127,3 +126,25 @@ async def test_there_are_only_so_many_streams_however_they_come(config: Path, mo
                     return answer.status_code == 200
 
             await until(free, within=60)
+
+
+async def test_what_is_no_request_of_a_browser_is_refused_and_the_console_goes_on(config: Path) -> None:
+    """G2: other names of this host, bodies without end, and clients that vanish in the middle of one."""
+    async with running(config) as console, httpx2.AsyncClient(base_url=console.origin, timeout=60) as client:
+        for host in ("evil.example", "127.0.0.1:99999", "[::1", "a b", ""):
+            refused = await client.get("/console/agents", headers={"host": host})
+            assert 300 <= refused.status_code < 500, host
+            assert (ROOT in refused.text, "Traceback" in refused.text) == (False, False)
+        large = await client.post("/console/sign-in", content=b"x" * (1024 * 1024 + 1))
+        assert (large.status_code, large.headers["x-content-type-options"]) == (413, "nosniff")
+        assert large.headers["cache-control"] == "no-store"
+        port = httpx2.URL(console.origin).port
+        for _ in range(20):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            head = f"POST /console/sign-in HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 100\r\n\r\nsecret="
+            writer.write(head.encode())
+            await writer.drain()
+            writer.close()
+        signed_in = await client.post("/console/sign-in", data={"secret": ROOT})
+        assert (signed_in.status_code, signed_in.headers["cache-control"]) == (303, "no-store")
+        assert (await client.get("/console/agents")).status_code == 200

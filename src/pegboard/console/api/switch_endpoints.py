@@ -86,8 +86,10 @@ class NewSwitch:
 
 async def agents(context: Context, visit: Visit) -> tuple[AgentName, ...]:
     """Return the agents."""
+    mask = context.board.services.masker.text
     return tuple(
-        AgentName(name=agent.name, display_name=agent.display_name, role=agent.role) for agent in context.agents(visit)
+        AgentName(name=agent.name, display_name=mask(agent.display_name), role=mask(agent.role))
+        for agent in context.agents(visit)
     )
 
 

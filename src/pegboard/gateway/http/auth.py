@@ -57,7 +57,8 @@ class Refusal(Exception):  # noqa: N818  (it is an answer)
         self.status = status
         self.message = message
         self.code = code
-        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **given}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the answer."""
