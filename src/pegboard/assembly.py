@@ -6,16 +6,16 @@ import asyncio
 import hashlib
 import logging
 import os
-import time
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard.arguments import SchemaValidator
 from pegboard.board import Board
 from pegboard.board.board import Parts
-from pegboard.configurations import kept, loaded, packages, registered, report, source_of
+from pegboard.configurations import NewestReading, kept, loaded, packages, registered, report, source_of
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
@@ -31,7 +31,7 @@ from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
-    from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState, ShownProblem
+    from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState
     from pegboard.config.joining.additions import GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.configurations import ConfigurationSource
@@ -64,10 +64,7 @@ class Pegboard(Board):
     _meaning: ByMeaning
     _env: Mapping[str, str]
     _source: ConfigurationSource
-    _read_at: float
-    _in_force_since: float
-    _refused: bool
-    _problems: tuple[ShownProblem, ...] = ()
+    _read = NewestReading()
 
     @classmethod
     @asynccontextmanager
@@ -214,28 +211,15 @@ class Pegboard(Board):
 
     def _note_read(self, problems: Sequence[Problem], *, in_force: bool, masker: Masker | None = None) -> None:
         """Keep what the newest reading of the configuration shows, for operators."""
-        self._read_at, self._refused = time.time(), not in_force
-        if in_force:
-            self._in_force_since = self._read_at
-        self._problems = ()
-        if problems:
-            from pegboard.board.views.operators.configuration_views.configuration_state import shown_problems
-
-            hides = masker or self.services.masker
-            self._problems = shown_problems(problems, hides, lambda file: self._source.written(file, self._env))
+        written = partial(self._source.written, env=self._env)
+        self._read = self._read.then(
+            problems, in_force=in_force, masker=masker or self.services.masker, written=written
+        )
 
     @property
     def configuration_state(self) -> ConfigurationState:
         """Return what operators see of the newest reading of the configuration, refused or not."""
-        from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState
-
-        return ConfigurationState(
-            file=self._source.name,
-            in_force_since=self._in_force_since,
-            read_at=self._read_at,
-            refused=self._refused,
-            problems=self._problems,
-        )
+        return self._read.state(self._source.name)
 
     def _inspected(self, source: ConfigurationSource) -> tuple[Configuration | None, list[Problem]]:
         """Return what a source says now, judged with the tools that are known."""

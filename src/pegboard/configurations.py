@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -15,8 +16,10 @@ from pegboard.errors import UsageError
 from pegboard.problems import Problem
 
 if TYPE_CHECKING:
+    from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState, ShownProblem
     from pegboard.config.joining.additions import Addition, GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
+    from pegboard.core.model.masking import Masker
     from pegboard.core.model.specs import RegisteredSpec
 
 log = logging.getLogger("pegboard")
@@ -91,6 +94,41 @@ class ConfigurationSource:
         code = Addition(toolkits=self.toolkits, loadouts=self.loadouts)
         additions = (code, *packages) if self.toolkits or self.loadouts else tuple(packages)
         return inspect(self.path, registered=registered, env=env, tools=tools, value=self.value, additions=additions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestReading:
+    """What the newest reading of a configuration came to; times are in seconds since the epoch."""
+
+    at: float = 0.0
+    in_force_since: float = 0.0
+    refused: bool = False
+    problems: tuple[ShownProblem, ...] = ()
+
+    def then(
+        self, problems: Sequence[Problem], *, in_force: bool, masker: Masker, written: Callable[[str], str | None]
+    ) -> NewestReading:
+        """Return a reading after this one; ``written`` gives the text of a file by its name in its problems."""
+        now = time.time()
+        shown: tuple[ShownProblem, ...] = ()
+        if problems:
+            from pegboard.board.views.operators.configuration_views.configuration_state import shown_problems
+
+            shown = shown_problems(problems, masker, written)
+        since = now if in_force else self.in_force_since
+        return NewestReading(at=now, in_force_since=since, refused=not in_force, problems=shown)
+
+    def state(self, file: str) -> ConfigurationState:
+        """Return what operators see of it; ``file`` is the configuration's, as messages name it."""
+        from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState
+
+        return ConfigurationState(
+            file=file,
+            in_force_since=self.in_force_since,
+            read_at=self.at,
+            refused=self.refused,
+            problems=self.problems,
+        )
 
 
 def _name(loadout: GivenLoadout) -> str:

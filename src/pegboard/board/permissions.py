@@ -10,7 +10,6 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.access.settings.own_settings import replaced_by, switches_of
-from pegboard.core.access.settings.panels import panel
 from pegboard.core.access.switches import switchable
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import did_you_mean, one_line
@@ -111,6 +110,8 @@ class Permissions:
             UnknownAgentError: there is no such agent.
             StoreError: the stored switches cannot be read.
         """
+        from pegboard.core.access.settings.panels import panel
+
         services = self._services
         agent_of(services.world, agent)
         await bring_in_every(services, IN_PROCESS)
