@@ -75,7 +75,10 @@ async def suggestions_page(context: Context, visit: Visit) -> Response:
         if words
         else None
     )
-    return context.templates.page("suggestions.html", visit, found=found, key=key)
+    here = query(
+        "/console/session/suggestions", principal=key.principal, agent=key.agent, session=key.session, names=words
+    )
+    return context.templates.page("suggestions.html", visit, found=found, here=here)
 
 
 async def change(context: Context, visit: Visit) -> Response:
