@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
 from pathlib import Path
 from urllib.parse import quote_plus, urlencode
@@ -73,6 +75,7 @@ async def measured(gateway: Gateway, visitor: Visitor, rounds: int) -> dict[str,
     """Return the rows of pages, of JSON addresses and of keystrokes."""
     found: dict[str, list[Row]] = {}
     found["the first answer of each page"] = [await _once(gateway, visitor, name, at) for name, at in PAGES.items()]
+    await _settled(visitor)
     found["pages"] = await _each(gateway, visitor, PAGES, rounds)
     found["JSON"] = await _each(gateway, visitor, JSON, rounds)
     texts = [query.text for query in requests(max(rounds // 2, 3))]
@@ -84,6 +87,16 @@ async def measured(gateway: Gateway, visitor: Visitor, rounds: int) -> dict[str,
         await _typed(gateway, visitor, "JSON", f"/api/search?agent={FULL}&query=", texts),
     )
     return found
+
+
+async def _settled(visitor: Visitor) -> None:
+    """Return when everything is indexed and counted that the first answers began to."""
+    while True:
+        _, search = await visitor.get(JSON["/api/search"])
+        _, servers = await visitor.get(JSON["/api/servers"])
+        if not json.loads(search)["indexing"] and b'"tokens":null' not in servers:
+            return
+        await asyncio.sleep(0.5)
 
 
 async def _once(gateway: Gateway, visitor: Visitor, name: str, address: str) -> Row:
