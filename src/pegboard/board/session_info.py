@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Awaitable, Callable, Container, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -129,6 +128,8 @@ def child_of(
             code="child_depth",
             hint="Let the session do the work itself.",
         )
+    import uuid  # every start would pay for it
+
     profile = agent_of(world, agent if agent is not None else parent.key.agent)
     name = re.sub(r"[^\w-]+", "-", kind.strip())[:_KIND_LENGTH] or "child"
     parts = (parent.key.session, name, uuid.uuid4().hex)

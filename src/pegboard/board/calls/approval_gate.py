@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from dataclasses import dataclass, replace
 from typing import Final
@@ -194,6 +193,8 @@ async def _arguments(call: GatedCall, approval: Approval) -> Passed:
 
 async def _asked(call: GatedCall) -> CallAnswer:
     """Store that a person is asked, and return the answer that says so."""
+    import secrets  # every start would pay for it
+
     if (refused := await _too_much(call)) is not None:
         return refused
     services, demand, now = call.services, call.demand, time.time()

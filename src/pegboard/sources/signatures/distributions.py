@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, distribution
 from typing import Final
 
 _DISTRIBUTIONS: Final[Mapping[str, str]] = {
@@ -34,6 +33,8 @@ def is_installed(requirement: str) -> bool:
     >>> is_installed("pydantic[email]>=2")
     True
     """
+    from importlib.metadata import PackageNotFoundError, distribution  # takes longer to import than all of this folder
+
     try:
         distribution(re.split(r"[^\w.-]", requirement.strip("'\""), maxsplit=1)[0])
     except (PackageNotFoundError, ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -350,6 +349,8 @@ class SqliteStore(SqliteBill):
 
 
 def _digest_key(connection: sqlite3.Connection) -> bytes:
+    import secrets  # every start would pay for it
+
     connection.execute("INSERT OR IGNORE INTO secrets VALUES ('digest', ?)", (secrets.token_bytes(32),))
     return connection.execute("SELECT value FROM secrets WHERE name = 'digest'").fetchone()[0]
 
