@@ -32,7 +32,6 @@ agents:
   all: {allowed_toolkits: [paper], discoverable: [notes, sums], dialect: pegboard}
   waits: {discoverable: [notes], allowed_toolkits: [late], dialect: pegboard}
 """
-TODAY = datetime.now(UTC).date()
 
 
 @pytest.fixture
@@ -129,20 +128,24 @@ async def test_what_an_operator_looks_at_is_not_billed(board: Pegboard) -> None:
 
 async def test_the_bill_is_by_day_by_agent_or_by_session_and_sums_up_the_rest(board: Pegboard) -> None:
     """F4: the most tokens first; who is not listed is in the rest."""
+    services, today = board.services, date(2026, 7, 28)
+    noon = datetime(2026, 7, 28, 12, tzinfo=UTC).timestamp()
+    billing = Billing(services.metrics, services.store, services.prices, services.counter.count, lambda: noon)
     for agent, number in (("all", 3), ("waits", 1)):
         for name in range(number):
             session = await board.session(agent=agent, session_id=f"{name}", principal="ada")
             for _ in range(name + 1):
                 await session.surface()
+    await billing.flush()
     by_agent, by_day = await bill_of(board, by="agent"), await bill_of(board)
     assert [(row.agent, row.requests, row.session) for row in by_agent.rows] == [("all", 6, None), ("waits", 1, None)]
-    assert [(row.day, row.requests, row.agent) for row in by_day.rows] == [(TODAY.isoformat(), 7, None)]
+    assert [(row.day, row.requests, row.agent) for row in by_day.rows] == [(today.isoformat(), 7, None)]
     by_session = await bill_of(board, by="session", limit=1)
     assert [(row.session, row.requests) for row in by_session.rows] == [("2", 3)]
     assert (by_session.others, by_session.rest.requests, by_session.totals.requests) == (3, 4, 7)
     assert by_session.rest.tokens == by_session.totals.tokens - by_session.rows[0].tokens
     assert (await bill_of(board, since=date(2020, 1, 1), until=date(2020, 1, 2))).totals.requests == 0
-    assert (await bill_of(board, agent="waits", since=TODAY, until=TODAY)).totals.requests == 1
+    assert (await bill_of(board, agent="waits", since=today, until=today)).totals.requests == 1
     assert (await bill_of(board, principal="bob")).rows == ()
 
 
