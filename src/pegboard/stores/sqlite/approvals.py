@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Binding
 from pegboard.core.model.tools import Frozen
 from pegboard.ports import AuditRecord
 from pegboard.stores.sqlite.codec import from_column, to_column
+from pegboard.stores.sqlite.session_states import SqliteStates
 
 if TYPE_CHECKING:
     import sqlite3
-
-    from pegboard.stores.sqlite.audit import AuditQueue
-    from pegboard.stores.sqlite.database import Database, Work
-
-T = TypeVar("T")
 
 KEPT: Final = 24 * 3600.0
 """How long an approval is kept after it has expired, in seconds."""
@@ -26,16 +22,8 @@ _OPEN: Final = "status IN ('waiting', 'allowed') AND (expires_at IS NULL OR expi
 _MINE: Final = "principal = ? AND agent = ? AND session = ?"
 
 
-class SqliteApprovals:
-    """The part of a store that keeps approvals; the store itself has the file."""
-
-    _queue: AuditQueue
-
-    def _opened(self) -> Database:
-        raise NotImplementedError
-
-    async def _write(self, work: Work[T], *, permissions: bool | None = None) -> T:
-        raise NotImplementedError
+class SqliteApprovals(SqliteStates):
+    """The part of a store that keeps approvals."""
 
     async def add_approval(self, approval: Approval, *, audit: Sequence[AuditRecord] = ()) -> None:
         """Store an approval that somebody is asked for, and remove what expired long before it."""

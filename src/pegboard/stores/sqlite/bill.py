@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.ports import BILL_DAYS, BillCounts, BillPage, BillRecord
 from pegboard.stores.sqlite.codec import from_column, to_column
-from pegboard.stores.sqlite.read_only_tools import SqliteClaims
 
 if TYPE_CHECKING:
     import sqlite3
-
-    from pegboard.stores.sqlite.audit import AuditQueue
 
 _NAMES: Final = ("day", "principal", "agent", "session")
 _COLUMNS: Final = (*_NAMES, *BillCounts._fields)
@@ -48,43 +45,6 @@ class BillQueue:
     def drop(self) -> None:
         """Forget what waits: it is committed, and nothing can have come since."""
         self.waiting = {}
-
-
-class SqliteBill(SqliteClaims):
-    """The part of a store that keeps the bill; the store itself has the file."""
-
-    _queue: AuditQueue
-    _bill: BillQueue
-
-    @property
-    def lasts(self) -> bool:
-        """Return that it outlives the process."""
-        return True
-
-    async def _flush(self) -> None:
-        raise NotImplementedError
-
-    def bill_later(self, *records: BillRecord) -> None:
-        """Add to the bill within 50 ms, in a batch; where no loop runs, with the next that is written."""
-        self._opened()
-        self._bill.add(records)
-        self._queue.schedule()
-
-    async def bill(
-        self,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        principal: str | None = None,
-        agent: str | None = None,
-        session: str | None = None,
-        after: Hashable = None,
-        limit: int = 2000,
-    ) -> BillPage:
-        """Return a part of what is stored, the oldest day first; what waits is written before."""
-        await self._flush()
-        wanted = {"principal": principal, "agent": agent, "session": session}
-        return await self._opened().read(lambda connection: select_bill(connection, wanted, since, until, after, limit))
 
 
 def select_bill(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SqliteClaims(SqliteApprovals):
-    """The part of a store that keeps claims; the store itself has the file."""
+    """The part of a store that keeps claims."""
 
     async def claims(self) -> Mapping[str, frozenset[str]]:
         """Return the tools that count as read-only, of every server that has been seen (G6)."""

@@ -1,0 +1,225 @@
+"""A store that ends with the process: for tests, for one-shot commands and for `store: memory:`."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from typing import cast
+
+from pegboard.core.model.tools import Manifest
+from pegboard.ports import (
+    BILL_DAYS,
+    UNCHECKED,
+    USE_LIFETIME,
+    USES_KEPT,
+    AuditRecord,
+    BillCounts,
+    BillPage,
+    BillRecord,
+    ChangeToken,
+    SessionKey,
+    StateChange,
+    StoredState,
+    Unchecked,
+    UseRecord,
+)
+from pegboard.stores.memory.memory_approvals import MemoryApprovals
+
+
+class MemoryStore(MemoryApprovals):
+    """A store in the memory of this process: nothing is shared and nothing survives it.
+
+    ``audit_keep`` is how many of the newest audit entries are kept.
+    """
+
+    __slots__ = (
+        "_bill", "_changes", "_claims", "_digest_key", "_manifests", "_revision", "_states", "_switches",
+        "_uses", "_version",
+    )  # fmt: skip
+
+    def __init__(self, *, audit_keep: int = 100_000) -> None:
+        super().__init__(audit_keep=audit_keep)
+        self._states: dict[SessionKey, StoredState] = {}
+        self._switches: dict[str, dict[str, bool]] = {}
+        self._manifests: dict[tuple[str, str], Manifest] = {}
+        self._claims: dict[str, frozenset[str]] = {}
+        self._bill: dict[tuple[str, str, str, str], BillCounts] = {}
+        self._uses: dict[tuple[str, str], tuple[UseRecord, ...]] = {}
+        self._digest_key = secrets.token_bytes(32)
+        self._version = 0
+        self._revision = 0
+        self._changes = 0
+
+    async def open(self) -> None:
+        """Do nothing: memory is always ready."""
+
+    async def aclose(self) -> None:
+        """Do nothing: there is nothing to write."""
+
+    async def load(self, key: SessionKey) -> StoredState | None:
+        """Return the stored state, or None where there is none."""
+        return self._states.get(key)
+
+    async def save(
+        self, key: SessionKey, text: str | None, *, expected: int, audit: Sequence[AuditRecord] = ()
+    ) -> int | None:
+        """Store the text if the stored version is still ``expected``; return the new version or None (S2)."""
+        stored = self._states.get(key)
+        if (stored.version if stored else 0) != expected:
+            return None
+        self._changes += 1
+        self._append(audit)
+        if text is None:
+            self._states.pop(key, None)
+            return 0
+        self._version += 1
+        self._states[key] = StoredState(text=text, version=self._version, updated_at=time.time())
+        return self._version
+
+    async def save_together(
+        self, changes: Sequence[StateChange], *, audit: Sequence[AuditRecord] = ()
+    ) -> Sequence[int] | None:
+        """Store several states if all are of the expected versions; return the new ones or None (S2)."""
+        stored = (self._states.get(one.key) for one in changes)
+        if any((state.version if state else 0) != one.expected for one, state in zip(changes, stored, strict=True)):
+            return None
+        versions = [await self.save(one.key, one.text, expected=one.expected) for one in changes]
+        self._append(audit)
+        return [version or 0 for version in versions]
+
+    async def sessions(
+        self, *, principal: str | None = None, agent: str | None = None
+    ) -> Sequence[tuple[SessionKey, StoredState]]:
+        """Return what is stored, newest change first."""
+        found = [
+            (key, state)
+            for key, state in self._states.items()
+            if principal in (None, key.principal) and agent in (None, key.agent)
+        ]
+        return sorted(found, key=lambda item: item[1].version, reverse=True)
+
+    async def set_switch(
+        self,
+        agent: str,
+        name: str,
+        value: bool | None,
+        *,
+        expected: bool | Unchecked | None = UNCHECKED,
+        replaces: Sequence[str] = (),
+        audit: Sequence[AuditRecord] = (),
+    ) -> bool:
+        """Store a boolean, or remove it (None), with its records, if what is stored is as expected; return whether."""
+        if expected is not UNCHECKED and self._switches.get(agent, {}).get(name) is not expected:
+            return False
+        self._append(audit)
+        switches = self._switches.setdefault(agent, {})
+        for other in replaces:
+            switches.pop(other, None)
+        if value is None:
+            switches.pop(name, None)
+        else:
+            switches[name] = value
+        if not switches:
+            del self._switches[agent]
+        self._revision += 1
+        self._changes += 1
+        return True
+
+    async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
+        """Return the stored booleans of every agent."""
+        return {agent: dict(switches) for agent, switches in self._switches.items()}
+
+    async def change_token(self, since: float | None = None) -> ChangeToken:  # noqa: ARG002 - nobody else has this store
+        """Return how often anything was changed, and how often a switch or claim was."""
+        return ChangeToken(states=self._changes, permissions=self._revision)
+
+    async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
+        """Return the stored manifest of a plugin whose specification has this fingerprint."""
+        return self._manifests.get((plugin, fingerprint))
+
+    async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
+        """Store a manifest in place of an older one."""
+        self._manifests[plugin, fingerprint] = manifest
+
+    async def claims(self) -> Mapping[str, frozenset[str]]:
+        """Return the tools that count as read-only, of every server that has been seen (G6)."""
+        return dict(self._claims)
+
+    async def keep_first_claims(self, plugin: str, tools: Iterable[str]) -> frozenset[str]:
+        """Store what counts for a server of which nothing is stored; return what counts now."""
+        if plugin not in self._claims:
+            self._claims[plugin] = frozenset(tools)
+            self._revision += 1
+            self._changes += 1
+        return self._claims[plugin]
+
+    async def change_claims(self, plugin: str, *, accept: Iterable[str] = (), retract: Iterable[str] = ()) -> None:
+        """Add tools to those that count, and take others away."""
+        self._claims[plugin] = self._claims.get(plugin, frozenset()).union(accept).difference(retract)
+        self._revision += 1
+        self._changes += 1
+
+    @property
+    def lasts(self) -> bool:
+        """Return that it ends with the process."""
+        return False
+
+    def bill_later(self, *records: BillRecord) -> None:
+        """Add to the bill; in memory, later is now."""
+        for record in records:
+            key = record.day, record.principal, record.agent, record.session
+            self._bill[key] = self._bill.get(key, BillCounts()).plus(record.counts)
+        newest = max((record.day for record in records), default="")
+        oldest = (date.fromisoformat(newest) - timedelta(days=BILL_DAYS)).isoformat() if newest else ""
+        for key in [key for key in self._bill if key[0] < oldest]:
+            del self._bill[key]
+
+    async def bill(
+        self,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        after: Hashable = None,
+        limit: int = 2000,
+    ) -> BillPage:
+        """Return a part of the bill, the oldest day first."""
+        found = sorted(
+            BillRecord(*key, counts)
+            for key, counts in self._bill.items()
+            if (since is None or key[0] >= since)
+            and (until is None or key[0] <= until)
+            and principal in (None, key[1])
+            and agent in (None, key[2])
+            and session in (None, key[3])
+            and (after is None or key > cast("tuple[str, ...]", after))
+        )
+        return BillPage(found[:limit], found[limit - 1][:4] if len(found) > limit else None)
+
+    async def digest_key(self) -> bytes:
+        """Return the secret with which arguments are digested; it ends with the process."""
+        return self._digest_key
+
+    def remember_later(self, *uses: UseRecord) -> None:
+        """Store uses; in memory, later is now."""
+        for use in uses:
+            key = use.principal, use.agent
+            others = (old for old in self._uses.get(key, ()) if (old.need, old.tool) != (use.need, use.tool))
+            self._uses[key] = (*others, use)[-USES_KEPT:]
+        oldest = max((use.at for use in uses), default=0.0) - USE_LIFETIME
+        for key, kept in tuple(self._uses.items()):
+            if any(use.at < oldest for use in kept):
+                self._uses[key] = tuple(use for use in kept if use.at >= oldest)
+
+    async def uses(self, principal: str, agent: str) -> Sequence[UseRecord]:
+        """Return what is remembered, the newest last."""
+        return self._uses.get((principal, agent), ())
+
+    async def forget_uses(self, *, principal: str | None = None, agent: str | None = None) -> int:
+        """Remove what is remembered; return how many there were."""
+        gone = [key for key in self._uses if principal in (None, key[0]) and agent in (None, key[1])]
+        return sum(len(self._uses.pop(key)) for key in gone)

@@ -1,0 +1,97 @@
+"""The audit trail in memory: the newest records of one process."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice
+
+from pegboard.ports import PART, AuditFilter, AuditPart, AuditRecord, NumberedRecord, TrailPage
+
+
+class MemoryTrail:
+    """The part of a store that keeps the audit trail; ``audit_keep`` is how many of the newest records are kept."""
+
+    __slots__ = ("_audit", "_audited")
+
+    def __init__(self, *, audit_keep: int) -> None:
+        self._audit: deque[AuditRecord] = deque(maxlen=audit_keep)
+        self._audited = 0
+
+    async def record(self, *entries: AuditRecord) -> None:
+        """Store entries."""
+        self._append(entries)
+
+    def record_later(self, entry: AuditRecord) -> None:
+        """Store an entry; in memory, later is now."""
+        self._append((entry,))
+
+    def _append(self, entries: Sequence[AuditRecord]) -> None:
+        self._audit.extend(entries)
+        self._audited += len(entries)
+
+    async def entries(
+        self,
+        *,
+        principal: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+    ) -> Sequence[AuditRecord]:
+        """Return the newest entries first."""
+        found = (
+            entry
+            for entry in reversed(self._audit)
+            if principal in (None, entry.principal)
+            and agent in (None, entry.agent)
+            and session in (None, entry.session)
+            and kind in (None, entry.kind)
+        )
+        return list(islice(found, max(limit, 0)))
+
+    async def trail(self, *, after: int = 0, agent: str | None = None, limit: int = 5000) -> TrailPage:
+        """Return a part of the trail, oldest first."""
+        gone = self._audited - len(self._audit)
+        start = max(after - gone, 0)
+        part = list(islice(self._audit, start, start + limit))
+        end = gone + start + len(part)
+        entries = [entry for entry in part if agent in (None, entry.agent)]
+        return TrailPage(entries, end if end < self._audited else None)
+
+    async def part(
+        self, wanted: AuditFilter, *, before: int | None = None, after: int | None = None, limit: int = 100
+    ) -> AuditPart:
+        """Return what is wanted of the next records."""
+        return _part_of(list(self._audit), self._audited, wanted, before=before, after=after, limit=limit)
+
+
+def _part_of(
+    trail: Sequence[AuditRecord],
+    newest: int,
+    wanted: AuditFilter,
+    *,
+    before: int | None,
+    after: int | None,
+    limit: int,
+) -> AuditPart:
+    """Return what is wanted of the next ``PART`` records of a trail, the last of which has the number ``newest``."""
+    oldest = newest - len(trail) + 1
+    if not trail:
+        return AuditPart([], None, newest if after is None else max(after, newest))
+    if after is not None:
+        first = max(after + 1, oldest)
+        numbers = range(first, min(first + PART, newest + 1))
+    else:
+        last = newest if before is None else min(before - 1, newest)
+        numbers = range(last, max(last - PART, oldest - 1), -1)
+    records: list[NumberedRecord] = []
+    seen = numbers[-1] if numbers else None
+    for number in numbers:
+        if wanted.matches(trail[number - oldest]):
+            records.append(NumberedRecord(number, trail[number - oldest]))
+        if len(records) == limit:
+            seen = number
+            break
+    left = seen is not None and (seen < newest if after is not None else seen > oldest)
+    return AuditPart(records, seen if left else None, newest)
