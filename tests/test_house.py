@@ -178,7 +178,6 @@ ROOMY = {"", "cli", "frameworks"}
 SAME_MEANING = {
     "agno": "Agno: its toolkits as plugins, its agents as hosts",
     "approvals": "calls that a person approves: decided, stored, answered, the command for it",
-    "arguments": "the check of a call's arguments: the port and its adapter",
     "audit": "the audit trail: written, stored, shown",
     "bill": "the bill: counted, stored, shown",
     "board": "the board; the room around it",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pegboard.ports.adapters import Adapters
 from pegboard.ports.approvals import ApprovalStore, HasHooks, HookAnswer
-from pegboard.ports.arguments import ArgumentValidator
 from pegboard.ports.audit_trail import (
     PART,
     AuditFilter,
@@ -18,7 +18,7 @@ from pegboard.ports.audit_trail import (
     TrailPage,
     mentions,
 )
-from pegboard.ports.calls import CallContext, Progress
+from pegboard.ports.calls import ArgumentValidator, CallContext, Progress
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.ports.conditions import ConditionalSource, HookRunner
 from pegboard.ports.focus import FocusRules
@@ -26,27 +26,14 @@ from pegboard.ports.past_uses import USE_LIFETIME, USES_KEPT, UseRecord, UseStor
 from pegboard.ports.ranking import (
     UNLIKELY,
     Evidence,
-    FieldShare,
-    MatchedWord,
-    PartKind,
     PastUse,
     RankContext,
     Ranked,
     Ranker,
     Ranking,
-    ScorePart,
-    TextField,
 )
 from pegboard.ports.resources import HasResources, ResourceSource
-from pegboard.ports.sources import (
-    Activity,
-    ConnectionPhase,
-    ConnectionState,
-    Excluded,
-    PrintedLine,
-    Restartable,
-    Source,
-)
+from pegboard.ports.sources import Source
 from pegboard.ports.stores import (
     UNCHECKED,
     ChangeToken,
@@ -62,6 +49,17 @@ from pegboard.ports.stores import (
 )
 from pegboard.ports.tokens import BILL_DAYS, BillCounts, BillPage, BillRecord, BillStore, TokenCounter
 from pegboard.removed import missing
+
+if TYPE_CHECKING:
+    from pegboard.ports.for_operators.score_parts import FieldShare, MatchedWord, PartKind, ScorePart, TextField
+    from pegboard.ports.for_operators.server_states import (
+        Activity,
+        ConnectionPhase,
+        ConnectionState,
+        Excluded,
+        PrintedLine,
+        Restartable,
+    )
 
 __all__ = [
     "BILL_DAYS",
@@ -132,6 +130,23 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
+    _LATE = {
+        "Activity": "server_states",
+        "ConnectionPhase": "server_states",
+        "ConnectionState": "server_states",
+        "Excluded": "server_states",
+        "FieldShare": "score_parts",
+        "MatchedWord": "score_parts",
+        "PartKind": "score_parts",
+        "PrintedLine": "server_states",
+        "Restartable": "server_states",
+        "ScorePart": "score_parts",
+        "TextField": "score_parts",
+    }
 
     def __getattr__(name: str) -> object:
-        raise AttributeError(missing(__name__, name))
+        if name not in _LATE:
+            raise AttributeError(missing(__name__, name))
+        value = getattr(import_module(f"pegboard.ports.for_operators.{_LATE[name]}"), name)
+        globals()[name] = value
+        return value

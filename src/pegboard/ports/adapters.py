@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pegboard.ports.arguments import ArgumentValidator
+from pegboard.ports.calls import ArgumentValidator
 from pegboard.ports.conditions import HookRunner
 from pegboard.ports.focus import FocusRules
 from pegboard.ports.ranking import Ranker

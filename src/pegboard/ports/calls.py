@@ -1,11 +1,12 @@
-"""On whose behalf a tool is called, and where its progress goes."""
+"""Calls: on whose behalf they are made, where their progress goes, and what checks their arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from pegboard.core.model.tools import EMPTY, JsonObject
+from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.ports.clients import Client
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
@@ -28,3 +29,19 @@ class CallContext:
     progress: Progress | None = None
     client: Client | None = None
     meta: JsonObject = field(default=EMPTY)
+
+
+class ArgumentValidator(Protocol):
+    """A check of a call's arguments against the tool's schema (X2)."""
+
+    def problems(self, tool: Tool, arguments: JsonObject) -> list[str]:
+        """Return what is wrong with the arguments.
+
+        Args:
+            tool: The tool, with its input schema.
+            arguments: As the model gave them.
+
+        Returns:
+            One sentence per problem, naming the argument and what was expected; none where they are valid.
+        """
+        ...

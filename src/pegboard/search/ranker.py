@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group, Searchable
-from pegboard.ports import Evidence, RankContext, Ranked, Ranking, ScorePart
+from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
 if TYPE_CHECKING:
+    from pegboard.ports import ScorePart
     from pegboard.search.blocks import Flags
     from pegboard.search.evidence import Fused
     from pegboard.search.index import Index

@@ -8,17 +8,20 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, Tool
 from pegboard.errors import ToolUnavailableError, UsageError
-from pegboard.ports import Activity, CallContext, ConnectionState, PrintedLine
+from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.live import Live, Settings, Work
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
 from pegboard.sources.mcp.wire.convert import manifest_of
+
+if TYPE_CHECKING:
+    from pegboard.ports import Activity, ConnectionState, PrintedLine
 
 _SPARE = ""  # the scope of a connection that has only been asked for its tools
 _SHARED = "shared"
@@ -239,6 +242,8 @@ class McpSource:
 
     def activity(self) -> Activity:
         """Return counts that change with the state of a connection, and with each line that a server prints."""
+        from pegboard.ports import Activity  # every start would pay for it
+
         histories = [connection.history for connection in self._pool.values()]
         return Activity(
             states=sum(history.changes for history in histories) + len(histories),

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import ConnectionPhase, ConnectionState, Excluded
 from pegboard.sources.mcp.connection.failures import Failures
 from pegboard.sources.mcp.connection.history import History
 from pegboard.sources.mcp.connection.live import Live, Settings
@@ -21,6 +20,7 @@ from pegboard.sources.mcp.wire.faults import Fault, fault_of
 from pegboard.sources.mcp.wire.timeouts import TimeLimits
 
 if TYPE_CHECKING:
+    from pegboard.ports import ConnectionPhase, ConnectionState, Excluded
     from pegboard.sources.mcp.wire.record import ConnectionRecord
 
 _STOPPED_WITHIN = 10.0
@@ -316,6 +316,8 @@ class Connection:
 
     def seen(self, scope: str) -> ConnectionState:
         """Return the state of the connection with what became of it, for an operator."""
+        from pegboard.ports import ConnectionState  # every start would pay for it
+
         record, live, history = self._last, self.live is not None, self.history
         diagnostics = record.diagnostics if record else None
         return ConnectionState(
@@ -345,4 +347,6 @@ class Connection:
 
 
 def _excluded(reasons: Mapping[str, str]) -> tuple[Excluded, ...]:
+    from pegboard.ports import Excluded  # every start would pay for it
+
     return tuple(Excluded(name=name, reason=reason) for name, reason in reasons.items())

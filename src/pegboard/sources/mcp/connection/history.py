@@ -5,16 +5,28 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pegboard.core.model.naming import visible
-from pegboard.ports import PrintedLine
+
+if TYPE_CHECKING:
+    from pegboard.ports import PrintedLine
 
 MOST_LINES: Final = 200
 MOST_BYTES: Final = 64 * 1024
 _LONGEST: Final = 1000
 """Characters of a line that are kept."""
+
+
+class _Line(NamedTuple):
+    at: float
+    kind: Literal["stderr", "invalid", "event"]
+    text: str
+    pid: int | None
+
+    @property
+    def size(self) -> int:
+        return len(self.text.encode(errors="surrogatepass"))
 
 
 class PrintedLines:
@@ -25,7 +37,7 @@ class PrintedLines:
 
     def __init__(self, mask: Callable[[str], str]) -> None:
         self.mask = mask
-        self._lines: deque[PrintedLine] = deque()
+        self._lines: deque[_Line] = deque()
         self._size = 0
         self.count = 0
         """How many lines there were, those not kept included."""
@@ -33,17 +45,21 @@ class PrintedLines:
     def add(self, kind: Literal["stderr", "invalid", "event"], text: str, pid: int | None) -> str:
         """Keep a line, and return it without secrets."""
         text = self.mask(text.rstrip())
-        line = PrintedLine(at=time.time(), kind=kind, text=visible(text, limit=_LONGEST), pid=pid)
+        line = _Line(time.time(), kind, visible(text, limit=_LONGEST), pid)
         self._lines.append(line)
         self.count += 1
-        self._size += _size(line)
+        self._size += line.size
         while len(self._lines) > MOST_LINES or self._size > MOST_BYTES:
-            self._size -= _size(self._lines.popleft())
+            self._size -= self._lines.popleft().size
         return text
 
     def of_scope(self, scope: str) -> tuple[PrintedLine, ...]:
         """Return the lines, the newest last."""
-        return tuple(replace(line, scope=scope) for line in self._lines)
+        from pegboard.ports import PrintedLine  # every start would pay for it
+
+        return tuple(
+            PrintedLine(at=line.at, kind=line.kind, text=line.text, scope=scope, pid=line.pid) for line in self._lines
+        )
 
 
 class History:
@@ -76,7 +92,3 @@ class History:
         if of is not self._failed:
             self._failed, self.failed_at = of, time.time()
             self.printed.add("event", reason, pid)
-
-
-def _size(line: PrintedLine) -> int:
-    return len(line.text.encode(errors="surrogatepass"))
