@@ -37,6 +37,7 @@ async def board(tmp_path: Path) -> AsyncIterator[Pegboard]:
     )
     (tmp_path / "pegboard.yaml").write_text(CONFIG)
     async with Pegboard.open(tmp_path / "pegboard.yaml") as opened:
+        await opened.ready()
         yield opened
 
 

@@ -15,7 +15,8 @@ from pegboard.config.documents import document
 
 SERVER = str(Path(__file__).parent.parent / "servers" / "plain_server.py")
 BIN = Path(sys.executable).parent
-TIME = {"command": str(BIN / "mcp-server-time")}
+TIME = {"command": str(BIN / "mcp-server-time"), "args": ["--local-timezone", "Etc/UTC"]}
+"""Its descriptions name the time zone of the machine."""
 GIT = {"command": str(BIN / "mcp-server-git")}
 COST = {"git": (12, 1137), "time": (2, 268)}
 """Tools and o200k tokens of name, description and input schema, at the pinned versions."""
