@@ -135,12 +135,6 @@ async def tab_to(page: Page, target: Locator, most: int = 200) -> None:
     raise AssertionError(f"{target} is not reached with {most} tabulators")
 
 
-async def listening(page: Page, path: str) -> None:
-    """Open a page, and wait until it hears of changes."""
-    async with page.expect_response("**/console/events"):
-        await page.goto(path)
-
-
 async def shot(page: Page, path: Path, *, whole: bool = False) -> None:
     """Write a screenshot of what the window shows, or of the whole page, small enough to be kept."""
     keep(await page.screenshot(full_page=whole, animations="disabled"), path)

@@ -40,8 +40,7 @@ async def test_a_broken_edit_shows_at_once_and_so_does_its_mending(
     """F5: file, line, column, what would be right and the lines around it; the last good one stays meanwhile."""
     async with running(config) as console, opened(browser, console.origin, theme=theme, width=width) as page:
         await console.sign_in(page, "ada-ada-ada-ada-ada-ada")
-        async with page.expect_response("**/console/events"):
-            await page.goto("/console/configuration")
+        await page.goto("/console/configuration")
         part = page.locator("#configuration")
         await expect(part).to_contain_text("The newest edit is in force, with 1 warning")
         await expect(part).to_contain_text("the environment variable ABSENT_KEY is not set")

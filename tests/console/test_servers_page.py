@@ -57,12 +57,6 @@ async def shown(config: Path, browser: Browser, **options: Any) -> AsyncIterator
             yield console, page
 
 
-async def live(page: Page, address: str) -> None:
-    """Open a page, and wait until it hears of changes."""
-    async with page.expect_response("**/console/events"):
-        await page.goto(address)
-
-
 @pytest.mark.parametrize(("theme", "width"), [("light", 1600), ("dark", 400)])
 async def test_servers_are_shown_with_what_is_wrong_with_them(
     browser: Browser, config: Path, axe_core: str, theme: Theme, width: int
@@ -98,7 +92,7 @@ async def test_a_server_that_dies_and_one_that_is_restarted_are_seen_at_once_by_
     """G8: state, process and log follow without loading the page again; the audit trail has who restarted it."""
     async with shown(config, browser) as (console, page):
         operations = Operations(console.board.services)
-        await live(page, "/console/server?name=git")
+        await page.goto("/console/server?name=git")
         await expect(page.locator("#server h1")).to_contain_text("up")
         first = (await operations.server("git")).pid
         assert first is not None
@@ -109,7 +103,7 @@ async def test_a_server_that_dies_and_one_that_is_restarted_are_seen_at_once_by_
         await page.keyboard.press("Enter")
         await expect(page.locator("#notices")).to_contain_text("'git' was restarted")
         await console.board.ready("git")
-        await live(page, "/console/server?name=git")
+        await page.goto("/console/server?name=git")
         await page.locator("#restart-button").click()
         await expect(page.locator("#notices")).to_contain_text("'git' was restarted and is up.")
         pid = (await operations.server("git")).pid
@@ -129,7 +123,7 @@ async def test_a_restart_that_breaks_calls_off_is_asked_back(browser: Browser, c
             return (await operations.server("git")).in_flight == 1
 
         await until(under_way)
-        await live(page, "/console/server?name=git")
+        await page.goto("/console/server?name=git")
         await page.locator("#restart-button").click()
         dialog = page.locator("#dialog")
         await expect(dialog).to_contain_text("1 call is under way and fails")

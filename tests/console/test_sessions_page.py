@@ -9,7 +9,7 @@ from playwright.async_api import Browser, expect
 from gateway.clients import ERAS
 from pegboard.board.views.operators.operations import Operations
 
-from .browser import Theme, findings, listening, opened, tab_to
+from .browser import Theme, findings, opened, tab_to
 from .running import running
 
 HOSTILE = "<script>alert(1)</script>\u202egnp.exe"
@@ -64,7 +64,7 @@ async def test_a_page_of_a_session_follows_a_load_and_unloads_what_the_client_ha
         await console.sign_in(page)
         async with console.client(era) as client:
             await client.call("note_add", text="a")
-            await listening(page, address("s"))
+            await page.goto(address("s"))
             await expect(page.get_by_role("rowheader", name="sum_up")).to_have_count(0)
             await client.load("counting")
             await expect(page.get_by_role("rowheader", name="sum_up")).to_be_visible()
@@ -156,7 +156,7 @@ async def test_the_trail_is_filtered_followed_and_exported(browser: Browser, con
     """X4: what happens appears on the open page; a file has what the filter selects, and no formula."""
     async with running(config) as console, opened(browser, console.origin) as page:
         await console.sign_in(page)
-        await listening(page, "/console/audit?kind=call")
+        await page.goto("/console/audit?kind=call")
         await expect(page.get_by_role("main")).to_contain_text("No record fits.")
         session = await console.board.session(agent="default", session_id="=1+1")
         await session.call("note_add", {"text": "a"})

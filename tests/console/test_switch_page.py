@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Page, expect
 
 from gateway.clients import ERAS
 
-from .browser import Theme, findings, listening, opened, tab_to
+from .browser import Theme, findings, opened, tab_to
 from .running import Console, running
 
 CONFIG = """
@@ -129,7 +129,7 @@ async def test_the_panel_follows_a_switch_of_another_place_and_is_filtered_while
 ) -> None:
     async with running(config) as console, opened(browser, console.origin) as page:
         await console.sign_in(page)
-        await listening(page, PANEL)
+        await page.goto(PANEL)
         await console.board.permissions.set("default", "notes", False)
         await expect(page.get_by_role("switch", name="notes")).to_have_attribute("aria-checked", "false")
         await page.get_by_label("Toolkits, plugins and tools").press_sequentially("messages")

@@ -29,7 +29,7 @@ from pegboard.console.refusals import failure_of, is_api, refused
 from pegboard.console.templating import FOLDER, Templates
 from pegboard.console.updates.changes import COUNTED, Changes
 from pegboard.console.updates.page_stream import Streams
-from pegboard.console.visits import Visit
+from pegboard.console.visits import EVENTS, Visit
 from pegboard.errors import PegboardError, StoreError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _guarded(context: Context, handler: Handler) -> Endpoint:
         try:
             if refusal := await _refusal(visit):
                 return failure_of(context, request, visit, 403, refusal)
-            return await handler(context, await _counted(context, visit))
+            return await handler(context, await _prepared(context, visit))
         except PegboardError as error:
             return failure_of(context, request, visit, None, error)
         except HTTPException as error:
@@ -122,10 +122,14 @@ def _guarded(context: Context, handler: Handler) -> Endpoint:
     return endpoint
 
 
-async def _counted(context: Context, visit: Visit) -> Visit:
-    """Return the visit with how many calls wait, where a whole page is asked for; 0 where that cannot be read."""
-    if visit.partial or visit.request.method not in SAFE or is_api(visit.request.url.path):
+async def _prepared(context: Context, visit: Visit) -> Visit:
+    """Return the visit with what stands around a page, where a whole one is asked for."""
+    path = visit.request.url.path
+    if visit.partial or visit.request.method not in SAFE or is_api(path) or path == EVENTS:
         return visit
+    if visit.request.method == "GET":
+        # Before anything is read: what changes meanwhile comes with the stream.
+        visit = replace(visit, stream=visit.stream + context.streams.after_now())
     with suppress(StoreError):
         return replace(visit, waiting=await context.operations.approvals.count_waiting(visit.operator.sees))
     return visit
@@ -160,7 +164,7 @@ def _sign_in_first(request: Request) -> Response:
     code = request.query_params.get("code")
     if request.headers.get("hx-request") == "true":
         return Response(status_code=401, headers={"HX-Redirect": target})
-    if request.url.path == "/console/events":
+    if request.url.path == EVENTS:
         return Response(status_code=401)
     return RedirectResponse(f"{target}?code={code}" if code else target, status_code=303)
 

@@ -50,6 +50,7 @@ class Templates:
             operator=visit.operator.name if visit is not None else None,
             csrf=sign_in.csrf if sign_in is not None else "",
             partial=visit.partial if visit is not None else False,
+            stream=visit.stream if visit is not None else "",
             path=visit.request.url.path if visit is not None else "",
             notices=notices,
             **{"waiting": visit.waiting if visit is not None else 0, **values},

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from starlette.requests import Request
 
 from pegboard.console.entry.operator_access import Operator, SignIn
+
+EVENTS: Final = "/console/events"
+"""The address of the stream of changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
     """One request of an operator; ``sign_in`` is None for a program with a bearer token.
 
-    ``waiting`` is how many calls wait for a person, where a whole page is asked for.
+    Where a whole page is asked for, ``waiting`` is how many calls wait for a person, and ``stream`` the address at
+    which the page hears of changes.
     """
 
     request: Request
     operator: Operator
     sign_in: SignIn | None
     waiting: int = 0
+    stream: str = EVENTS
 
     @property
     def partial(self) -> bool:

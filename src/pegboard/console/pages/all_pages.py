@@ -19,7 +19,7 @@ from pegboard.console.pages import (
     sessions_page,
     switch_page,
 )
-from pegboard.console.visits import Visit
+from pegboard.console.visits import EVENTS, Visit
 from pegboard.errors import UsageError
 
 
@@ -41,13 +41,13 @@ async def events(context: Context, visit: Visit) -> Response:
             return access.bearer(by_token) is not None
         return access.signed_in(cookie, renew=False) is not None
 
-    response = context.streams.response(still)
+    response = context.streams.response(still, request.query_params.get("after", ""))
     return Response(headers=dict(response.headers)) if request.method == "HEAD" else response
 
 
 PAGES: Final = (
     Page("/console", home),
-    Page("/console/events", events),
+    Page(EVENTS, events),
     *agents_page.PAGES,
     *approvals_page.PAGES,
     *audit_page.PAGES,

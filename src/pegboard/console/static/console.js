@@ -2,7 +2,6 @@
 "use strict";
 (() => {
   let source = null;
-  let started = null;
 
   const stale = (topics) => {
     for (const part of document.querySelectorAll("[data-live]")) {
@@ -18,12 +17,9 @@
 
   const open = () => {
     source = new EventSource(document.body.dataset.events);
-    source.addEventListener("started", (event) => {
-      lost(false);
-      // After a gap anything may have changed.
-      if (started !== null) stale(null);
-      started = event.data;
-    });
+    source.addEventListener("open", () => lost(false));
+    // The stream begins here instead of going on: anything may have changed since the page was drawn.
+    source.addEventListener("started", () => stale(null));
     source.addEventListener("changed", (event) => stale(JSON.parse(event.data)));
     source.addEventListener("signed_out", () => location.assign("/console/sign-in"));
     source.addEventListener("error", () => {
@@ -61,7 +57,8 @@
   };
 
   if (document.body.dataset.events) {
-    open();
+    // Before, htmx would not hear of what is stale.
+    document.addEventListener("DOMContentLoaded", open);
     // A browser has six connections to a host: pages that nobody looks at need none.
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) {

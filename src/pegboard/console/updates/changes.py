@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -46,6 +47,9 @@ GATHER: Final = 0.1
 REST: Final = 0.1
 """For how long calls are gathered for a listener after it heard of something, in seconds for each listener that there
 is: what all pages ask for together takes the same part of the time however many are open."""
+KEPT_FOR: Final = 10.0
+"""For how long after a page was drawn changes are kept for its stream, in seconds."""
+MOST_KEPT: Final = 1_000
 
 
 class Listener:
@@ -94,53 +98,85 @@ class Listener:
 
 
 class Changes:
-    """The changes of one board, heard of while at least one page is open: else nothing is subscribed or read."""
+    """The changes of one board, numbered; nothing is subscribed or read unless a page is open or was just drawn."""
 
     def __init__(self, board: ConsoleBoard) -> None:
         self._board = board
         self._listeners: set[Listener] = set()
+        self._kept: deque[tuple[int, frozenset[str]]] = deque(maxlen=MOST_KEPT)
+        self._newest = 0
+        self._oldest = 0  # every change after this one is kept
+        self._drawn: asyncio.TimerHandle | None = None  # ends the keeping for pages that were just drawn
         self._ends: list[Callable[[], None]] = []
         self._looking: asyncio.Task[None] | None = None
         self.closed = False
 
+    def newest(self) -> int:
+        """Return the number of the newest change, for a page that is being drawn; later ones are kept for a while."""
+        if not self.closed:
+            if self._drawn is not None:
+                self._drawn.cancel()
+            self._drawn = asyncio.get_running_loop().call_later(KEPT_FOR, self._forget)
+            self._start()
+        return self._newest
+
+    def _forget(self) -> None:
+        self._drawn = None
+        self._stop_unheard()
+
     @asynccontextmanager
-    async def listening(self) -> AsyncGenerator[Listener]:
-        """Listen while the context lasts."""
-        listener = Listener()
+    async def listening(self, after: int | None = None) -> AsyncGenerator[tuple[Listener, bool]]:
+        """Listen while the context lasts, and say whether all is heard that came after a change; else from now on."""
+        self._start()
+        listener, known = Listener(), False
+        if after is not None and self._oldest <= after <= self._newest:
+            known = True
+            for number, topics in self._kept:
+                if number > after:
+                    listener.add(topics)
         if self.closed:
             listener.close()
-        if not self._listeners:
-            self._start()
         self._listeners.add(listener)
         try:
-            yield listener
+            yield listener, known
         finally:
             self._listeners.discard(listener)
-            if not self._listeners:
-                self._stop()
+            self._stop_unheard()
 
     def close(self) -> None:
         """End every stream."""
         self.closed = True
+        if self._drawn is not None:
+            self._drawn.cancel()
+            self._forget()
         for listener in self._listeners:
             listener.close()
 
     def _start(self) -> None:
+        if self._looking is not None:
+            return
+        self._newest += 1
+        self._oldest = self._newest
+        self._kept.clear()
         self._ends = [self._board.on(event, partial(self._note, event)) for event in TOPICS]
         self._looking = asyncio.create_task(self._look(), name="console: changes")
 
-    def _stop(self) -> None:
+    def _stop_unheard(self) -> None:
+        if self._listeners or self._drawn is not None or self._looking is None:
+            return
         for end in self._ends:
             end()
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
+        self._looking.cancel()
+        self._looking = None
 
     def _note(self, event: str, _: Mapping[str, Any]) -> None:
         self.tell(TOPICS[event], often=event in OFTEN)
 
     def tell(self, topics: Iterable[str], *, often: bool = False) -> None:
         """Let every listener know that these topics have changed; of what changes ``often`` in turns."""
+        self._newest += 1
+        self._oldest = max(self._oldest, self._newest - MOST_KEPT)
+        self._kept.append((self._newest, frozenset(topics)))
         for place, listener in enumerate(self._listeners, 1):
             # Those that hear of a call at one moment hear of the next ones at different moments.
             listener.add(topics, rest=REST * (len(self._listeners) + place) if often else 0.0)

@@ -21,7 +21,7 @@ MOST: Final = 200
 
 
 class Streams:
-    """The open streams of one console; ``started`` tells pages that another process answers now."""
+    """The open streams of one console; one that goes on from where a page was drawn has no ``started``."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
@@ -33,16 +33,22 @@ class Streams:
         """Return whether no further stream is opened."""
         return self._open >= MOST or self._changes.closed
 
-    def response(self, still: Callable[[], bool]) -> StreamingResponse:
+    def after_now(self) -> str:
+        """Return the query of a stream that goes on from here, for a page that is being drawn."""
+        return f"?after={self._started}-{self._changes.newest()}"
+
+    def response(self, still: Callable[[], bool], after: str = "") -> StreamingResponse:
         """Return the stream; it ends where ``still`` says that its operator is one no more."""
-        return _Counted(self._lines(still), self._count)
+        started, _, number = after.partition("-")
+        known = started == self._started and number.isdecimal() and len(number) < 20
+        return _Counted(self._lines(still, int(number) if known else None), self._count)
 
     def _count(self, one: int) -> None:
         self._open += one
 
-    async def _lines(self, still: Callable[[], bool]) -> AsyncGenerator[str]:
-        async with self._changes.listening() as listener:
-            yield f"retry: 1000\nevent: started\ndata: {self._started}\n\n"
+    async def _lines(self, still: Callable[[], bool], after: int | None) -> AsyncGenerator[str]:
+        async with self._changes.listening(after) as (listener, goes_on):
+            yield "retry: 1000\n\n" if goes_on else f"retry: 1000\nevent: started\ndata: {self._started}\n\n"
             while not listener.closed:
                 topics = await listener.wait(QUIET)
                 if not still():
