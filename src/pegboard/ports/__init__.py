@@ -9,7 +9,6 @@ from pegboard.ports.adapters import Adapters
 from pegboard.ports.approvals import ApprovalStore, HasHooks, HookAnswer
 from pegboard.ports.audit_trail import (
     PART,
-    AuditFilter,
     AuditKind,
     AuditLog,
     AuditPart,
@@ -51,6 +50,7 @@ from pegboard.ports.tokens import BILL_DAYS, BillCounts, BillPage, BillRecord, B
 from pegboard.removed import missing
 
 if TYPE_CHECKING:
+    from pegboard.ports.for_operators.audit_filter import AuditFilter
     from pegboard.ports.for_operators.score_parts import FieldShare, MatchedWord, PartKind, ScorePart, TextField
     from pegboard.ports.for_operators.server_states import (
         Activity,
@@ -132,6 +132,7 @@ __all__ = [
 if not TYPE_CHECKING:
     _LATE = {
         "Activity": "server_states",
+        "AuditFilter": "audit_filter",
         "ConnectionPhase": "server_states",
         "ConnectionState": "server_states",
         "Excluded": "server_states",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from pegboard.ports.for_operators.audit_filter import AuditFilter
 
 AuditKind = Literal[
     "load",
@@ -57,41 +59,6 @@ class TrailPage(NamedTuple):
     entries: Sequence[AuditRecord]
     next: int | None
     damaged: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditFilter:
-    """Which records of the trail are wanted; None is any.
-
-    ``text`` is in the subject, the reason or who did it, upper and lower case being equal. ``since`` counts, ``until``
-    does not. With ``agents`` records of others, and those that are about no agent, are not among them.
-    """
-
-    principal: str | None = None
-    agent: str | None = None
-    agents: frozenset[str] | None = None
-    session: str | None = None
-    kind: str | None = None
-    decision: str | None = None
-    outcome: str | None = None
-    text: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-
-    def matches(self, record: AuditRecord) -> bool:
-        """Return whether a record is wanted.
-
-        Args:
-            record: Any.
-        """
-        names = ("principal", "agent", "session", "kind", "decision", "outcome")
-        return (
-            all(getattr(self, name) in (None, getattr(record, name)) for name in names)
-            and (self.agents is None or record.agent in self.agents)
-            and (self.since is None or record.at >= self.since)
-            and (self.until is None or record.at < self.until)
-            and (not self.text or mentions(self.text.casefold(), record.subject, record.reason, record.by))
-        )
 
 
 def mentions(text: str, *cells: str) -> bool:

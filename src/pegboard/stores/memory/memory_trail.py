@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from pegboard.ports import PART, AuditFilter, AuditPart, AuditRecord, NumberedRecord, TrailPage
+from pegboard.ports import PART, AuditPart, AuditRecord, NumberedRecord, TrailPage, mentions
+
+if TYPE_CHECKING:
+    from pegboard.ports import AuditFilter
 
 
 class MemoryTrail:
@@ -88,10 +92,22 @@ def _part_of(
     records: list[NumberedRecord] = []
     seen = numbers[-1] if numbers else None
     for number in numbers:
-        if wanted.matches(trail[number - oldest]):
+        if is_wanted(trail[number - oldest], wanted):
             records.append(NumberedRecord(number, trail[number - oldest]))
         if len(records) == limit:
             seen = number
             break
     left = seen is not None and (seen < newest if after is not None else seen > oldest)
     return AuditPart(records, seen if left else None, newest)
+
+
+def is_wanted(record: AuditRecord, wanted: AuditFilter) -> bool:
+    """Return whether a record is among what is wanted."""
+    names = ("principal", "agent", "session", "kind", "decision", "outcome")
+    return (
+        all(getattr(wanted, name) in (None, getattr(record, name)) for name in names)
+        and (wanted.agents is None or record.agent in wanted.agents)
+        and (wanted.since is None or record.at >= wanted.since)
+        and (wanted.until is None or record.at < wanted.until)
+        and (not wanted.text or mentions(wanted.text.casefold(), record.subject, record.reason, record.by))
+    )

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import StoreError
-from pegboard.ports import PART, AuditFilter, AuditPart, AuditRecord, NumberedRecord, TrailPage, mentions
+from pegboard.ports import PART, AuditPart, AuditRecord, NumberedRecord, TrailPage, mentions
 from pegboard.stores.sqlite.codec import (
     AUDIT_COLUMNS,
     entry_from_row,
@@ -22,6 +22,8 @@ from pegboard.stores.sqlite.codec import (
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from pegboard.ports import AuditFilter
 
 DELAY = 0.03  # leaves 20 ms of the 50 for the loop and for other writers
 MOST_WAITING = 100_000

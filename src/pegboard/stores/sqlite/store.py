@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pegboard.core.model.tools import Manifest
 from pegboard.ports import (
     UNCHECKED,
-    AuditFilter,
     AuditPart,
     AuditRecord,
     BillPage,
@@ -22,6 +21,8 @@ from pegboard.stores.sqlite.read_only_tools import SqliteClaims, count
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from pegboard.ports import AuditFilter
 
 
 MANIFESTS_PER_PLUGIN = 32
