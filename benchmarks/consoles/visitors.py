@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from benchmarks.gateways.clients import Http
 
 LIVE = re.compile(r'data-live="([^"]*)"\s+hx-get="([^"]*)"')
+STREAM = re.compile(r'data-events="([^"]*)"')
 PATIENCE = 60.0
 """How long pages may take to open, in seconds."""
 CSRF = re.compile(r'name="csrf" value="([^"]*)"')
@@ -81,10 +82,12 @@ class OpenPage:
         status, body = await self.visitor.get(self.address)
         assert status == 200, (self.address, status)
         parts = [(topics.split(), html.unescape(address)) for topics, address in LIVE.findall(body.decode())]
+        stream = STREAM.search(body.decode())
+        assert stream is not None, self.address
         where = urlsplit(self.visitor.origin)
         reader, writer = await asyncio.open_connection(where.hostname, where.port)
         try:
-            head = f"GET /console/events HTTP/1.1\r\nhost: {where.netloc}\r\ncookie: {self.visitor.cookie}\r\n\r\n"
+            head = f"GET {stream[1]} HTTP/1.1\r\nhost: {where.netloc}\r\ncookie: {self.visitor.cookie}\r\n\r\n"
             writer.write(head.encode())
             while line := (await reader.readline()).decode():
                 self.there.set()
