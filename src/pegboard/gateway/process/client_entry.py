@@ -7,6 +7,8 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
+from pegboard.core.model.naming import some_of
+
 if TYPE_CHECKING:
     from pegboard.gateway.protocol.board_port import BoardPort
 
@@ -19,7 +21,7 @@ def announce(
     default = agent or board.world.default_agent()
     others = [name for name in board.world.agents if name != default]
     if others:
-        parts.append("Agents: " + ", ".join(f"{url}/{name}" for name in others))
+        parts.append("Agents: " + some_of([f"{url}/{name}" for name in others]))
     remote: dict[str, Any] = {"type": "http", "url": url if default else f"{url}/{next(iter(others), '')}"}
     if board.configuration.tokens:
         remote["headers"] = {"Authorization": "Bearer <token>"}
