@@ -54,7 +54,7 @@ class Watch:
 
     def over(self, context: BrowserContext) -> None:
         """Note what happens in every page and frame of a context."""
-        context.on("console", lambda message: self.note(f"console: {message.type}: {message.text}"))
+        context.on("console", lambda one: self.note(f"console: {one.type}: {one.text} {one.location['url']}".rstrip()))
         context.on("weberror", lambda error: self.note(f"error: {error.error}"))
         context.on("request", lambda request: self.asked(request.url))
 

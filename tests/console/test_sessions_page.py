@@ -98,13 +98,18 @@ async def test_a_session_is_loaded_ended_and_deleted_by_keyboard(browser: Browse
         assert records[0].by == "local"
 
 
-async def test_a_session_that_is_deleted_while_its_page_is_open_is_said_to_be_gone(
-    browser: Browser, config: Path
-) -> None:
-    async with (
-        running(config) as console,
-        opened(browser, console.origin, expected="status of 400|status of 404") as page,
-    ):
+async def test_a_session_that_is_deleted_elsewhere_is_said_to_be_gone_at_once(browser: Browser, config: Path) -> None:
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        session = await console.board.session(agent="default", session_id="short", principal="ada")
+        await session.load("counting")
+        await page.goto(address("short", principal="ada"))
+        await Operations(console.board.services).delete_session(session.key, by="grace")
+        await expect(page.get_by_role("alert")).to_contain_text("Nothing is known of session 'short'")
+
+
+async def test_what_is_asked_of_a_deleted_session_is_answered_that_it_is_gone(browser: Browser, config: Path) -> None:
+    async with running(config) as console, opened(browser, console.origin, expected="status of 404") as page:
         await console.sign_in(page)
         session = await console.board.session(agent="default", session_id="short", principal="ada")
         await session.load("counting")

@@ -29,6 +29,8 @@ STATUSES: Final = {
     "unknown_session": 404,
 }
 """The HTTP status of an error by its code; 503 of the store's, 400 of any other."""
+_GONE: Final = {"unknown_approval", "unknown_session"}
+"""What an open page may find when it asks for a part again: no fault, which a browser would write into its console."""
 _CODES: Final = {403: "forbidden", 404: "not_found", 405: "method_not_allowed", 500: "internal_error"}
 """What a program reads where nothing but the status says what is wrong."""
 AS_NOTICE: Final = {"HX-Retarget": "#notices", "HX-Reswap": "innerHTML", "HX-Reselect": ".notice"}
@@ -68,8 +70,9 @@ def failure_of(
         return refused(answered, **known)
     if visit is not None and visit.partial:
         text = context.templates.text("notice.html", notice={"kind": "error", "undo": None, **known}, csrf="")
-        trigger = {} if request.method in SAFE else {"HX-Trigger": "done"}
-        return HTMLResponse(text, answered, {**AS_NOTICE, **trigger})
+        if request.method in SAFE:
+            return HTMLResponse(text, 200 if code in _GONE else answered, AS_NOTICE)
+        return HTMLResponse(text, answered, {**AS_NOTICE, "HX-Trigger": "done"})
     return context.templates.page("failure.html", visit, status=answered, **known)
 
 
