@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -44,12 +43,11 @@ LOOK_EVERY: Final = 0.2
 """How often it is looked at what other processes stored and what servers do, in seconds, while somebody listens."""
 GATHER: Final = 0.1
 """For how long changes are gathered before a listener hears of them, in seconds."""
-REST: Final = 0.1
+REST: Final = 0.2
 """For how long calls are gathered for a listener after it heard of something, in seconds for each listener that there
 is: what all pages ask for together takes the same part of the time however many are open."""
 KEPT_FOR: Final = 10.0
 """For how long after a page was drawn changes are kept for its stream, in seconds."""
-MOST_KEPT: Final = 1_000
 
 
 class Listener:
@@ -64,6 +62,8 @@ class Listener:
 
     def add(self, topics: Iterable[str], *, rest: float = 0.0) -> None:
         """Note that these topics have changed; they are heard of ``rest`` seconds after the last ones."""
+        if rest and self._timer is not None and self._topics.issuperset(topics):
+            return  # calls come by the thousand in a second
         self._topics.update(topics)
         loop = asyncio.get_running_loop()
         due = max(loop.time() + GATHER, self._heard + rest)
@@ -103,9 +103,9 @@ class Changes:
     def __init__(self, board: ConsoleBoard) -> None:
         self._board = board
         self._listeners: set[Listener] = set()
-        self._kept: deque[tuple[int, frozenset[str]]] = deque(maxlen=MOST_KEPT)
         self._newest = 0
-        self._oldest = 0  # every change after this one is kept
+        self._first = 0  # what came before this one is not known
+        self._last: dict[str, int] = {}  # the newest change of each topic
         self._drawn: asyncio.TimerHandle | None = None  # ends the keeping for pages that were just drawn
         self._ends: list[Callable[[], None]] = []
         self._looking: asyncio.Task[None] | None = None
@@ -129,11 +129,10 @@ class Changes:
         """Listen while the context lasts, and say whether all is heard that came after a change; else from now on."""
         self._start()
         listener, known = Listener(), False
-        if after is not None and self._oldest <= after <= self._newest:
+        if after is not None and self._first <= after <= self._newest:
             known = True
-            for number, topics in self._kept:
-                if number > after:
-                    listener.add(topics)
+            if topics := [topic for topic, number in self._last.items() if number > after]:
+                listener.add(topics)
         if self.closed:
             listener.close()
         self._listeners.add(listener)
@@ -156,8 +155,8 @@ class Changes:
         if self._looking is not None:
             return
         self._newest += 1
-        self._oldest = self._newest
-        self._kept.clear()
+        self._first = self._newest
+        self._last.clear()
         self._ends = [self._board.on(event, partial(self._note, event)) for event in TOPICS]
         self._looking = asyncio.create_task(self._look(), name="console: changes")
 
@@ -175,8 +174,7 @@ class Changes:
     def tell(self, topics: Iterable[str], *, often: bool = False) -> None:
         """Let every listener know that these topics have changed; of what changes ``often`` in turns."""
         self._newest += 1
-        self._oldest = max(self._oldest, self._newest - MOST_KEPT)
-        self._kept.append((self._newest, frozenset(topics)))
+        self._last.update(dict.fromkeys(topics, self._newest))
         for place, listener in enumerate(self._listeners, 1):
             # Those that hear of a call at one moment hear of the next ones at different moments.
             listener.add(topics, rest=REST * (len(self._listeners) + place) if often else 0.0)
