@@ -1,4 +1,4 @@
-"""What changes between the drawing of a page and the opening of its stream."""
+"""What changes between the rendering of a page and the opening of its stream."""
 
 import asyncio
 import re
@@ -40,24 +40,24 @@ async def test_what_changes_while_a_page_opens_is_shown(
 ) -> None:
     """P4: also where the stream opens after what was kept for it is gone."""
     monkeypatch.setattr(changes, "KEPT_FOR", kept)
-    drawn = asyncio.Event()
+    rendered = asyncio.Event()
 
     async with running(config) as console, opened(browser, console.origin) as page:
 
         async def change(route: Route) -> None:
             await expect(page.get_by_role("switch", name="paper")).to_have_attribute("aria-checked", "true")
             await console.board.permissions.set("default", "paper", False)
-            drawn.set()
+            rendered.set()
             await route.continue_()
 
         await console.sign_in(page)
         await page.route("**/console/events*", change)
         await page.goto("/console/agent?agent=default")
-        await drawn.wait()
+        await rendered.wait()
         await expect(page.get_by_role("switch", name="paper")).to_have_attribute("aria-checked", "false")
 
 
-async def test_a_stream_goes_on_from_where_a_page_was_drawn_or_says_that_it_starts(config: Path) -> None:
+async def test_a_stream_goes_on_from_where_a_page_was_rendered_or_says_that_it_starts(config: Path) -> None:
     """P4: whatever an address holds that is not one of this process."""
     edit(config, "agents:", "tokens: {ada: {token: ada-ada-ada-ada-ada-ada, agents: ['*'], console: true}}\nagents:")
     headers = {"authorization": "Bearer ada-ada-ada-ada-ada-ada"}

@@ -18,7 +18,7 @@
   const open = () => {
     source = new EventSource(document.body.dataset.events);
     source.addEventListener("open", () => lost(false));
-    // The stream begins here instead of going on: anything may have changed since the page was drawn.
+    // The stream begins here instead of going on: anything may have changed since the page was rendered.
     source.addEventListener("started", () => stale(null));
     source.addEventListener("changed", (event) => stale(JSON.parse(event.data)));
     source.addEventListener("signed_out", () => location.assign("/console/sign-in"));

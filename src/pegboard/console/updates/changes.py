@@ -47,7 +47,7 @@ REST: Final = 0.2
 """For how long calls are gathered for a listener after it heard of something, in seconds for each listener that there
 is: what all pages ask for together takes the same part of the time however many are open."""
 KEPT_FOR: Final = 10.0
-"""For how long after a page was drawn changes are kept for its stream, in seconds."""
+"""For how long after a page was rendered changes are kept for its stream, in seconds."""
 
 
 class Listener:
@@ -98,7 +98,7 @@ class Listener:
 
 
 class Changes:
-    """The changes of one board, numbered; nothing is subscribed or read unless a page is open or was just drawn."""
+    """The changes of one board, numbered; nothing is subscribed or read unless a page is open or was just rendered."""
 
     def __init__(self, board: ConsoleBoard) -> None:
         self._board = board
@@ -106,22 +106,22 @@ class Changes:
         self._newest = 0
         self._first = 0  # what came before this one is not known
         self._last: dict[str, int] = {}  # the newest change of each topic
-        self._drawn: asyncio.TimerHandle | None = None  # ends the keeping for pages that were just drawn
+        self._rendered: asyncio.TimerHandle | None = None  # ends the keeping for pages that were just rendered
         self._ends: list[Callable[[], None]] = []
         self._looking: asyncio.Task[None] | None = None
         self.closed = False
 
-    def newest(self) -> int:
-        """Return the number of the newest change, for a page that is being drawn; later ones are kept for a while."""
+    def keep_from_now(self) -> int:
+        """Return the number of the newest change, for a page that is rendered now; later ones are kept for a while."""
         if not self.closed:
-            if self._drawn is not None:
-                self._drawn.cancel()
-            self._drawn = asyncio.get_running_loop().call_later(KEPT_FOR, self._forget)
+            if self._rendered is not None:
+                self._rendered.cancel()
+            self._rendered = asyncio.get_running_loop().call_later(KEPT_FOR, self._forget)
             self._start()
         return self._newest
 
     def _forget(self) -> None:
-        self._drawn = None
+        self._rendered = None
         self._stop_unheard()
 
     @asynccontextmanager
@@ -145,8 +145,8 @@ class Changes:
     def close(self) -> None:
         """End every stream."""
         self.closed = True
-        if self._drawn is not None:
-            self._drawn.cancel()
+        if self._rendered is not None:
+            self._rendered.cancel()
             self._forget()
         for listener in self._listeners:
             listener.close()
@@ -161,7 +161,7 @@ class Changes:
         self._looking = asyncio.create_task(self._look(), name="console: changes")
 
     def _stop_unheard(self) -> None:
-        if self._listeners or self._drawn is not None or self._looking is None:
+        if self._listeners or self._rendered is not None or self._looking is None:
             return
         for end in self._ends:
             end()

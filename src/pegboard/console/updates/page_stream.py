@@ -21,7 +21,7 @@ MOST: Final = 200
 
 
 class Streams:
-    """The open streams of one console; one that goes on from where a page was drawn has no ``started``."""
+    """The open streams of one console; one that goes on from where a page was rendered has no ``started``."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
@@ -34,8 +34,8 @@ class Streams:
         return self._open >= MOST or self._changes.closed
 
     def after_now(self) -> str:
-        """Return the query of a stream that goes on from here, for a page that is being drawn."""
-        return f"?after={self._started}-{self._changes.newest()}"
+        """Return the query of a stream that goes on from here, for a page that is being rendered."""
+        return f"?after={self._started}-{self._changes.keep_from_now()}"
 
     def response(self, still: Callable[[], bool], after: str = "") -> StreamingResponse:
         """Return the stream; it ends where ``still`` says that its operator is one no more."""
