@@ -169,6 +169,14 @@ RULES = {
         "reserved",
         "pegboard.yaml:1:22: agents.a.tools: 'dynamic_tools' comes by itself where it is needed. Remove it.",
     ),
+    "P8: a plugin may be called like a tool of Pegboard itself, and its name alone does not mean it": (
+        "servers: {delegate: {command: x}}",
+        "reserved",
+        (
+            "pegboard.yaml:1:11: servers.delegate: 'delegate' in an agent's `tools` is carried out by Pegboard itself "
+            "and is not this plugin. Rename it, or write 'plugin:delegate'."
+        ),
+    ),
     "P5, MR8: no shared-only plugin in a toolkit of an isolating agent": (
         """
         toolkits: {media: {tools: [spotify]}}

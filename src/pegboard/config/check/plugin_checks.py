@@ -11,6 +11,7 @@ from pegboard.config.compile import UncheckedConfig
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSettings, RegisteredSpec, ServerSpec
+from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.problems import Place, Problem
 
 
@@ -18,6 +19,7 @@ def check_plugins(config: UncheckedConfig, names: Names) -> Iterator[Problem]:
     """Yield what is wrong with the servers and plugins of a file."""
     yield from _servers(config)
     yield from _prefixes(config)
+    yield from _reserved(config)
     yield from _registered(config, names)
     for spec in (*config.written.values(), *config.settings.values()):
         section = "servers" if isinstance(spec, ServerSpec) else "plugins"
@@ -59,6 +61,15 @@ def _prefixes(config: UncheckedConfig) -> Iterator[Problem]:
             message = f"the tools of '{first}' and '{name}' both begin with '{prefix}__'."
             hint = "Give one of them another prefix: two tools of one name cannot both be listed."
             yield warning("shared_prefix", message, config.validated.place(section, name, "prefix"), hint)
+
+
+def _reserved(config: UncheckedConfig) -> Iterator[Problem]:
+    """Yield plugins that an agent's ``tools`` cannot mean by their names alone."""
+    for name in sorted(HOST_DUTIES & config.written.keys()):
+        section = "servers" if isinstance(config.written[name], ServerSpec) else "plugins"
+        message = f"'{name}' in an agent's `tools` is carried out by Pegboard itself and is not this plugin."
+        place = config.validated.place(section, name, key=True)
+        yield warning("reserved", message, place, f"Rename it, or write 'plugin:{name}'.")
 
 
 def _requires(spec: PluginSettings, section: str, config: UncheckedConfig, names: Names) -> Iterator[Problem]:
