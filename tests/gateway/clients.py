@@ -146,7 +146,7 @@ class Connected:
         return sum(isinstance(message, types.ToolListChangedNotification) for message in self.seen)
 
 
-async def until(condition: Callable[[], bool | Awaitable[bool]], within: float = 10) -> None:
+async def until(condition: Callable[[], bool | Awaitable[bool]], within: float = 30) -> None:
     """Wait for a condition; fails where it does not come about in time."""
     deadline = time.monotonic() + within
     while True:

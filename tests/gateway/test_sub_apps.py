@@ -154,6 +154,7 @@ async def test_switches_bind_the_tools_of_a_sub_app_and_its_clients_hear_of_it(c
         connected(f"{url}?sub_app=billing", HANDSHAKE) as opened,
     ):
         assert await opened.names() == ["invoice_list"]
+        await opened.hears.wait()
         await board.permissions.set("default", "invoice_list", False, by="ada")
         await until(lambda: opened.changes() == 1)
         assert await opened.names() == []

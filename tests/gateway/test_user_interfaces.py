@@ -100,6 +100,8 @@ async def test_a_denied_tool_is_not_listed_whatever_it_draws(charts: Path, era: 
     ):
         assert drawn(await drawing.names()) == DRAWN
         await plain.names()
+        if era != MODERN:
+            assert all([await one.hears.wait() for one in (drawing, plain)])
 
         async def shorter() -> bool:
             return drawn(await drawing.names()) == DRAWN[1:]
