@@ -2,17 +2,23 @@
 
 import asyncio
 import re
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 from playwright.async_api import Browser, Route, expect
 
-from gateway.clients import edit
-from pegboard import Pegboard
+from gateway.clients import until
+from pegboard import Pegboard, StoreError
+from pegboard.console.templating import Templates
 from pegboard.console.updates import changes
+from pegboard.ports import ChangeToken
+from pegboard.ports.adapters import Adapters
+from pegboard.stores.sqlite import SqliteStore
 
 from .browser import opened
 from .programs import serving
@@ -20,10 +26,12 @@ from .running import running
 from .sites import site
 
 CONFIG = """
+store: sqlite:///state.db
 plugins: {notes: {python: note_tools}}
 toolkits: {paper: {tools: [notes]}}
 agents: {default: {allowed_toolkits: [paper], dialect: pegboard}}
 """
+TOKENS = "tokens: {ada: {token: ada-ada-ada-ada-ada-ada, agents: ['*'], console: true}}\n"
 
 
 @pytest.fixture
@@ -32,6 +40,13 @@ def config(tmp_path: Path) -> Path:
     path = tmp_path / "pegboard.yaml"
     path.write_text(CONFIG)
     return path
+
+
+@pytest.fixture
+def with_token(config: Path) -> Path:
+    """Return a configuration with an operator who is a program."""
+    config.write_text(CONFIG + TOKENS)
+    return config
 
 
 @pytest.mark.parametrize("kept", [10.0, 0.0])
@@ -51,38 +66,34 @@ async def test_what_changes_while_a_page_opens_is_shown(
             await route.continue_()
 
         await console.sign_in(page)
-        await page.route("**/console/events*", change)
+        await page.route("**/console/events*", change, times=1)
         await page.goto("/console/agent?agent=default")
         await rendered.wait()
         await expect(page.get_by_role("switch", name="paper")).to_have_attribute("aria-checked", "false")
 
 
-async def test_a_stream_goes_on_from_where_a_page_was_rendered_or_says_that_it_starts(config: Path) -> None:
-    """P4: whatever an address holds that is not one of this process."""
-    edit(config, "agents:", "tokens: {ada: {token: ada-ada-ada-ada-ada-ada, agents: ['*'], console: true}}\nagents:")
-    headers = {"authorization": "Bearer ada-ada-ada-ada-ada-ada"}
+@asynccontextmanager
+async def reading(board: Pegboard) -> AsyncIterator[httpx2.AsyncClient]:
+    """Serve the console of a board to a program that may see everything."""
     async with AsyncExitStack() as stack:
-        board = await stack.enter_async_context(Pegboard.open(config))
         app, _ = await stack.enter_async_context(serving(board))
         origin = await stack.enter_async_context(site(app))
-        client = await stack.enter_async_context(httpx2.AsyncClient(base_url=origin, headers=headers, timeout=60))
-        page = (await client.get("/console/agents")).text
-        assert page == (await client.get("/console/agents")).text
-        found = re.search(r'data-events="(/console/events\?after=(\w+)-(\d+))"', page)
-        assert found is not None
-        address, started, number = found.groups()
+        headers = {"authorization": "Bearer ada-ada-ada-ada-ada-ada"}
+        yield await stack.enter_async_context(httpx2.AsyncClient(base_url=origin, headers=headers, timeout=60))
 
-        async def first_event(address: str) -> list[str]:
-            async with client.stream("GET", address) as stream:
-                return [line async for line in _lines_of_an_event(stream)]
 
-        await board.permissions.set("default", "paper", False)
-        for _ in range(2):
-            event, data = await first_event(address)
-            assert (event, "switches" in data) == ("event: changed", True)
-        others = ("", "x", f"x-{number}", started, f"{started}-", f"{started}-0", f"{started}-²", f"-{number}")
-        for after in (*others, f"{started}-{int(number) + 100}", f"{started}-{'9' * 5000}"):
-            assert (await first_event(f"/console/events?after={after}"))[0] == "event: started", after
+def stream_of(page: str) -> tuple[str, str, str]:
+    """Return the address of a page's stream, which process named it, and after which change it goes on."""
+    found = re.search(r'data-events="(/console/events\?after=(\w+)-(\d+))"', page)
+    assert found is not None
+    return found[1], found[2], found[3]
+
+
+async def first_event(client: httpx2.AsyncClient, address: str) -> tuple[str, str]:
+    """Return the first event of a stream, and what it is about."""
+    async with client.stream("GET", address) as stream:
+        event, data = [line async for line in _lines_of_an_event(stream)]
+    return event, data
 
 
 async def _lines_of_an_event(stream: httpx2.Response) -> AsyncIterator[str]:
@@ -91,3 +102,74 @@ async def _lines_of_an_event(stream: httpx2.Response) -> AsyncIterator[str]:
             yield line
         if line.startswith("data:"):
             return
+
+
+def switch_off(folder: Path) -> None:
+    """Switch a toolkit off as another process does, at once."""
+    with closing(sqlite3.connect(folder / "state.db")) as other, other:
+        other.execute("INSERT OR REPLACE INTO switches VALUES ('default', 'paper', 0)")
+        other.execute("UPDATE counters SET value = value + 1 WHERE name = 'permissions'")
+
+
+async def test_a_stream_goes_on_from_where_a_page_was_rendered_or_says_that_it_starts(with_token: Path) -> None:
+    """P4: whatever an address holds that is not one of this process."""
+    async with Pegboard.open(with_token) as board, reading(board) as client:
+        page = (await client.get("/console/agents")).text
+        assert page == (await client.get("/console/agents")).text
+        address, started, number = stream_of(page)
+        await board.permissions.set("default", "paper", False)
+        for _ in range(2):
+            assert (await first_event(client, address))[0] == "event: changed"
+        others = ("", "x", f"x-{number}", started, f"{started}-", f"{started}-0", f"{started}-²", f"-{number}")
+        for after in (*others, f"{started}-{int(number) + 100}", f"{started}-{'9' * 5000}"):
+            assert (await first_event(client, f"/console/events?after={after}"))[0] == "event: started", after
+
+
+@pytest.mark.parametrize("path", ["/console/audit", "/console/agent?agent=default", "/console/approvals"])
+async def test_what_another_process_stores_while_a_page_is_rendered_comes_with_its_stream(
+    with_token: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """S2, P4: the page is compared with what was stored before it was read."""
+    real = Templates.page
+
+    def page(*given: Any, **values: Any) -> Any:
+        switch_off(with_token.parent)
+        return real(*given, **values)
+
+    async with Pegboard.open(with_token) as board, reading(board) as client:
+        await board.ready()
+        monkeypatch.setattr(Templates, "page", page)
+        address, _, _ = stream_of((await client.get(path)).text)
+        event, data = await first_event(client, address)
+        assert (event, "switches" in data) == ("event: changed", True)
+
+
+class OutageStore(SqliteStore):
+    """A store that cannot be looked at for a while."""
+
+    outage = False
+    refused = 0
+
+    async def change_token(self, since: float | None = None) -> ChangeToken:
+        if self.outage:
+            self.refused += 1
+            raise StoreError("It cannot be read.")
+        return await super().change_token(since)
+
+
+async def test_what_another_process_stores_while_the_store_cannot_be_read_is_heard_of(
+    with_token: Path,
+) -> None:
+    """S2, P4: once, and nothing before that could not be read either."""
+    store = OutageStore(with_token.with_name("state.db"))
+    async with Pegboard.open(with_token, adapters=Adapters(store=store)) as board, reading(board) as client:
+        await board.ready()
+        address, _, _ = stream_of((await client.get("/console/agents")).text)
+        store.outage = True
+        await until(lambda: store.refused > 1)
+        switch_off(with_token.parent)
+        before = store.refused
+        await until(lambda: store.refused > before + 1)
+        store.outage = False
+        event, data = await first_event(client, address)
+        assert (event, "switches" in data) == ("event: changed", True)

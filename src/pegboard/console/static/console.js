@@ -33,11 +33,13 @@
     source = null;
   };
 
-  // The browser gives up on an answer that is no stream, such as one of a gateway that starts again.
+  // The browser gives up on an answer that is no stream, such as one of a gateway that was started again.
   const again = () => {
     close();
-    setTimeout(() => {
-      if (source === null && !document.hidden) open();
+    setTimeout(async () => {
+      const answer = await fetch(document.body.dataset.events, { method: "HEAD" }).catch(() => null);
+      if (answer !== null && answer.status === 401) location.assign("/console/sign-in");
+      else if (source === null && !document.hidden) open();
     }, 2000);
   };
 
@@ -58,7 +60,9 @@
 
   if (document.body.dataset.events) {
     // Before, htmx would not hear of what is stale.
-    document.addEventListener("DOMContentLoaded", open);
+    document.addEventListener("DOMContentLoaded", () => {
+      if (source === null && !document.hidden) open();
+    });
     // A browser has six connections to a host: pages that nobody looks at need none.
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) {

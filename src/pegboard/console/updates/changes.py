@@ -8,11 +8,14 @@ import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.board.views.operators.servers import activity
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.errors import StoreError
+
+if TYPE_CHECKING:
+    from pegboard.ports import Activity, ChangeToken
 
 log = logging.getLogger("pegboard.console")
 
@@ -44,8 +47,8 @@ LOOK_EVERY: Final = 0.2
 GATHER: Final = 0.1
 """For how long changes are gathered before a listener hears of them, in seconds."""
 REST: Final = 0.2
-"""For how long calls are gathered for a listener after it heard of something, in seconds for each listener that there
-is: what all pages ask for together takes the same part of the time however many are open."""
+"""For how long calls are gathered for a listener after it heard of something: so many seconds for each listener that
+there is, up to twice as many, so that what all pages ask for together takes the same part of the time."""
 KEPT_FOR: Final = 10.0
 """For how long after a page was rendered changes are kept for its stream, in seconds."""
 
@@ -109,15 +112,18 @@ class Changes:
         self._rendered: asyncio.TimerHandle | None = None  # ends the keeping for pages that were just rendered
         self._ends: list[Callable[[], None]] = []
         self._looking: asyncio.Task[None] | None = None
+        self._looked = asyncio.Event()
+        self._token: ChangeToken | None = None
+        self._activity: Activity | None = None
         self.closed = False
 
-    def keep_from_now(self) -> int:
+    async def keep_from_now(self) -> int:
         """Return the number of the newest change, for a page that is rendered now; later ones are kept for a while."""
         if not self.closed:
             if self._rendered is not None:
                 self._rendered.cancel()
             self._rendered = asyncio.get_running_loop().call_later(KEPT_FOR, self._forget)
-            self._start()
+            await self._start()
         return self._newest
 
     def _forget(self) -> None:
@@ -127,7 +133,7 @@ class Changes:
     @asynccontextmanager
     async def listening(self, after: int | None = None) -> AsyncGenerator[tuple[Listener, bool]]:
         """Listen while the context lasts, and say whether all is heard that came after a change; else from now on."""
-        self._start()
+        await self._start()
         listener, known = Listener(), False
         if after is not None and self._first <= after <= self._newest:
             known = True
@@ -151,14 +157,19 @@ class Changes:
         for listener in self._listeners:
             listener.close()
 
-    def _start(self) -> None:
+    async def _start(self) -> None:
+        """Subscribe, and return once it is known what later looks are compared with."""
         if self._looking is not None:
+            await self._looked.wait()
             return
         self._newest += 1
         self._first = self._newest
         self._last.clear()
         self._ends = [self._board.on(event, partial(self._note, event)) for event in TOPICS]
-        self._looking = asyncio.create_task(self._look(), name="console: changes")
+        self._looked = looked = asyncio.Event()
+        self._token = self._activity = None
+        self._looking = asyncio.create_task(self._look_on(looked), name="console: changes")
+        await looked.wait()
 
     def _stop_unheard(self) -> None:
         if self._listeners or self._rendered is not None or self._looking is None:
@@ -179,23 +190,27 @@ class Changes:
             # Those that hear of a call at one moment hear of the next ones at different moments.
             listener.add(topics, rest=REST * (len(self._listeners) + place) if often else 0.0)
 
+    async def _look_on(self, looked: asyncio.Event) -> None:
+        try:
+            while True:
+                await self._look()
+                looked.set()
+                await asyncio.sleep(LOOK_EVERY)
+        finally:
+            looked.set()
+
     async def _look(self) -> None:
         """Note what servers do and what other processes store; what this one stores comes with an event as well."""
-        known: object = None
-        before = activity(self._board.services)
-        while True:
-            try:
-                now = await self._board.services.store.change_token()
-            except StoreError as error:
-                log.debug("the store cannot be looked at: %s", error)
-                now = None
-            if known is not None and now != known:
-                self.tell(STORED)
-            known = now
-            after = activity(self._board.services)
-            if after.states != before.states:
-                self.tell(("servers",))
-            if after.lines != before.lines:
-                self.tell(("logs",))
-            before = after
-            await asyncio.sleep(LOOK_EVERY)
+        services, token, known = self._board.services, self._token, self._activity
+        try:
+            self._token = await services.store.change_token()
+        except StoreError as error:
+            log.debug("the store cannot be looked at: %s", error)
+        if token is not None and self._token is not None and self._token != token:
+            # Other processes call as often as this one; a switch is heard of at once.
+            self.tell(STORED, often=self._token.permissions == token.permissions)
+        self._activity = activity(services)
+        if known is not None and known.states != self._activity.states:
+            self.tell(("servers",))
+        if known is not None and known.lines != self._activity.lines:
+            self.tell(("logs",))

@@ -33,9 +33,9 @@ class Streams:
         """Return whether no further stream is opened."""
         return self._open >= MOST or self._changes.closed
 
-    def after_now(self) -> str:
+    async def after_now(self) -> str:
         """Return the query of a stream that goes on from here, for a page that is being rendered."""
-        return f"?after={self._started}-{self._changes.keep_from_now()}"
+        return f"?after={self._started}-{await self._changes.keep_from_now()}"
 
     def response(self, still: Callable[[], bool], after: str = "") -> StreamingResponse:
         """Return the stream; it ends where ``still`` says that its operator is one no more."""
