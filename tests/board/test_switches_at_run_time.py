@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.clients import edit
 from pegboard import Pegboard, Session, UnknownAgentError, UsageError
 
 SLOW = """
@@ -280,3 +281,34 @@ async def test_the_numbers_of_a_session(config: Path) -> None:
         (numbers,) = board.metrics()
         assert (numbers["unloads"], numbers["surfaces"]) == (1, 1)
         assert (numbers["tokens"], numbers["saved"]) == (surface.tokens.total, surface.tokens.saved)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("waiting", "toolkit:waiting"),
+        ("toolkit:waiting", "waiting"),
+        ("plugin:billing", "billing"),
+        ("invoice_list", "billing/invoice_list"),
+    ],
+)
+async def test_one_subject_has_one_stored_switch_however_it_is_spelled(config: Path, first: str, then: str) -> None:
+    """P2: the newest counts, in the preview too, and taking it back leaves nothing of the other spelling."""
+    async with opened(config) as board:
+        await board.ready()
+        await board.permissions.set("ada", first, False)
+        supposed = board.services.compiler.supposing("ada", then, True).stored("ada")
+        await board.permissions.set("ada", then, True)
+        assert (await board.services.store.all_switches())["ada"] == supposed == {then: True}
+        await board.permissions.set("ada", first, None)
+        assert (await board.services.store.all_switches()).get("ada", {}) == {}
+
+
+async def test_a_category_is_no_other_spelling_of_its_one_plugin(config: Path) -> None:
+    """P2: what joins the category later is switched with it."""
+    edit(config, "{python: slow_tools}", "{python: slow_tools, category: waits}")
+    async with opened(config) as board:
+        await board.permissions.set("ada", "category:waits", True)
+        await board.permissions.set("ada", "plugin:slow", True)
+        stored = (await board.services.store.all_switches())["ada"]
+        assert stored == {"category:waits": True, "plugin:slow": True}

@@ -57,8 +57,10 @@ class Permissions:
         key = SessionKey(principal=LOCAL, agent=agent, session="")
         state = "unset" if value is None else "on" if value else "off"
         record = services.recorder.entry(key, 0, "permission", name, state, by=by)
+        stored = (await services.store.all_switches()).get(agent, ())
+        replaces = replaced_by(name, services.world, stored)
         if not await services.store.set_switch(
-            agent, name, value, expected=expected, replaces=replaced_by(name), audit=[record]
+            agent, name, value, expected=expected, replaces=replaces, audit=[record]
         ):
             raise await _changed_meanwhile(services, agent, name)
         services.events.emit("permissions_changed", {"agent": agent, "subject": name, "by": by})

@@ -112,7 +112,7 @@ class PermissionCompiler:
 
     def supposing(self, agent: str, name: str, value: bool | None) -> PermissionCompiler:
         """Return a compiler of the same moment for which an operator has set a switch; nothing is stored or noted."""
-        switches = {**self._switches, agent: with_switch(self._switches.get(agent, {}), name, value)}
+        switches = {**self._switches, agent: with_switch(self._switches.get(agent, {}), name, value, self.world)}
         before = {key: access for key, access in self._compiled.items() if access.constraints.parent is None}
         other = copy(self)
         other._begin(switches, before)  # noqa: SLF001 - the same class

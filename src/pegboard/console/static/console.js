@@ -86,5 +86,5 @@
       dialog.close();
     }
   });
-  document.addEventListener("htmx:error", () => lost(!navigator.onLine));
+  document.addEventListener("htmx:error", () => lost(source === null || source.readyState !== EventSource.OPEN));
 })();

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -158,6 +158,18 @@ def meaning(world: World, name: str, *, on: bool) -> tuple[Ref, ...]:
     if kind in (None, "tool") and not on:
         return tuple(Ref("tool", tool.id) for tool in world.catalog.named(bare))
     return ()
+
+
+def other_spellings(world: World, name: str, among: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that mean the one thing that a switch names, written in another way; none for a category."""
+    refs = meaning(world, name, on=True)
+    if len(refs) != 1 or split_kind(name)[0] == "category":
+        return ()
+    return tuple(
+        other
+        for other in among
+        if other != name and split_kind(other)[0] != "category" and meaning(world, other, on=True) == refs
+    )
 
 
 def switchable(world: World, name: str) -> bool:

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from pegboard.core.model.naming import some_of
 
@@ -21,8 +22,11 @@ def announce(
     default = agent or board.world.default_agent()
     others = [name for name in board.world.agents if name != default]
     if others:
-        parts.append("Agents: " + some_of([f"{url}/{name}" for name in others]))
-    remote: dict[str, Any] = {"type": "http", "url": url if default else f"{url}/{next(iter(others), '')}"}
+        parts.append("Agents: " + some_of([_address(url, name) for name in others]))
+    remote: dict[str, Any] = {
+        "type": "http",
+        "url": url if default else f"{url}/{quote(next(iter(others), ''), safe='')}",
+    }
     if board.configuration.tokens:
         remote["headers"] = {"Authorization": "Bearer <token>"}
     parts += [
@@ -47,6 +51,10 @@ def spawned(
         if value is not None:
             args += [option, value]
     return {"command": command, "args": args}
+
+
+def _address(url: str, agent: str) -> str:
+    return f"{url}/{quote(agent, safe='')}"
 
 
 def _paste(entry: dict[str, Any]) -> str:

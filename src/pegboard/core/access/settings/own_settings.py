@@ -7,11 +7,12 @@ Each setting is a switch whose name begins with ``self:``: ``self:off:NAME`` tak
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
-from pegboard.core.model.agents import Agent
+from pegboard.core.access.switches import other_spellings
+from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.leases import TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.tools import EMPTY
 
@@ -59,14 +60,15 @@ def switches_of(stored: Mapping[str, bool]) -> Mapping[str, bool]:
     return {**operators, **dict.fromkeys(own_settings(stored).off, False)}
 
 
-def replaced_by(name: str) -> tuple[str, ...]:
-    """Return the agent's own settings that go when an operator sets a switch of this name."""
-    return (f"{OFF}{name}",)
+def replaced_by(name: str, world: World, stored: Iterable[str]) -> tuple[str, ...]:
+    """Return the stored names that go when an operator sets a switch: the agent's own setting, other spellings."""
+    others = other_spellings(world, name, stored)
+    return (*others, *(f"{OFF}{each}" for each in (name, *others)))
 
 
-def with_switch(stored: Mapping[str, bool], name: str, value: bool | None) -> Mapping[str, bool]:
+def with_switch(stored: Mapping[str, bool], name: str, value: bool | None, world: World) -> Mapping[str, bool]:
     """Return the stored switches of an agent as they are once an operator has set this one; None removes it."""
-    gone = (name, *replaced_by(name))
+    gone = (name, *replaced_by(name, world, stored))
     rest = {other: on for other, on in stored.items() if other not in gone}
     return rest if value is None else {**rest, name: value}
 
