@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from mcp import MCPError
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from gateway.clients import ERAS
 
@@ -135,6 +135,24 @@ async def test_the_panel_follows_a_switch_of_another_place_and_is_filtered_while
         await page.get_by_label("Toolkits, plugins and tools").press_sequentially("messages")
         await expect(page.get_by_role("switch", name="notes")).to_have_count(0)
         await expect(page.get_by_role("switch", name="Correspondence", exact=True)).to_be_visible()
+
+
+async def test_what_is_typed_stays_where_something_changes_before_its_answer(browser: Browser, config: Path) -> None:
+    """P4: the list is that of the field, and shows the change."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+
+        async def change_first(route: Route) -> None:
+            await console.board.permissions.set("default", "notes", False)
+            async with page.expect_response("**/console/approvals/waiting"):  # another part has heard of it
+                console.board.services.events.emit("approval_asked", {})
+            await route.continue_()
+
+        await console.sign_in(page)
+        await page.goto(PANEL)
+        await page.route("**/console/agent?*q=note*", change_first, times=1)
+        await page.get_by_label("Toolkits, plugins and tools").fill("note")
+        await expect(page.get_by_role("switch", name="notes")).to_have_attribute("aria-checked", "false")
+        await expect(page.get_by_role("switch", name="Correspondence", exact=True)).to_have_count(0)
 
 
 async def test_without_a_script_a_switch_is_thrown_with_forms_alone(browser: Browser, config: Path) -> None:

@@ -2,14 +2,28 @@
 "use strict";
 (() => {
   let source = null;
+  // For which parts something else asks, such as a field that is typed into: its answer brings a newer address.
+  const asking = new Map();
+  const later = new Set();
 
   const stale = (topics) => {
     for (const part of document.querySelectorAll("[data-live]")) {
       if (topics === null || part.dataset.live.split(" ").some((topic) => topics.includes(topic))) {
-        part.dispatchEvent(new CustomEvent("stale"));
+        if (asking.has(part.id)) later.add(part.id);
+        else part.dispatchEvent(new CustomEvent("stale"));
       }
     }
   };
+
+  document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => {
+    if (ctx.target !== ctx.sourceElement && "live" in ctx.target.dataset) asking.set(ctx.target.id, ctx);
+  });
+  document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
+    const id = ctx.target.id;
+    if (asking.get(id) !== ctx) return;
+    asking.delete(id);
+    if (later.delete(id)) document.getElementById(id)?.dispatchEvent(new CustomEvent("stale"));
+  });
 
   const lost = (is) => {
     document.getElementById("lost").hidden = !is;
