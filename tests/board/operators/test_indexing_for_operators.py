@@ -1,4 +1,4 @@
-"""What is indexed beside a search for operators: its failure is said and tried again."""
+"""What is indexed beside a search for operators: its failure is said and tried again, and it ends with the console."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 
 from pegboard import Pegboard
 from pegboard.board.views.operators.operations import Operations
+from pegboard.console.app import ConsoleApp
+from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.core.surface.searchable import Searchable
 from pegboard.ports import Adapters
 from pegboard.testing import FakeRanker
@@ -73,3 +75,14 @@ async def test_a_failure_to_index_is_logged_said_once_and_tried_again(
         await operations.search_all(("ada",), "note")
     ranker.failing = False
     assert "write_note" in {hit.name for hit in (await operations.search_all(("ada",), "note")).hits}
+
+
+async def test_with_the_console_ends_what_is_being_indexed(board: Pegboard) -> None:
+    app = ConsoleApp(board, OperatorAccess(lambda: board.configuration.tokens))
+    operations = app._context.operations
+    waiting = asyncio.create_task(operations.search("ada", "note"))
+    assert (await operations.search("ada", "note")).indexing
+    assert indexing()
+    await app.close()
+    assert indexing() == []
+    assert (await waiting).indexing

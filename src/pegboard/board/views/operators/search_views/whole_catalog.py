@@ -49,7 +49,7 @@ class WholeCatalog:
         if making is None or not _same(making[0], world):
             making = self._making = (world, self._started(self._made(world), "index everything"))
         done, _ = await asyncio.wait({making[1]}, timeout=SOON if known is None else None)
-        if not done:
+        if not done or making[1].cancelled():
             return None
         if self._making is making:
             self._making = None
@@ -60,9 +60,18 @@ class WholeCatalog:
         """Return whether a part of it can be searched; waits a moment where that is indexed for the first time."""
         task = self._started(self._services.ranker.prepare(among), "index a part")
         done, _ = await asyncio.wait({task}, timeout=SOON)
-        for one in done:
-            one.result()
-        return bool(done)
+        if not done or task.cancelled():
+            return False
+        task.result()
+        return True
+
+    async def aclose(self) -> None:
+        """End what is being indexed; nobody is told."""
+        ending = tuple(self._tasks)
+        for task in ending:
+            task.cancel()
+        if ending:
+            await asyncio.wait(ending)
 
     def _started(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         """Return a task that somebody may wait for no longer than they like; its failure is logged."""
