@@ -1,0 +1,33 @@
+"""How long a browser stays signed in."""
+
+from __future__ import annotations
+
+import httpx2
+
+from pegboard import Pegboard
+from pegboard.console.app import ConsoleApp
+from pegboard.console.entry.operator_access import LIFETIME, OperatorAccess
+
+from .programs import ORIGIN
+
+ADA = "ada-ada-ada-ada-ada-ada"
+
+
+async def test_a_sign_in_lasts_from_its_last_request_as_the_process_counts(mailer: Pegboard) -> None:
+    """G2: the browser is given no time at which it forgets the cookie by itself."""
+    now = 0.0
+    app = ConsoleApp(mailer, OperatorAccess(lambda: mailer.configuration.tokens, clock=lambda: now))
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url=ORIGIN) as client:
+        given = (await client.post("/console/sign-in", data={"secret": ADA})).headers["set-cookie"]
+        assert {part.strip().partition("=")[0] for part in given.lower().split(";")[1:]} == {
+            "httponly",
+            "path",
+            "samesite",
+        }
+        for _ in range(3):
+            now += LIFETIME - 1
+            assert (await client.get("/console/agents")).status_code == 200
+        now += LIFETIME
+        assert (await client.get("/console/agents")).headers["location"] == "/console/sign-in"
+    await app.close()
