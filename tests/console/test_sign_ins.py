@@ -1,4 +1,4 @@
-"""How long a browser stays signed in."""
+"""How long a browser stays signed in, and what waits for its next page."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import httpx2
 from pegboard import Pegboard
 from pegboard.console.app import ConsoleApp
 from pegboard.console.entry.operator_access import LIFETIME, OperatorAccess
+from pegboard.console.pages.forms import Notice
 
-from .programs import ORIGIN
+from .addresses import visitor
+from .programs import ORIGIN, serving
 
 ADA = "ada-ada-ada-ada-ada-ada"
 
@@ -31,3 +33,11 @@ async def test_a_sign_in_lasts_from_its_last_request_as_the_process_counts(maile
         now += LIFETIME
         assert (await client.get("/console/agents")).headers["location"] == "/console/sign-in"
     await app.close()
+
+
+async def test_a_notice_waits_for_a_page_that_is_shown(mailer: Pegboard) -> None:
+    async with serving(mailer) as (app, access), visitor(app, access, ADA) as ada:
+        ada.sign_in.notices = [Notice(message="Server git was restarted.")]
+        await ada.client.head("/console/agents")
+        assert "Server git was restarted." in (await ada.client.get("/console/agents")).text
+        assert "Server git was restarted." not in (await ada.client.get("/console/agents")).text
