@@ -151,3 +151,6 @@ if not TYPE_CHECKING:
         value = getattr(import_module(f"pegboard.ports.for_operators.{_LATE[name]}"), name)
         globals()[name] = value
         return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LATE})
