@@ -16,7 +16,11 @@ SERVER = str(Path(__file__).parent.parent / "servers" / "listed_server.py")
 SCHEMA = {
     "type": "object",
     "properties": {
-        "path": {"type": "string", "title": "The path", "description": "What goes, with correct-horse-battery."},
+        "path": {
+            "type": "string",
+            "title": "The path at ftp://ada:pw@disk",
+            "description": "What goes, with correct-horse-battery.",
+        },
         "deep": {"anyOf": [{"type": "object"}, {"type": "null"}]},
         "many": {"type": ["array", "string"]},
     },
@@ -80,7 +84,7 @@ async def asked(board: Pegboard, name: str, agent: str = "ada", session: str = "
 
 
 async def test_a_call_that_waits_is_readable_with_what_its_schema_has_of_each_argument(config: Path) -> None:
-    """A1, X5: secrets are masked, in the description of an argument too."""
+    """A1, X5: secrets are masked, in the title and the description of an argument too."""
     async with opened(config) as board:
         arguments = {"path": f"/{SECRET}", "deep": {"a": [1]}, "many": "two\nlines", "odd": None}
         asked_id = await asked(board, "disk__wipe", **arguments)
@@ -91,7 +95,7 @@ async def test_a_call_that_waits_is_readable_with_what_its_schema_has_of_each_ar
     assert (found.principal, found.agent, found.session, found.turn) == ("local", "ada", "thread", 1)
     assert (found.may_last, found.outdated) == (("once", "session", "always"), "")
     assert [(one.name, one.title, one.type, one.text, one.structured) for one in found.arguments] == [
-        ("path", "The path", "string", "/***", False),
+        ("path", "The path at ftp://***@disk", "string", "/***", False),
         ("deep", "", "object or null", '{\n  "a": [\n    1\n  ]\n}', True),
         ("many", "", "array or string", "two\nlines", False),
         ("odd", "", "", "null", False),

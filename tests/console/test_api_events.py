@@ -38,7 +38,7 @@ async def test_a_program_hears_what_changes_and_the_end(mailer: Pegboard) -> Non
         assert head.status_code == 503
 
 
-async def test_there_are_only_so_many_streams(mailer: Pegboard) -> None:
+async def test_once_the_console_is_closed_no_stream_begins(mailer: Pegboard) -> None:
     async with serving(mailer) as (app, _), program(app, "ada-ada-ada-ada-ada-ada") as ada:
         await app.close()
         code, message, hint = await ada.refused("GET", "/api/events", 503)

@@ -6,7 +6,7 @@ import pytest
 from mcp import MCPError
 from playwright.async_api import Browser, Page, Route, expect
 
-from gateway.clients import ERAS
+from gateway.clients import ERAS, edit
 
 from .browser import Theme, findings, opened, tab_to
 from .running import Console, running
@@ -22,6 +22,7 @@ agents:
   default: {tools: [notes], allowed_toolkits: [correspondence], initial_toolkits: [correspondence], dialect: pegboard}
   other: {tools: [notes]}
 """
+SPARE = "  spare: {python: notes_tools, prefix: spare}\n"
 NOTES = '''
 def note_add(text: str) -> str:
     """Add a note."""
@@ -153,6 +154,24 @@ async def test_what_is_typed_stays_where_something_changes_before_its_answer(bro
         await page.get_by_label("Toolkits, plugins and tools").fill("note")
         await expect(page.get_by_role("switch", name="notes")).to_have_attribute("aria-checked", "false")
         await expect(page.get_by_role("switch", name="Correspondence", exact=True)).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "said"),
+    [
+        ("/console/agent?agent=other", "  other: {tools: [notes]}\n", "There is no agent 'other'"),
+        ("/console/server?name=spare", SPARE, "There is no server or plugin 'spare'"),
+    ],
+)
+async def test_an_open_page_says_that_an_edit_has_removed_what_it_shows(
+    browser: Browser, config: Path, path: str, line: str, said: str
+) -> None:
+    edit(config, "toolkits:\n", f"{SPARE}toolkits:\n")
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        await page.goto(path)
+        edit(config, line, "")
+        await expect(page.get_by_role("alert")).to_contain_text(said)
 
 
 async def test_without_a_script_a_switch_is_thrown_with_forms_alone(browser: Browser, config: Path) -> None:

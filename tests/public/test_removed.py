@@ -29,6 +29,10 @@ NAMED = re.compile(r"\b(session|board)\.([a-z]\w*)")
 FACES: dict[str, type] = {"session": Session, "board": Pegboard}
 
 
+def test_the_ports_list_all_their_names_though_some_are_imported_late() -> None:
+    assert set(ports.__all__) <= set(dir(ports))
+
+
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "pegboard.yaml"

@@ -42,7 +42,7 @@ _STATIC: Final = "/console/static"
 
 
 class ConsoleApp:
-    """The console of one board; ``close`` ends its streams."""
+    """The console of one board; ``close`` ends its streams, and what it computes beside its answers."""
 
     def __init__(self, board: ConsoleBoard, access: OperatorAccess) -> None:
         self._changes = Changes(board)
@@ -85,8 +85,9 @@ class ConsoleApp:
         await self._app(undecoded(scope) if is_api(scope["path"]) else scope, receive, with_headers)
 
     async def close(self) -> None:
-        """End every stream."""
+        """End every stream, and what is being computed for later."""
         self._changes.close()
+        await self._context.operations.aclose()
 
 
 def _open(context: Context, handler: Callable[[Context, Request], Awaitable[Response]]) -> Endpoint:

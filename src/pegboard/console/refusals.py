@@ -25,11 +25,10 @@ STATUSES: Final = {
     "unknown_agent": 404,
     "unknown_approval": 404,
     "unknown_name": 404,
-    "unknown_server": 404,
     "unknown_session": 404,
 }
 """The HTTP status of an error by its code; 503 of the store's, 400 of any other."""
-_GONE: Final = {"unknown_approval", "unknown_session"}
+_GONE: Final = {"unknown_agent", "unknown_approval", "unknown_name", "unknown_session"}
 """What an open page may find when it asks for a part again: no fault, which a browser would write into its console."""
 _CODES: Final = {403: "forbidden", 404: "not_found", 405: "method_not_allowed", 500: "internal_error"}
 """What a program reads where nothing but the status says what is wrong."""

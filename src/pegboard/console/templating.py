@@ -43,7 +43,7 @@ class Templates:
         """Return a page; for a script that asks for a part of it, without what stands around it."""
         sign_in = visit.sign_in if visit is not None else None
         notices: list[object] = []
-        if sign_in is not None and visit is not None and not visit.partial:
+        if sign_in is not None and visit is not None and not visit.partial and visit.request.method == "GET":
             notices, sign_in.notices = sign_in.notices, []
         text = self.text(
             name,

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pegboard.ports.adapters import Adapters
-from pegboard.ports.approvals import ApprovalStore, HasHooks, HookAnswer
+from pegboard.ports.approvals import APPROVALS_KEPT, ApprovalStore, HasHooks, HookAnswer
 from pegboard.ports.audit_trail import (
     PART,
     AuditKind,
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "APPROVALS_KEPT",
     "BILL_DAYS",
     "LOG_LEVELS",
     "PART",
@@ -151,3 +152,6 @@ if not TYPE_CHECKING:
         value = getattr(import_module(f"pegboard.ports.for_operators.{_LATE[name]}"), name)
         globals()[name] = value
         return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LATE})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Binding
 from pegboard.core.model.specs import PluginSpec
@@ -12,12 +12,15 @@ from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.ports.audit_trail import AuditRecord
 from pegboard.ports.calls import CallContext
 
+APPROVALS_KEPT: Final = 24 * 3600.0
+"""For how many seconds an approval is kept after it has expired."""
+
 
 class ApprovalStore(Protocol):
     """The approvals of calls; whoever changes one compares and swaps (A2)."""
 
     async def add_approval(self, approval: Approval, *, audit: Sequence[AuditRecord] = ()) -> None:
-        """Store an approval that somebody is asked for; what expired more than a day before it is removed with it.
+        """Store an approval that somebody is asked for; what expired ``APPROVALS_KEPT`` before it is removed with it.
 
         Args:
             approval: The approval; its id is new.

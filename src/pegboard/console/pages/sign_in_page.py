@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from pegboard.console.context import Context
-from pegboard.console.entry.operator_access import LIFETIME
 from pegboard.console.entry.own_requests import bears_csrf, cookie_name
 from pegboard.console.refusals import failure_of
 
@@ -63,7 +62,6 @@ def _welcome(request: Request, cookie: str) -> Response:
     response.set_cookie(
         cookie_name(request),
         cookie,
-        max_age=int(LIFETIME),
         path="/",
         httponly=True,
         samesite="strict",

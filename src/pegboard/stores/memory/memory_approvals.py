@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Binding
-from pegboard.ports import AuditRecord
+from pegboard.ports import APPROVALS_KEPT, AuditRecord
 from pegboard.stores.memory.memory_trail import MemoryTrail
-
-KEPT = 24 * 3600.0
-"""How long an approval is kept after it has expired, in seconds."""
 
 
 class MemoryApprovals(MemoryTrail):
@@ -23,7 +20,7 @@ class MemoryApprovals(MemoryTrail):
 
     async def add_approval(self, approval: Approval, *, audit: Sequence[AuditRecord] = ()) -> None:
         """Store an approval that somebody is asked for, and remove what expired long before it."""
-        oldest = approval.asked_at - KEPT
+        oldest = approval.asked_at - APPROVALS_KEPT
         for known in tuple(self._approvals.values()):
             if known.expires_at is not None and known.expires_at < oldest:
                 del self._approvals[known.id]

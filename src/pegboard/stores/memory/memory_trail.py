@@ -92,7 +92,7 @@ def _part_of(
     records: list[NumberedRecord] = []
     seen = numbers[-1] if numbers else None
     for number in numbers:
-        if is_wanted(trail[number - oldest], wanted):
+        if _is_wanted(trail[number - oldest], wanted):
             records.append(NumberedRecord(number, trail[number - oldest]))
         if len(records) == limit:
             seen = number
@@ -101,7 +101,7 @@ def _part_of(
     return AuditPart(records, seen if left else None, newest)
 
 
-def is_wanted(record: AuditRecord, wanted: AuditFilter) -> bool:
+def _is_wanted(record: AuditRecord, wanted: AuditFilter) -> bool:
     """Return whether a record is among what is wanted."""
     names = ("principal", "agent", "session", "kind", "decision", "outcome")
     return (

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Binding
 from pegboard.core.model.tools import Frozen
-from pegboard.ports import AuditRecord
+from pegboard.ports import APPROVALS_KEPT, AuditRecord
 from pegboard.stores.sqlite.codec import from_column, to_column
 from pegboard.stores.sqlite.session_states import SqliteStates
 
 if TYPE_CHECKING:
     import sqlite3
 
-KEPT: Final = 24 * 3600.0
-"""How long an approval is kept after it has expired, in seconds."""
 _OPEN: Final = "status IN ('waiting', 'allowed') AND (expires_at IS NULL OR expires_at > ?)"
 _MINE: Final = "principal = ? AND agent = ? AND session = ?"
 
@@ -29,7 +27,7 @@ class SqliteApprovals(SqliteStates):
         """Store an approval that somebody is asked for, and remove what expired long before it."""
 
         def add(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM approvals WHERE expires_at < ?", (approval.asked_at - KEPT,))
+            connection.execute("DELETE FROM approvals WHERE expires_at < ?", (approval.asked_at - APPROVALS_KEPT,))
             connection.execute("INSERT INTO approvals VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", _row(approval))
             self._queue.write(connection, audit)
 

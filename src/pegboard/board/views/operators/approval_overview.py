@@ -325,7 +325,7 @@ def _arguments(services: Services, approval: Approval, tool: Tool | None) -> tup
 def _argument(name: str, value: Any, schema: JsonObject, services: Services) -> ArgumentOverview:
     return ArgumentOverview(
         name=name,
-        title=_text(schema, "title"),
+        title=services.masker.text(_text(schema, "title")),
         description=services.masker.text(_text(schema, "description")),
         type=_types(schema),
         text=_written(value),
@@ -342,7 +342,7 @@ def _fields(services: Services, schema: JsonObject) -> Iterator[FieldOverview]:
         plain = kind in ("string", "integer", "number", "boolean")
         yield FieldOverview(
             name=name,
-            title=_text(part, "title"),
+            title=services.masker.text(_text(part, "title")),
             description=services.masker.text(_text(part, "description")),
             type=kind if plain else "json",
             choices=tuple(text for text in texts if isinstance(text, str)) if kind == "string" else (),

@@ -56,6 +56,10 @@ class Operations:
         self._parsed = ParsedLeases()
         self.approvals = OperatorApprovals(services)
 
+    async def aclose(self) -> None:
+        """End what goes on beside what was asked for; a search that waits for it says ``indexing``."""
+        await self._whole.aclose()
+
     async def bill(
         self,
         *,
