@@ -201,6 +201,23 @@ async def test_a_session_is_deleted_for_good_and_the_audit_says_by_whom(
     assert (newest.reason, newest.by != "") == ("The session was deleted.", True)
 
 
+async def test_the_deletion_of_a_session_that_only_had_a_surface_is_recorded_and_an_event(
+    board: Pegboard, operations: Operations
+) -> None:
+    """X4: nothing is stored of it, and this process alone knew it."""
+    session = await board.session(agent="ada", session_id="s", principal="eve")
+    await session.surface()
+    events: list[object] = []
+    board.on("unloaded", events.append)
+    assert await operations.delete_session(session.key, by="grace")
+    assert (await operations.sessions()).total == 0
+    (record,) = await board.services.store.entries(kind="unload")
+    assert (record.by, record.session, record.reason) == ("grace", "s", "The session was deleted.")
+    assert len(events) == 1
+    assert not await operations.delete_session(session.key, by="grace")
+    assert len(await board.services.store.entries(kind="unload")) == len(events) == 1
+
+
 async def test_a_session_may_be_deleted_while_it_is_used(board: Pegboard, operations: Operations) -> None:
     """S2: whoever acts on it acts on a new one; nobody gets an error."""
     session = await board.session(agent="ada", session_id="s")

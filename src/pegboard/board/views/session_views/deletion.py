@@ -19,16 +19,15 @@ async def delete_session(services: Services, key: SessionKey, by: str) -> bool:
     entry = services.recorder.entry(
         key, 0, "unload", "session", "allowed", reason="The session was deleted.", outcome="unloaded", by=by
     )
-    gone = await _remove_state(services, key, entry)
-    if await services.store.remove_approvals(**asdict(key)) and not gone:
+    recorded = await _remove_state(services, key, entry)
+    waited = bool(await services.store.remove_approvals(**asdict(key)))
+    gone = recorded or waited or services.live.get(key) is not None
+    if gone and not recorded:
         await services.store.record(entry)
-        gone = True
+    services.live.forget(key)
+    services.conversations.begin_anew(key)
     if gone:
         services.recorder.emit("unloaded", entry)
-    if services.live.get(key) is not None:
-        services.live.forget(key)
-        gone = True
-    services.conversations.begin_anew(key)
     return gone
 
 
