@@ -98,11 +98,17 @@ async def test_a_session_is_loaded_ended_and_deleted_by_keyboard(browser: Browse
         assert records[0].by == "local"
 
 
-async def test_a_session_that_is_deleted_elsewhere_is_said_to_be_gone_at_once(browser: Browser, config: Path) -> None:
+@pytest.mark.parametrize("called", [False, True])
+async def test_a_session_that_is_deleted_elsewhere_is_said_to_be_gone_at_once(
+    browser: Browser, config: Path, called: bool
+) -> None:
+    """X4: its calls stay on the audit trail, and are no reason to show it."""
     async with running(config) as console, opened(browser, console.origin) as page:
         await console.sign_in(page)
         session = await console.board.session(agent="default", session_id="short", principal="ada")
         await session.load("counting")
+        if called:
+            assert (await session.call("note_add", {"text": "a"})).status == "ok"
         await page.goto(address("short", principal="ada"))
         await Operations(console.board.services).delete_session(session.key, by="grace")
         await expect(page.get_by_role("alert")).to_contain_text("Nothing is known of session 'short'")

@@ -12,6 +12,7 @@ from pegboard.board.meta_tools import hint_form
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.session_views.counting import SOON, CatalogCounting
+from pegboard.board.views.session_views.deletion import is_deletion
 from pegboard.board.views.session_views.known_sessions import KnownSession, known_by_key
 from pegboard.board.views.session_views.session_list import UNREADABLE, looked_at_now
 from pegboard.board.views.surface import surface_to_come
@@ -137,6 +138,7 @@ async def overview(services: Services, counting: CatalogCounting, key: SessionKe
     known = await known_by_key(services, key)
     calls, approvals = await asyncio.gather(_calls(services, key), _waiting(services, key))
     if known is None:
+        calls = await _since_deletion(services, key, calls)
         return _overview(key, None, calls, approvals) if calls or approvals else None
     try:
         state = known.state()
@@ -158,6 +160,17 @@ async def _calls(services: Services, key: SessionKey) -> tuple[RecentCall, ...]:
         principal=key.principal, agent=key.agent, session=key.session, kind="call", limit=NEWEST_CALLS
     )
     return tuple(_call(record) for record in found)
+
+
+async def _since_deletion(services: Services, key: SessionKey, calls: tuple[RecentCall, ...]) -> tuple[RecentCall, ...]:
+    """Return the calls of a session that begins anew where it was deleted: those before are not its own."""
+    if not calls:
+        return ()
+    found = await services.store.entries(
+        principal=key.principal, agent=key.agent, session=key.session, kind="unload", limit=NEWEST_CALLS
+    )
+    deleted = next((record.at.timestamp() for record in found if is_deletion(record)), 0.0)
+    return tuple(call for call in calls if call.at > deleted)
 
 
 def _call(record: AuditRecord) -> RecentCall:
