@@ -16,6 +16,7 @@ from pegboard.board.views.session_views.deletion import is_deletion
 from pegboard.board.views.session_views.known_sessions import KnownSession, known_by_key
 from pegboard.board.views.session_views.session_list import UNREADABLE, looked_at_now
 from pegboard.board.views.surface import surface_to_come
+from pegboard.core.access.approvals.approval import Approval, next_end
 from pegboard.core.model.leases import Lease
 from pegboard.core.state.active_tools import LoadedTool, active_tools, unavailable
 from pegboard.core.state.sessions import State
@@ -104,6 +105,7 @@ class SessionOverview:
         hints: how many lines of hints there are beside the tools.
         calls: its newest calls, the newest first.
         approvals: the ids of calls in it that wait for a person.
+        next_end: when the first of these expires, in seconds since the epoch, or None.
         problem: why it cannot be read, or nothing.
     """
 
@@ -125,6 +127,7 @@ class SessionOverview:
     hints: int = 0
     calls: tuple[RecentCall, ...] = ()
     approvals: tuple[str, ...] = ()
+    next_end: float | None = None
     problem: str = ""
 
 
@@ -184,10 +187,10 @@ def _call(record: AuditRecord) -> RecentCall:
     )
 
 
-async def _waiting(services: Services, key: SessionKey) -> tuple[str, ...]:
+async def _waiting(services: Services, key: SessionKey) -> tuple[Approval, ...]:
     now = time.time()
     found = await services.store.approvals(principal=key.principal, agent=key.agent, session=key.session)
-    return tuple(one.id for one in found if one.as_of(now).status == "waiting")
+    return tuple(one for one in found if one.as_of(now).status == "waiting")
 
 
 def _complete(
@@ -195,7 +198,7 @@ def _complete(
     known: KnownSession,
     snapshot: Snapshot,
     calls: tuple[RecentCall, ...],
-    approvals: tuple[str, ...],
+    approvals: tuple[Approval, ...],
     surface: Surface | None,
 ) -> SessionOverview:
     loaded = tuple(_loaded(services, snapshot, one) for one in _every_loaded(snapshot, surface))
@@ -253,7 +256,7 @@ def _overview(
     key: SessionKey,
     known: KnownSession | None,
     calls: tuple[RecentCall, ...],
-    approvals: tuple[str, ...],
+    approvals: tuple[Approval, ...],
     *,
     state: State | None = None,
     loaded: tuple[LoadedRow, ...] = (),
@@ -279,6 +282,7 @@ def _overview(
         unknown=costs.unknown if costs is not None else (),
         hints=hints,
         calls=calls,
-        approvals=approvals,
+        approvals=tuple(one.id for one in approvals),
+        next_end=next_end(approvals),
         problem=problem,
     )
