@@ -125,7 +125,7 @@ async def test_what_was_allowed_stands_apart_and_what_has_ended_is_listed_by_its
         ended = await approvals.ended()
         assert [(one.id, one.status, one.message) for one in ended.rows] == [(ids["refused"], "refused", "No.")]
         assert (await approvals.open(offset=1)).waiting == ()
-        assert (ended.total, await approvals.count_waiting()) == (1, 1)
+        assert (ended.total, (await approvals.waiting()).count) == (1, 1)
 
 
 async def test_of_agents_that_an_operator_does_not_see_there_is_nothing(config: Path) -> None:
@@ -138,7 +138,7 @@ async def test_of_agents_that_an_operator_does_not_see_there_is_nothing(config: 
             return agent == "ada"
 
         assert [one.id for one in (await approvals.open(sees)).waiting] == [mine]
-        assert (await approvals.count_waiting(sees), (await approvals.ended(sees)).total) == (1, 0)
+        assert ((await approvals.waiting(sees)).count, (await approvals.ended(sees)).total) == (1, 0)
         assert (await approvals.one(mine, sees)).agent == "ada"
         with pytest.raises(UsageError) as unseen:
             await approvals.one(other, sees)

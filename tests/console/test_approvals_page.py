@@ -248,6 +248,27 @@ async def test_a_call_that_expires_while_the_page_is_open_goes(browser: Browser,
         await until(over)
         await page.clock.fast_forward(60_000)
         await expect(page.get_by_text("No call waits for a person.")).to_be_visible()
+        await expect(badge(page)).to_have_text("")
+
+
+async def test_a_call_that_expires_goes_from_the_page_of_its_session(browser: Browser, config: Path) -> None:
+    """A2: and from what stands beside every page."""
+    edit(config, "plugins:", "approvals: {expires: 2s}\nplugins:")
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await page.clock.install()
+        await console.sign_in(page)
+        session = await console.board.session(agent="default", session_id="s")
+        await session.surface()
+        await asked(console.board)
+        await page.goto("/console/session?principal=local&agent=default&session=s")
+
+        async def over() -> bool:
+            return await console.board.approvals.list() == ()
+
+        await until(over)
+        await page.clock.fast_forward(60_000)
+        await expect(page.get_by_text("Waits for")).to_have_count(0)
+        await expect(badge(page)).to_have_text("")
 
 
 @pytest.mark.parametrize("width", [400, 1600])

@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from pegboard import Pegboard
+from pegboard.board.views.operators.operations import Operations
 from pegboard.console.app import ConsoleApp
 
 from .browser import Theme, findings, opened, tab_to
@@ -283,3 +284,20 @@ async def test_a_load_names_its_session_and_stays_on_the_page(served: ConsoleApp
         assert refused.status_code == 400
         done = await http.post("/console/explain/load", data={**form, "session": "s"})
     assert done.headers["location"] == "/console/explain?agent=writer"
+
+
+async def test_a_load_is_recorded_with_its_operator_in_the_session_as_it_was_opened(
+    board: Pegboard, served: ConsoleApp
+) -> None:
+    """X4, L8: also in a new session; a child that this process opened stays narrowed as its kind is."""
+    child = await (await board.session(agent="writer", session_id="s")).child("explore")
+    await child.surface()
+    form = {"agent": "writer", "principal": "local", "name": "read_note", "back": "/"}
+    async with client(served, "ada") as http:
+        for session in (child.key.session, "new"):
+            await http.post("/console/explain/load", data={**form, "session": session})
+    records = await board.services.store.entries(kind="load")
+    assert [(one.session, one.by) for one in records] == [("new", "ada"), (child.key.session, "ada")]
+    seen = await Operations(board.services).session("local", "writer", child.key.session)
+    assert seen is not None
+    assert ([lease.subject for lease in seen.leases], seen.loadout) == (["tool:notes/read_note"], "research")

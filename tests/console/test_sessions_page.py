@@ -1,5 +1,6 @@
 """The pages of sessions, the audit trail and the bill, in a browser beside clients of both eras."""
 
+import json
 from pathlib import Path
 from urllib.parse import quote
 
@@ -8,6 +9,7 @@ from playwright.async_api import Browser, expect
 
 from gateway.clients import ERAS
 from pegboard.board.views.operators.operations import Operations
+from pegboard.ports import SessionKey
 
 from .browser import Theme, findings, opened, tab_to
 from .running import running
@@ -98,11 +100,17 @@ async def test_a_session_is_loaded_ended_and_deleted_by_keyboard(browser: Browse
         assert records[0].by == "local"
 
 
-async def test_a_session_that_is_deleted_elsewhere_is_said_to_be_gone_at_once(browser: Browser, config: Path) -> None:
+@pytest.mark.parametrize("called", [False, True])
+async def test_a_session_that_is_deleted_elsewhere_is_said_to_be_gone_at_once(
+    browser: Browser, config: Path, called: bool
+) -> None:
+    """X4: its calls stay on the audit trail, and are no reason to show it."""
     async with running(config) as console, opened(browser, console.origin) as page:
         await console.sign_in(page)
         session = await console.board.session(agent="default", session_id="short", principal="ada")
         await session.load("counting")
+        if called:
+            assert (await session.call("note_add", {"text": "a"})).status == "ok"
         await page.goto(address("short", principal="ada"))
         await Operations(console.board.services).delete_session(session.key, by="grace")
         await expect(page.get_by_role("alert")).to_contain_text("Nothing is known of session 'short'")
@@ -118,6 +126,28 @@ async def test_what_is_asked_of_a_deleted_session_is_answered_that_it_is_gone(br
         await page.get_by_label("Toolkits, plugins or tools").fill("counting")
         await page.get_by_role("button", name="Load", exact=True).click()
         await expect(page.get_by_role("alert")).to_contain_text("Nothing is known of session 'short'")
+
+
+async def test_a_session_of_an_agent_that_left_the_configuration_is_shown_and_deleted(
+    browser: Browser, config: Path, axe_core: str
+) -> None:
+    """S3, X4: its page says what is wrong, and offers nothing else."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        key = SessionKey(principal="ada", agent="gone", session="old")
+        lease = {"subject": "toolkit:counting", "until": "unload", "because": "loaded", "loaded": 1, "used": 1}
+        state = json.dumps({"turn": 2, "leases": [lease]})
+        await console.board.services.store.save(key, state, expected=0)
+        await console.sign_in(page)
+        await page.goto("/console/sessions")
+        await page.get_by_role("link", name="old").click()
+        await expect(page.get_by_role("main")).to_contain_text("There is no agent 'gone'.")
+        await expect(page.get_by_role("main").get_by_role("button")).to_have_text(["Delete the session"])
+        await expect(page.get_by_role("link", name="gone")).to_have_count(0)
+        assert await findings(page, axe_core) == []
+        await page.get_by_role("button", name="Delete the session").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(page).to_have_url(f"{console.origin}/console/sessions")
+        assert await console.board.services.store.load(key) is None
 
 
 async def test_a_hostile_id_is_text_in_every_list(browser: Browser, config: Path, axe_core: str) -> None:

@@ -132,7 +132,7 @@ async def _prepared(context: Context, visit: Visit) -> Visit:
         # Before anything is read: what changes meanwhile comes with the stream.
         visit = replace(visit, stream=visit.stream + await context.streams.after_now())
     with suppress(StoreError):
-        return replace(visit, waiting=await context.operations.approvals.count_waiting(visit.operator.sees))
+        return replace(visit, waiting=await context.operations.approvals.waiting(visit.operator.sees))
     return visit
 
 

@@ -38,6 +38,16 @@ async def operated_session(context: Context, visit: Visit, key: SessionKey) -> S
     """
     context.agent(visit, key.agent)
     await session_overview(context, visit, key)
+    return await begun_session(context, visit, key)
+
+
+async def begun_session(context: Context, visit: Visit, key: SessionKey) -> Session:
+    """Return a session for an operator to act in, also a new one; one that is live here as it was opened.
+
+    Raises:
+        UnknownAgentError: its agent is not configured, or the operator does not see it.
+    """
+    context.agent(visit, key.agent)
     live = context.board.services.live.get(key)
     if live is not None:
         info = live[0]

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
+from pegboard.board.views.operators.approval_overview import WaitingCalls
 from pegboard.console.visits import Visit
 
 FOLDER: Final = Path(__file__).parent
@@ -53,7 +54,7 @@ class Templates:
             stream=visit.stream if visit is not None else "",
             path=visit.request.url.path if visit is not None else "",
             notices=notices,
-            **{"waiting": visit.waiting if visit is not None else 0, **values},
+            **{"waiting": visit.waiting if visit is not None else WaitingCalls(), **values},
         )
         return HTMLResponse(text, status_code=status)
 

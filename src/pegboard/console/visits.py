@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from starlette.requests import Request
 
+from pegboard.board.views.operators.approval_overview import WaitingCalls
 from pegboard.console.entry.operator_access import Operator, SignIn
 
 EVENTS: Final = "/console/events"
@@ -17,14 +18,14 @@ EVENTS: Final = "/console/events"
 class Visit:
     """One request of an operator; ``sign_in`` is None for a program with a bearer token.
 
-    Where a whole page is asked for, ``waiting`` is how many calls wait for a person, and ``stream`` the address at
+    Where a whole page is asked for, ``waiting`` is which calls wait for a person, and ``stream`` the address at
     which the page hears of changes.
     """
 
     request: Request
     operator: Operator
     sign_in: SignIn | None
-    waiting: int = 0
+    waiting: WaitingCalls = field(default_factory=WaitingCalls)
     stream: str = EVENTS
 
     @property

@@ -183,8 +183,7 @@ async def test_a_session_is_deleted_for_good_and_the_audit_says_by_whom(
     await session.load("paper")
     await session.call("drop_note", {"name": "milk"})
     assert await operations.delete_session(session.key, by="grace")
-    seen = await operations.session("eve", "ada", "s")
-    assert seen is None or (seen.leases, seen.approvals, seen.stored) == ((), (), False)
+    assert await operations.session("eve", "ada", "s") is None, "its calls are on the audit trail only"
     assert (await operations.sessions()).total == 0
     (record,) = await board.services.store.entries(kind="unload")
     assert (record.by, record.principal, record.session, record.reason) == (
@@ -199,6 +198,42 @@ async def test_a_session_is_deleted_for_good_and_the_audit_says_by_whom(
     await run(config, "session", "delete", "--session", "s", "--principal", "eve", "--agent", "ada")
     newest = (await board.services.store.entries(kind="unload"))[0]
     assert (newest.reason, newest.by != "") == ("The session was deleted.", True)
+
+
+async def test_the_deletion_of_a_session_that_only_had_a_surface_is_recorded_and_an_event(
+    board: Pegboard, operations: Operations
+) -> None:
+    """X4: nothing is stored of it, and this process alone knew it."""
+    session = await board.session(agent="ada", session_id="s", principal="eve")
+    await session.surface()
+    events: list[object] = []
+    board.on("unloaded", events.append)
+    assert await operations.delete_session(session.key, by="grace")
+    assert (await operations.sessions()).total == 0
+    (record,) = await board.services.store.entries(kind="unload")
+    assert (record.by, record.session, record.reason) == ("grace", "s", "The session was deleted.")
+    assert len(events) == 1
+    assert not await operations.delete_session(session.key, by="grace")
+    assert len(await board.services.store.entries(kind="unload")) == len(events) == 1
+
+
+async def test_a_call_that_stored_nothing_elsewhere_shows_its_session_also_where_its_name_is_used_anew(
+    config: Path, board: Pegboard, operations: Operations
+) -> None:
+    """X4: calls before a deletion are not those of the session that begins anew."""
+    call = ("call", "current_time", "--agent", "ada", "--principal", "bob", "--session", "elsewhere")
+    await run(config, *call)
+    key = SessionKey(principal="bob", agent="ada", session="elsewhere")
+    seen = await operations.session("bob", "ada", "elsewhere")
+    assert seen is not None
+    assert (seen.stored, len(seen.calls)) == (False, 1)
+    await (await board.session(agent="ada", session_id="elsewhere", principal="bob")).surface()
+    assert await operations.delete_session(key, by="grace")
+    assert await operations.session("bob", "ada", "elsewhere") is None
+    await run(config, *call)
+    seen = await operations.session("bob", "ada", "elsewhere")
+    assert seen is not None
+    assert len(seen.calls) == 1
 
 
 async def test_a_session_may_be_deleted_while_it_is_used(board: Pegboard, operations: Operations) -> None:

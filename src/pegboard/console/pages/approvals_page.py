@@ -38,8 +38,8 @@ async def ended(context: Context, visit: Visit) -> Response:
 
 async def waiting(context: Context, visit: Visit) -> Response:
     """Show how many calls wait."""
-    count = await context.operations.approvals.count_waiting(visit.operator.sees)
-    return context.templates.page("waiting.html", visit, waiting=count)
+    found = await context.operations.approvals.waiting(visit.operator.sees)
+    return context.templates.page("waiting.html", visit, waiting=found)
 
 
 async def approval(context: Context, visit: Visit) -> Response:

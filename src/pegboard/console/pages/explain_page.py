@@ -11,12 +11,14 @@ from starlette.responses import Response
 from pegboard.board.views.operators.every_agent import CommonAnswer
 from pegboard.board.views.operators.finding import SearchAnswer
 from pegboard.console.context import Context, Page
+from pegboard.console.operated_sessions import begun_session
 from pegboard.console.pages.forms import Notice, after_form, text_of
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
+from pegboard.ports import SessionKey
 
 HITS: Final = 12
 _HOME: Final = "/console/explain"
@@ -77,7 +79,7 @@ async def load(context: Context, visit: Visit) -> Response:
     principal, session_id = text_of(form, "principal"), text_of(form, "session")
     if not session_id:
         raise UsageError("Something is loaded in a session, and none is named.", hint="Write its id beside the agent.")
-    session = await context.board.session(agent=agent, session_id=session_id, principal=principal)
+    session = await begun_session(context, visit, SessionKey(principal=principal, agent=agent, session=session_id))
     outcome = await session.load(name)
     kind = "error" if outcome.status == "refused" else "done"
     notice = Notice(message=context.board.services.masker.text(outcome.message), kind=kind)

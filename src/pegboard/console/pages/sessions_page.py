@@ -56,10 +56,11 @@ async def session_page(context: Context, visit: Visit) -> Response:
     """Show one session."""
     key = _key(context, visit, visit.request.query_params)
     found = await session_overview(context, visit, key)
-    agent = context.agent(visit, key.agent)
-    loadouts = sorted({*context.board.world.loadouts, *([found.loadout] if found.loadout else [])})
+    world = context.board.world
+    loadouts = sorted({*world.loadouts, *([found.loadout] if found.loadout else [])})
+    configured = key.agent in world.agents
     return context.templates.page(
-        "session.html", visit, found=found, agent=agent, loadouts=loadouts, keeps=KEEPS, here=_address(key)
+        "session.html", visit, found=found, configured=configured, loadouts=loadouts, keeps=KEEPS, here=_address(key)
     )
 
 
@@ -135,10 +136,15 @@ def _notice(outcome: Outcome) -> Notice:
 
 
 def _key(context: Context, visit: Visit, given: Mapping[str, Any]) -> SessionKey:
-    """Return which session is meant; raises ``UsageError``, and ``UnknownAgentError`` where it is not theirs."""
-    agent = context.agent(visit, str(given.get("agent", ""))).name
-    principal, session = str(given.get("principal", "")), str(given.get("session", ""))
-    for what, label in (("principal", principal), ("session", session)):
+    """Return which session is meant, also one whose agent is not configured any more.
+
+    Raises:
+        UsageError: it cannot be one.
+        UnknownAgentError: the operator does not see its agent.
+    """
+    agent, principal, session = (str(given.get(name, "")) for name in ("agent", "principal", "session"))
+    context.agent_of_list(visit, agent)
+    for what, label in (("agent", agent), ("principal", principal), ("session", session)):
         if problem := label_problem(label):
             raise UsageError(f"The {what} {problem}", hint="Choose a session from the list.")
     return SessionKey(principal=principal, agent=agent, session=session)

@@ -15,6 +15,7 @@ from pegboard.core.access.approvals.approval import (
     ApprovalKind,
     ApprovalStatus,
     Lasting,
+    next_end,
     unknown_approval,
 )
 from pegboard.core.access.approvals.demands import rules_of
@@ -158,6 +159,14 @@ class OpenApprovals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingCalls:
+    """How many calls wait for an answer; ``next_end`` is when the first of them expires, in seconds, or None."""
+
+    count: int = 0
+    next_end: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndedApprovals:
     """Approvals that were refused, are used or have expired, the newest first, of ``total`` in all."""
 
@@ -186,7 +195,7 @@ class OperatorApprovals:
             waiting_total=len(waiting),
             allowed=await self._overviews(one for one in allowed if one.lasts == "once"),
             standing=await self._overviews(one for one in allowed if one.lasts != "once"),
-            next_end=min((one.expires_at for one in found if one.expires_at is not None), default=None),
+            next_end=next_end(found),
         )
 
     async def ended(self, sees: Sees = _every, *, offset: int = 0, limit: int = 50) -> EndedApprovals:
@@ -217,10 +226,11 @@ class OperatorApprovals:
             problems += [_problem(services, name, text) for text in texts]
         return tuple(problems)
 
-    async def count_waiting(self, sees: Sees = _every) -> int:
+    async def waiting(self, sees: Sees = _every) -> WaitingCalls:
         """Return how many calls wait for an answer; raises ``StoreError``."""
         found = await self._services.store.approvals(open_at=time.time())
-        return sum(one.status == "waiting" and sees(one.binding.agent) for one in found)
+        waiting = [one for one in found if one.status == "waiting" and sees(one.binding.agent)]
+        return WaitingCalls(count=len(waiting), next_end=next_end(waiting))
 
     async def _known(self, approval_id: str, sees: Sees) -> Approval:
         found = await self._services.store.approval(approval_id)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Final
 
 from pegboard.board.services import Services
 from pegboard.ports import AuditRecord, SessionKey
+
+_SUBJECT: Final = "session"
+_REASON: Final = "The session was deleted."
 
 
 async def delete_session(services: Services, key: SessionKey, by: str) -> bool:
@@ -16,19 +20,16 @@ async def delete_session(services: Services, key: SessionKey, by: str) -> bool:
     Raises:
         StoreError: it cannot be deleted.
     """
-    entry = services.recorder.entry(
-        key, 0, "unload", "session", "allowed", reason="The session was deleted.", outcome="unloaded", by=by
-    )
-    gone = await _remove_state(services, key, entry)
-    if await services.store.remove_approvals(**asdict(key)) and not gone:
+    entry = services.recorder.entry(key, 0, "unload", _SUBJECT, "allowed", reason=_REASON, outcome="unloaded", by=by)
+    recorded = await _remove_state(services, key, entry)
+    waited = bool(await services.store.remove_approvals(**asdict(key)))
+    gone = recorded or waited or services.live.get(key) is not None
+    if gone and not recorded:
         await services.store.record(entry)
-        gone = True
+    services.live.forget(key)
+    services.conversations.begin_anew(key)
     if gone:
         services.recorder.emit("unloaded", entry)
-    if services.live.get(key) is not None:
-        services.live.forget(key)
-        gone = True
-    services.conversations.begin_anew(key)
     return gone
 
 
@@ -38,3 +39,8 @@ async def _remove_state(services: Services, key: SessionKey, entry: AuditRecord)
         if await services.store.save(key, None, expected=stored.version, audit=[entry]) is not None:
             return True
     return False
+
+
+def is_deletion(record: AuditRecord) -> bool:
+    """Return whether a record says that its session was deleted."""
+    return (record.kind, record.subject, record.reason) == ("unload", _SUBJECT, _REASON)

@@ -12,9 +12,11 @@ from pegboard.board.meta_tools import hint_form
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.session_views.counting import SOON, CatalogCounting
+from pegboard.board.views.session_views.deletion import is_deletion
 from pegboard.board.views.session_views.known_sessions import KnownSession, known_by_key
 from pegboard.board.views.session_views.session_list import UNREADABLE, looked_at_now
 from pegboard.board.views.surface import surface_to_come
+from pegboard.core.access.approvals.approval import Approval, next_end
 from pegboard.core.model.leases import Lease
 from pegboard.core.state.active_tools import LoadedTool, active_tools, unavailable
 from pegboard.core.state.sessions import State
@@ -103,6 +105,7 @@ class SessionOverview:
         hints: how many lines of hints there are beside the tools.
         calls: its newest calls, the newest first.
         approvals: the ids of calls in it that wait for a person.
+        next_end: when the first of these expires, in seconds since the epoch, or None.
         problem: why it cannot be read, or nothing.
     """
 
@@ -124,6 +127,7 @@ class SessionOverview:
     hints: int = 0
     calls: tuple[RecentCall, ...] = ()
     approvals: tuple[str, ...] = ()
+    next_end: float | None = None
     problem: str = ""
 
 
@@ -137,6 +141,7 @@ async def overview(services: Services, counting: CatalogCounting, key: SessionKe
     known = await known_by_key(services, key)
     calls, approvals = await asyncio.gather(_calls(services, key), _waiting(services, key))
     if known is None:
+        calls = await _since_deletion(services, key, calls)
         return _overview(key, None, calls, approvals) if calls or approvals else None
     try:
         state = known.state()
@@ -160,6 +165,17 @@ async def _calls(services: Services, key: SessionKey) -> tuple[RecentCall, ...]:
     return tuple(_call(record) for record in found)
 
 
+async def _since_deletion(services: Services, key: SessionKey, calls: tuple[RecentCall, ...]) -> tuple[RecentCall, ...]:
+    """Return the calls of a session that begins anew where it was deleted: those before are not its own."""
+    if not calls:
+        return ()
+    found = await services.store.entries(
+        principal=key.principal, agent=key.agent, session=key.session, kind="unload", limit=NEWEST_CALLS
+    )
+    deleted = next((record.at.timestamp() for record in found if is_deletion(record)), 0.0)
+    return tuple(call for call in calls if call.at > deleted)
+
+
 def _call(record: AuditRecord) -> RecentCall:
     return RecentCall(
         at=record.at.timestamp(),
@@ -171,10 +187,10 @@ def _call(record: AuditRecord) -> RecentCall:
     )
 
 
-async def _waiting(services: Services, key: SessionKey) -> tuple[str, ...]:
+async def _waiting(services: Services, key: SessionKey) -> tuple[Approval, ...]:
     now = time.time()
     found = await services.store.approvals(principal=key.principal, agent=key.agent, session=key.session)
-    return tuple(one.id for one in found if one.as_of(now).status == "waiting")
+    return tuple(one for one in found if one.as_of(now).status == "waiting")
 
 
 def _complete(
@@ -182,7 +198,7 @@ def _complete(
     known: KnownSession,
     snapshot: Snapshot,
     calls: tuple[RecentCall, ...],
-    approvals: tuple[str, ...],
+    approvals: tuple[Approval, ...],
     surface: Surface | None,
 ) -> SessionOverview:
     loaded = tuple(_loaded(services, snapshot, one) for one in _every_loaded(snapshot, surface))
@@ -240,7 +256,7 @@ def _overview(
     key: SessionKey,
     known: KnownSession | None,
     calls: tuple[RecentCall, ...],
-    approvals: tuple[str, ...],
+    approvals: tuple[Approval, ...],
     *,
     state: State | None = None,
     loaded: tuple[LoadedRow, ...] = (),
@@ -266,6 +282,7 @@ def _overview(
         unknown=costs.unknown if costs is not None else (),
         hints=hints,
         calls=calls,
-        approvals=approvals,
+        approvals=tuple(one.id for one in approvals),
+        next_end=next_end(approvals),
         problem=problem,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -101,3 +101,8 @@ def unknown_approval(approval_id: str) -> UsageError:
         code="unknown_approval",
         hint="`pegboard approvals list` shows what waits.",
     )
+
+
+def next_end(approvals: Iterable[Approval]) -> float | None:
+    """Return when the first of them expires, in seconds since the epoch, or None where none does."""
+    return min((one.expires_at for one in approvals if one.expires_at is not None), default=None)
