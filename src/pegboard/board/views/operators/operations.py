@@ -59,6 +59,7 @@ class Operations:
     async def aclose(self) -> None:
         """End what goes on beside what was asked for; a search that waits for it says ``indexing``."""
         await self._whole.aclose()
+        await self._counting.aclose()
 
     async def bill(
         self,

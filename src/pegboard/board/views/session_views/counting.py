@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -21,6 +22,8 @@ AT_ONCE: Final = 0.005
 """For so many seconds somebody computes before others run."""
 SOON: Final = 0.05
 """For so many seconds somebody waits for what is being computed."""
+
+log = logging.getLogger("pegboard")
 
 
 async def count_ahead(services: Services, tools: Iterable[Tool]) -> None:
@@ -46,6 +49,7 @@ class CatalogCounting:
         self._counting: tuple[Catalog, asyncio.Task[None]] | None = None
         self._looking: dict[Part, asyncio.Task[None]] = {}
         self._one = asyncio.Lock()
+        self._looked = False
 
     async def done(self) -> bool:
         """Return whether the tokens of every tool are known; waits a moment where they are not."""
@@ -60,9 +64,26 @@ class CatalogCounting:
         return self._done is catalog
 
     async def _count(self, catalog: Catalog) -> None:
-        await count_ahead(self._services, catalog)
-        self._done, self._counting = catalog, None
+        try:
+            await count_ahead(self._services, catalog)
+            self._done = catalog
+        except Exception:
+            log.exception("the tokens of all tools could not be counted")  # whoever asks next tries again
+            return
+        finally:
+            if self._counting is not None and self._counting[0] is catalog:
+                self._counting = None
         self._say()
+
+    async def aclose(self) -> None:
+        """End what is being computed; nobody is told."""
+        ending = set(self._looking.values())
+        if self._counting is not None:
+            ending.add(self._counting[1])
+        for task in ending:
+            task.cancel()
+        if ending:
+            await asyncio.wait(ending)
 
     async def knows_surface(
         self, access: CompiledPermissions, loadout: str | None, form: HintForm, until: float
@@ -81,9 +102,13 @@ class CatalogCounting:
             async with self._one:
                 await asyncio.to_thread(_look, *part)
             _looked(*part).append(True)
+            self._looked = True
+        except Exception:
+            log.exception("what all tools say could not be read")
         finally:
             del self._looking[part]
-        if not self._looking:
+        if self._looked and not self._looking:
+            self._looked = False
             self._say()
 
 
