@@ -72,6 +72,20 @@ async def test_what_changes_while_a_page_opens_is_shown(
         await expect(page.get_by_role("switch", name="paper")).to_have_attribute("aria-checked", "false")
 
 
+async def test_a_page_whose_sign_in_has_ended_leads_to_the_next_one(browser: Browser, config: Path) -> None:
+    """G2: as after a restart of the gateway, which knows no sign-in of before."""
+    async with running(config) as console, opened(browser, console.origin, expected="status of 401") as page:
+
+        async def end(route: Route) -> None:
+            await page.context.clear_cookies()
+            await route.fulfill(status=401)
+
+        await console.sign_in(page)
+        await page.route("**/console/events*", end, times=1)
+        await page.goto("/console/agents")
+        await expect(page).to_have_url(f"{console.origin}/console/sign-in")
+
+
 @asynccontextmanager
 async def reading(board: Pegboard) -> AsyncIterator[httpx2.AsyncClient]:
     """Serve the console of a board to a program that may see everything."""
