@@ -1,5 +1,6 @@
 """The switches of an agent, thrown in a browser while clients of both eras are in a session."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,30 @@ async def test_the_panel_follows_a_switch_of_another_place_and_is_filtered_while
         await page.get_by_label("Toolkits, plugins and tools").press_sequentially("messages")
         await expect(page.get_by_role("switch", name="notes")).to_have_count(0)
         await expect(page.get_by_role("switch", name="Correspondence", exact=True)).to_be_visible()
+
+
+async def test_a_second_click_before_the_answer_decides_nothing(browser: Browser, config: Path) -> None:
+    """P2: nobody reads that they were overtaken by themselves."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        await page.goto(PANEL)
+        await page.get_by_role("switch", name="notes").click()
+        clicked = asyncio.Event()
+
+        async def after_the_clicks(route: Route) -> None:
+            await clicked.wait()
+            await route.continue_()
+
+        await page.route("**/console/switch", after_the_clicks)
+        confirm = page.get_by_role("dialog").get_by_role("button", name="Switch off")
+        await confirm.dblclick()
+        await confirm.click()
+        clicked.set()
+        await expect(page.get_by_role("status")).to_contain_text("notes")
+        await expect(page.get_by_role("dialog")).to_have_count(0)
+        await expect(page.get_by_role("alert")).to_have_count(0)
+        records = await console.board.services.store.entries(kind="permission")
+        assert len(records) == 1
 
 
 async def test_what_is_typed_stays_where_something_changes_before_its_answer(browser: Browser, config: Path) -> None:

@@ -15,10 +15,22 @@
     }
   };
 
+  // A second click on a button whose answer is still to come decides nothing.
+  const sending = new WeakSet();
+  document.addEventListener("submit", (event) => {
+    if (!event.target.hasAttribute("hx-post")) return;
+    if (sending.has(event.target)) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    }
+    sending.add(event.target);
+  }, true);
+
   document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => {
     if (ctx.target !== ctx.sourceElement && "live" in ctx.target.dataset) asking.set(ctx.target.id, ctx);
   });
   document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
+    sending.delete(ctx.sourceElement);
     const id = ctx.target.id;
     if (asking.get(id) !== ctx) return;
     asking.delete(id);
