@@ -254,3 +254,19 @@ async def test_a_session_may_be_deleted_while_it_is_used(board: Pegboard, operat
 
     await asyncio.gather(used(10), used(10), deleted(10), deleted(10))
     assert (await session.load("paper")).status == "ok"
+
+
+async def test_after_a_restart_plugins_in_this_process_are_known_and_no_server_is_started(config: Path) -> None:
+    """F4, P9: what a stored session has loaded is listed and counted at once."""
+    async with Pegboard.open(config) as before:
+        session = await before.session(agent="ada", session_id="thread")
+        await session.load("notes")
+        tokens = (await session.surface()).tokens.total
+    async with Pegboard.open(config) as after:
+        operations = Operations(after.services)
+        (row,) = (await operations.sessions()).rows
+        seen = await operations.session("local", "ada", "thread")
+        assert seen is not None
+        assert (seen.unknown, row.unknown) == ((), ())
+        assert (seen.tokens, row.tokens) == (tokens, tokens)
+    assert not config.with_name("server.log").exists()

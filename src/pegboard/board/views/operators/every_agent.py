@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pegboard.board.bring_in import bring_in_every
+from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.services import Services
 from pegboard.board.views.given import checked_search
 from pegboard.board.views.operators.finding import MOST, masked_parts, title_of
@@ -78,6 +80,7 @@ async def find_for_all(
 ) -> CommonAnswer:
     """Return what answers a text, whoever may use it; see :meth:`Operations.search_all`."""
     needs = checked_search((query,), limit, None)
+    await bring_in_every(services, IN_PROCESS)
     await services.compiler.refresh()
     indexed = await whole.indexed()
     shown, tools = services.masker.text(query), len(services.world.catalog)

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from pegboard.board.bring_in import bring_in_every
+from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.given import checked_search
@@ -98,6 +100,7 @@ async def find(
     """Return what answers a text, for one agent and session (P3); see :meth:`Operations.search`."""
     needs = checked_search((query,), limit, None)
     needs = replace(needs, limit=min(needs.limit, MOST))
+    await bring_in_every(services, IN_PROCESS)
     snapshot = await look(services, agent, principal=principal, session=session)
     indexed = await whole.indexed()
     shown = services.masker.text(query)

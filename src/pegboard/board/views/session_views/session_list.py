@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pegboard.board.bring_in import bring_in_every
+from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.meta_tools import hint_form
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, looked_at, narrowed_above_of
@@ -77,6 +79,7 @@ async def list_sessions(
     Raises:
         StoreError: they cannot be read.
     """
+    await bring_in_every(services, IN_PROCESS)
     await services.compiler.refresh()
     words = query.casefold().split()
     found = [

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from pegboard.board.bring_in import bring_in_every
+from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.meta_tools import hint_form
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
@@ -132,11 +134,12 @@ class SessionOverview:
 
 
 async def overview(services: Services, counting: CatalogCounting, key: SessionKey) -> SessionOverview | None:
-    """Return a session, or None where nothing is known of it; nothing is asked for, started or stored.
+    """Return a session, or None where nothing is known of it; no server is started, nothing stored.
 
     Raises:
         StoreError: it cannot be read.
     """
+    await bring_in_every(services, IN_PROCESS)
     await services.compiler.refresh()
     known = await known_by_key(services, key)
     calls, approvals = await asyncio.gather(_calls(services, key), _waiting(services, key))
