@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.growing import opened, servers
 from benchmarks.scale import requests, resident
-from pegboard.board.views.operators.operations import Operations
+from pegboard.operators.operations import Operations
 from pegboard.testing import FakeSource
 
 Row = dict[str, object]

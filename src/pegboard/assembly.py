@@ -31,11 +31,11 @@ from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
-    from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState
     from pegboard.config.joining.additions import GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.configurations import ConfigurationSource
     from pegboard.core.model.loadouts import Loadout
+    from pegboard.operators.configuration import ConfigurationState
     from pegboard.sources.mcp.source import McpSource
 
 log = logging.getLogger("pegboard")

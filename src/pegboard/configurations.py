@@ -16,11 +16,11 @@ from pegboard.errors import UsageError
 from pegboard.problems import Problem
 
 if TYPE_CHECKING:
-    from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState, ShownProblem
     from pegboard.config.joining.additions import Addition, GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.model.masking import Masker
     from pegboard.core.model.specs import RegisteredSpec
+    from pegboard.operators.configuration import ConfigurationState, ShownProblem
 
 log = logging.getLogger("pegboard")
 
@@ -112,7 +112,7 @@ class NewestReading:
         now = time.time()
         shown: tuple[ShownProblem, ...] = ()
         if problems:
-            from pegboard.board.views.operators.configuration_views.configuration_state import shown_problems
+            from pegboard.operators.configuration import shown_problems
 
             shown = shown_problems(problems, masker, written)
         since = now if in_force else self.in_force_since
@@ -120,7 +120,7 @@ class NewestReading:
 
     def state(self, file: str) -> ConfigurationState:
         """Return what operators see of it; ``file`` is the configuration's, as messages name it."""
-        from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState
+        from pegboard.operators.configuration import ConfigurationState
 
         return ConfigurationState(
             file=file,

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard
-from pegboard.board.views.operators.audit import (
+from pegboard.core.model.masking import Masker
+from pegboard.operators.audit import (
     LOOKED_AT,
     AuditLine,
     AuditQuery,
@@ -17,8 +18,7 @@ from pegboard.board.views.operators.audit import (
     as_json_line,
     csv_header,
 )
-from pegboard.board.views.operators.operations import Operations
-from pegboard.core.model.masking import Masker
+from pegboard.operators.operations import Operations
 from pegboard.ports import PART, AuditRecord
 from pegboard.ports.adapters import Adapters
 from pegboard.testing import MemoryStore

@@ -12,9 +12,9 @@ import pytest
 
 from pegboard import Pegboard
 from pegboard.board.observability.bill import Billing
-from pegboard.board.views.operators.bill import Bill, BillRow
-from pegboard.board.views.operators.operations import Operations
 from pegboard.core.model.delivery import COMMAND, Cache, Host
+from pegboard.operators.bill import Bill, BillRow
+from pegboard.operators.operations import Operations
 from pegboard.ports import SessionKey
 from pegboard.ports.adapters import Adapters
 from pegboard.stores.sqlite import SqliteStore

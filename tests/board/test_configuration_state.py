@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard
-from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState
+from pegboard.operators.configuration import ConfigurationState
 
 GOOD = "store: 'memory:'\nservers: {git: {command: nothing}}\nagents: {ada: {tools: [git]}}\n"
 BROKEN = "store: 'memory:'\nservers: {git: {command: nothing}}\nagents: {ada: {tools: [gti], alowed_toolkits: []}}\n"

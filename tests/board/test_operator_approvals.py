@@ -10,7 +10,7 @@ import pytest
 
 from gateway.clients import until
 from pegboard import Pegboard, UsageError
-from pegboard.board.views.operators.operations import Operations
+from pegboard.operators.operations import Operations
 
 SERVER = str(Path(__file__).parent.parent / "servers" / "listed_server.py")
 SCHEMA = {

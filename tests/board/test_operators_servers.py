@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pegboard import Pegboard, ToolUnavailableError, UsageError
-from pegboard.board.views.operators.operations import Operations
-from pegboard.board.views.operators.servers import ServerState
+from pegboard.operators.operations import Operations
+from pegboard.operators.servers import ServerState
 from pegboard.testing import Adapters, FakeSource
 
 SERVER = str(Path(__file__).resolve().parent.parent / "servers" / "plain_server.py")

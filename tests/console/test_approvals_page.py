@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from gateway.clients import ADA, ERAS, edit, until
-from pegboard.board.views.operators.operations import Operations
+from pegboard.operators.operations import Operations
 from pegboard.ports import SessionKey
 
 from .browser import Theme, findings, opened, tab_to

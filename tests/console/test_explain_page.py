@@ -9,8 +9,8 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from pegboard import Pegboard
-from pegboard.board.views.operators.operations import Operations
 from pegboard.console.app import ConsoleApp
+from pegboard.operators.operations import Operations
 
 from .browser import Theme, findings, opened, tab_to
 from .programs import ORIGIN, serving

@@ -15,7 +15,7 @@ from playwright.async_api import Browser, Page, expect
 
 from gateway.clients import until
 from pegboard import Pegboard
-from pegboard.board.views.operators.operations import Operations
+from pegboard.operators.operations import Operations
 
 from .browser import Theme, findings, opened, tab_to
 from .programs import program, serving

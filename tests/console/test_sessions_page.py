@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from gateway.clients import ERAS
-from pegboard.board.views.operators.operations import Operations
+from pegboard.operators.operations import Operations
 from pegboard.ports import SessionKey
 
 from .browser import Theme, findings, opened, tab_to

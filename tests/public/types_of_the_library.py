@@ -43,7 +43,6 @@ from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.decisions import Reason
 from pegboard.core.model.agents import Agent, World
@@ -53,6 +52,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.state.active_tools import LoadedTool
 from pegboard.core.state.sessions import State
 from pegboard.dialects.names import FoundTool
+from pegboard.operators.configuration import ConfigurationState
 from pegboard.ports import Adapters, SessionKey
 from pegboard.problems import Place, Problem
 

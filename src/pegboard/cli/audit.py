@@ -14,7 +14,7 @@ from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.board.views.operators.bill import Bill, BillRow
+    from pegboard.operators.bill import Bill, BillRow
     from pegboard.ports import AuditRecord
 
 EXAMPLE = "pegboard audit --kind deny --limit 20"
@@ -105,7 +105,7 @@ def bill(
     """Show what models were sent and did, and what was saved."""
 
     async def printed(board: Pegboard, printer: Printer) -> int:
-        from pegboard.board.views.operators.operations import Operations
+        from pegboard.operators.operations import Operations
 
         found = await Operations(board.services).bill(
             by=by,

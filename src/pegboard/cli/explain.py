@@ -12,8 +12,8 @@ from pegboard.cli.rendering import Column, Printer
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.board.views.operators.fixes import Fix
-    from pegboard.board.views.operators.tool_explanations import OperatorExplanation
+    from pegboard.operators.explain import OperatorExplanation
+    from pegboard.operators.fixes import Fix
 
 EXAMPLE = "pegboard explain git__git_commit --agent assistant"
 
@@ -26,7 +26,7 @@ def explain(
     """Explain why an agent can or cannot call a tool now."""
 
     async def explained(board: Pegboard, printer: Printer) -> int:
-        from pegboard.board.views.operators.operations import Operations
+        from pegboard.operators.operations import Operations
 
         key = (await open_session(board, options)).key
         await bring_in(board, printer)

@@ -152,7 +152,7 @@ def delete(
     as_json: JsonOption = False,
 ) -> int:
     """Forget a session, and the calls of it that wait for a person; the next use of its name begins anew."""
-    from pegboard.board.views.operators.operations import Operations
+    from pegboard.operators.operations import Operations
 
     options = Options(config=config, agent=agent, session=session, principal=principal, as_json=as_json)
 

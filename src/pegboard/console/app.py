@@ -17,7 +17,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from pegboard.board.views.operators.operations import Operations
 from pegboard.console.api.endpoints import addresses, undecoded
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.console.context import Context, Handler
@@ -31,6 +30,7 @@ from pegboard.console.updates.changes import COUNTED, Changes
 from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import EVENTS, Visit
 from pegboard.errors import PegboardError, StoreError
+from pegboard.operators.operations import Operations
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from pegboard.board.calls.approvals import Approvals
     from pegboard.board.services import Services
     from pegboard.board.session import Session
-    from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState
     from pegboard.core.model.agents import World
     from pegboard.core.principals.bearer_tokens import Token
+    from pegboard.operators.configuration import ConfigurationState
 
 
 class ConsoleSettings(Protocol):

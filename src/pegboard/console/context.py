@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from pegboard.board.views.operators.operations import Operations
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.templating import Templates
@@ -16,6 +15,7 @@ from pegboard.console.visits import Visit
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.errors import UnknownAgentError, UsageError
+from pegboard.operators.operations import Operations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

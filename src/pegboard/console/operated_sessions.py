@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pegboard.board.session import Session
-from pegboard.board.views.session_views.session_overview import SessionOverview
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
+from pegboard.operators.session_overview import SessionOverview
 from pegboard.ports import SessionKey
 
 

@@ -13,8 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
-from pegboard.board.views.operators.approval_overview import WaitingCalls
 from pegboard.console.visits import Visit
+from pegboard.operators.approvals import WaitingCalls
 
 FOLDER: Final = Path(__file__).parent
 LONGEST: Final = 2_000

@@ -7,8 +7,8 @@ from typing import Final
 
 from starlette.requests import Request
 
-from pegboard.board.views.operators.approval_overview import WaitingCalls
 from pegboard.console.entry.operator_access import Operator, SignIn
+from pegboard.operators.approvals import WaitingCalls
 
 EVENTS: Final = "/console/events"
 """The address of the stream of changes."""

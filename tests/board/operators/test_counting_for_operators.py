@@ -7,8 +7,8 @@ import pytest
 
 from gateway.clients import until
 from pegboard import Pegboard
-from pegboard.board.views.session_views import counting
-from pegboard.board.views.session_views.counting import CatalogCounting
+from pegboard.operators import counting
+from pegboard.operators.counting import CatalogCounting
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pegboard.board.views.operators.configuration_views.excerpts import AFTER, BEFORE, WrittenLines
 from pegboard.core.model.masking import Masker
+from pegboard.operators.excerpts import AFTER, BEFORE, WrittenLines
 
 SECRETS = ("ada-ada", "k3y, w1th", "hunter22", "xyz xyz", "BEGIN KEY", "pw-of-db", "tok-tok", "in-url")
 YAML = """\

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard
-from pegboard.board.views.operators.operations import Operations
 from pegboard.console.app import ConsoleApp
 from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.core.surface.searchable import Searchable
+from pegboard.operators.operations import Operations
 from pegboard.ports import Adapters
 from pegboard.testing import FakeRanker
 

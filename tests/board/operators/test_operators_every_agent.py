@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard
-from pegboard.board.views.operators.every_agent import CommonAnswer
-from pegboard.board.views.operators.operations import Operations
 from pegboard.errors import UnknownAgentError
+from pegboard.operators.operations import Operations
+from pegboard.operators.search_all_agents import CommonAnswer
 
 MAIL = '''
 def send_mail(to: str) -> str:

@@ -9,10 +9,10 @@ import pytest
 from pydantic import TypeAdapter
 
 from pegboard import Pegboard
-from pegboard.board.views.operators.fixes import Fix
-from pegboard.board.views.operators.operations import Operations
-from pegboard.board.views.operators.tool_explanations import OperatorExplanation
 from pegboard.errors import UnknownAgentError
+from pegboard.operators.explain import OperatorExplanation
+from pegboard.operators.fixes import Fix
+from pegboard.operators.operations import Operations
 
 MODULE = '''
 def send_email(recipient: str) -> str:

@@ -11,10 +11,10 @@ import pytest
 from pydantic import TypeAdapter
 
 from pegboard import Pegboard, UsageError
-from pegboard.board.views.operators.finding import SearchAnswer, SearchHit
-from pegboard.board.views.operators.operations import Operations
 from pegboard.core.model.delivery import GATEWAY
 from pegboard.errors import UnknownAgentError
+from pegboard.operators.operations import Operations
+from pegboard.operators.search import SearchAnswer, SearchHit
 
 MAIL = '''
 def send_email(recipient: str, text: str) -> str:

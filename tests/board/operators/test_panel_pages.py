@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from made_configurations import KITS, agents, members, servers, source, switches
 
 from pegboard import Pegboard, UnknownAgentError
-from pegboard.board.views.operators.operations import Operations
-from pegboard.board.views.switch_views.panel_pages import PanelRow
+from pegboard.operators.operations import Operations
+from pegboard.operators.panel_pages import PanelRow
 from pegboard.testing import Adapters, MemoryStore
 
 SHARED = ("kind", "name", "label", "description", "default", "switch", "on")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import Pegboard
-from pegboard.board.views.operators.operations import Operations
+from pegboard.operators.operations import Operations
 from pegboard.ports import SessionKey
 
 SERVER = Path(__file__).resolve().parents[2] / "servers" / "plain_server.py"

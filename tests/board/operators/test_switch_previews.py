@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from made_configurations import KITS, NAMES, SERVERS, TOOLS, agents, members, servers, source, switches, values
 
 from pegboard import Pegboard, Session, UnknownAgentError, UsageError
-from pegboard.board.views.operators.operations import Operations
-from pegboard.board.views.switch_views.preview import SwitchPreview
 from pegboard.core.model.leases import LeaseReason
 from pegboard.core.model.tools import Tool
+from pegboard.operators.operations import Operations
+from pegboard.operators.switch_preview import SwitchPreview
 from pegboard.testing import Adapters, MemoryStore
 
 SERVER = Path(__file__).resolve().parents[2] / "servers" / "plain_server.py"

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from pegboard.board.views.operators.approval_overview import ApprovalOverview, EndedApprovals, OpenApprovals
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.core.access.approvals.approval import ApprovalStatus, Lasting
+from pegboard.operators.approvals import ApprovalOverview, EndedApprovals, OpenApprovals
 
 
 @received

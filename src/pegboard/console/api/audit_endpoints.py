@@ -9,11 +9,11 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AwareDatetime, Field
 from starlette.responses import StreamingResponse
 
-from pegboard.board.views.operators.audit import AuditPage, AuditQuery, as_csv_line, as_json_line, csv_header
-from pegboard.board.views.operators.bill import Bill, BillUnit
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
+from pegboard.operators.audit import AuditPage, AuditQuery, as_csv_line, as_json_line, csv_header
+from pegboard.operators.bill import Bill, BillUnit
 from pegboard.ports import AuditKind
 
 JSON_LINES: Final = "application/jsonl"

@@ -6,12 +6,12 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from pegboard.board.views.operators.finding import SearchAnswer
-from pegboard.board.views.operators.tool_explanations import OperatorExplanation
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.core.access.pool_scope import LOCAL
+from pegboard.operators.explain import OperatorExplanation
+from pegboard.operators.search import SearchAnswer
 
 
 @received

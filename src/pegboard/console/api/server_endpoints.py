@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from pegboard.board.views.operators.configuration_views.configuration_state import ConfigurationState
-from pegboard.board.views.operators.servers import ServerState
 from pegboard.console.api.endpoint import Endpoint
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
+from pegboard.operators.configuration import ConfigurationState
+from pegboard.operators.servers import ServerState
 from pegboard.ports import PrintedLine
 
 

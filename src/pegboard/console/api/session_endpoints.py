@@ -7,8 +7,6 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from pegboard.board.views.session_views.session_list import SessionPage
-from pegboard.board.views.session_views.session_overview import SessionOverview
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.operated_sessions import operated_session, session_overview
@@ -16,6 +14,8 @@ from pegboard.console.visits import Visit
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.delivery import TakesEffect
 from pegboard.core.state.commands import Outcome, Status
+from pegboard.operators.session_list import SessionPage
+from pegboard.operators.session_overview import SessionOverview
 from pegboard.ports import SessionKey
 
 Names = Annotated[tuple[str, ...], Field(min_length=1, max_length=100)]

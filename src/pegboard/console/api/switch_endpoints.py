@@ -7,11 +7,11 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from pegboard.board.views.switch_views.panel_pages import GroupKind, PanelPage
-from pegboard.board.views.switch_views.preview import SwitchPreview
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
+from pegboard.operators.panel_pages import GroupKind, PanelPage
+from pegboard.operators.switch_preview import SwitchPreview
 from pegboard.ports import UNCHECKED
 
 

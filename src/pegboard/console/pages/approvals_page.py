@@ -8,12 +8,12 @@ from typing import Any, Final, cast, get_args
 
 from starlette.responses import Response
 
-from pegboard.board.views.operators.approval_overview import ApprovalOverview, FieldOverview
 from pegboard.console.context import Context, Page
 from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
 from pegboard.console.visits import Visit
 from pegboard.core.access.approvals.approval import ApprovalStatus, Lasting
 from pegboard.errors import UsageError
+from pegboard.operators.approvals import ApprovalOverview, FieldOverview
 
 LIMIT: Final = 20
 """How many calls that wait, or rows, a page shows."""

@@ -8,11 +8,11 @@ from typing import Final, get_args
 
 from starlette.responses import Response, StreamingResponse
 
-from pegboard.board.views.operators.audit import AuditLine, AuditQuery, as_csv_line, as_json_line, csv_header
 from pegboard.console.context import Context, Page
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
+from pegboard.operators.audit import AuditLine, AuditQuery, as_csv_line, as_json_line, csv_header
 from pegboard.ports import AuditKind
 
 ROWS: Final = 100

@@ -7,11 +7,11 @@ from typing import Final, get_args
 
 from starlette.responses import Response
 
-from pegboard.board.views.operators.bill import BillUnit
 from pegboard.console.context import Context, Page
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
+from pegboard.operators.bill import BillUnit
 
 ROWS: Final = 100
 UNITS: Final = get_args(BillUnit)

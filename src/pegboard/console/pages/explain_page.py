@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from pegboard.board.views.operators.every_agent import CommonAnswer
-from pegboard.board.views.operators.finding import SearchAnswer
 from pegboard.console.context import Context, Page
 from pegboard.console.operated_sessions import begun_session
 from pegboard.console.pages.forms import Notice, after_form, text_of
@@ -18,6 +16,8 @@ from pegboard.console.visits import Visit
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
+from pegboard.operators.search import SearchAnswer
+from pegboard.operators.search_all_agents import CommonAnswer
 from pegboard.ports import SessionKey
 
 HITS: Final = 12

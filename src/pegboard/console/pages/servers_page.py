@@ -7,12 +7,12 @@ from typing import Final, get_args
 
 from starlette.responses import Response
 
-from pegboard.board.views.operators.servers import ServerPhase, ServerState
 from pegboard.console.context import Context, Page
 from pegboard.console.pages.forms import Notice, after_form, offset_of, text_of
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
+from pegboard.operators.servers import ServerPhase, ServerState
 
 ROWS: Final = 50
 """How many servers or tools a page shows."""

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from pegboard.board.views.switch_views.panel_pages import GroupKind
 from pegboard.console.context import Context, Page
 from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
+from pegboard.operators.panel_pages import GroupKind
 
 PAGE: Final = 50
 MEMBERS: Final = 100

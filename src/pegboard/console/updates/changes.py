@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pegboard.board.views.operators.servers import activity
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.errors import StoreError
+from pegboard.operators.servers import activity
 
 if TYPE_CHECKING:
     from pegboard.ports import Activity, ChangeToken

@@ -9,15 +9,15 @@ from pegboard.board.bring_in import bring_in_loaded
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import explain_name, unseen_plugin
-from pegboard.board.views.operators.fixes import Fix, fixes, fixes_of, load_fix, masked
-from pegboard.board.views.operators.looking import read_session
-from pegboard.board.views.operators.search_views.groups import group_of, standing_of, written
-from pegboard.board.views.operators.search_views.near_names import NameKind
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
 from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.searchable import Group
+from pegboard.operators.fixes import Fix, fixes, fixes_of, load_fix, masked
+from pegboard.operators.groups import group_of, standing_of, written
+from pegboard.operators.near_names import NameKind
+from pegboard.operators.snapshots import read_session
 
 MEMBERS: Final = 100
 STICKY: Final = frozenset(

@@ -10,8 +10,6 @@ from pegboard.board.bring_in import bring_in_every
 from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
-from pegboard.board.views.session_views.counting import CatalogCounting, count_ahead
-from pegboard.board.views.switch_views.panel_texts import PanelTexts, Words
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.panels import (
     PanelGroup,
@@ -24,6 +22,8 @@ from pegboard.core.access.settings.panels import (
 from pegboard.core.access.settings.panels import PanelRow as Row
 from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
 from pegboard.core.model.tools import Tool
+from pegboard.operators.counting import CatalogCounting, count_ahead
+from pegboard.operators.panel_texts import PanelTexts, Words
 
 T = TypeVar("T")
 GroupKind = Literal["toolkit", "plugin"]

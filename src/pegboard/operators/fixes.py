@@ -9,8 +9,6 @@ from typing import Final, Literal
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import unseen_plugin
-from pegboard.board.views.operators.reasons import denial_of
-from pegboard.board.views.operators.search_views.groups import written
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.switches import Switch
@@ -20,6 +18,8 @@ from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.searchable import Group
+from pegboard.operators.groups import written
+from pegboard.operators.reasons import denial_of
 
 FixKind = Literal[
     "switch",

@@ -9,18 +9,18 @@ from pegboard.board.bring_in import bring_in_every
 from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.services import Services
 from pegboard.board.views.given import checked_search
-from pegboard.board.views.operators.finding import MOST, masked_parts, title_of
-from pegboard.board.views.operators.fixes import Fix, fixes_of
-from pegboard.board.views.operators.reasons import denial_of
-from pegboard.board.views.operators.search_views.groups import Subject, subject_of, whole_group
-from pegboard.board.views.operators.search_views.near_names import Named, NameKind, NameMatch
-from pegboard.board.views.operators.search_views.whole_catalog import Indexed, WholeCatalog
 from pegboard.board.views.search import FAINT
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
 from pegboard.core.model.agents import World
 from pegboard.core.model.naming import first_sentence
 from pegboard.core.model.tools import Tool
+from pegboard.operators.fixes import Fix, fixes_of
+from pegboard.operators.groups import Subject, subject_of, whole_group
+from pegboard.operators.near_names import Named, NameKind, NameMatch
+from pegboard.operators.reasons import denial_of
+from pegboard.operators.search import MOST, masked_parts, title_of
+from pegboard.operators.whole_catalog import Indexed, WholeCatalog
 from pegboard.ports import RankContext, ScorePart
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from pegboard.board.services import Services
-from pegboard.board.views.operators.search_views.near_names import NearNames
 from pegboard.core.model.agents import World
 from pegboard.core.surface.searchable import Searchable, everything
+from pegboard.operators.near_names import NearNames
 
 SOON: Final = 0.1
 """For so many seconds the first search of all waits for the index."""

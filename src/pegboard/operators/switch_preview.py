@@ -13,9 +13,6 @@ from pegboard.board.permissions import require_switch
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.board.snapshot import narrowed_above_of, settled
-from pegboard.board.views.session_views.counting import count_ahead
-from pegboard.board.views.session_views.known_sessions import KnownSession, ParsedLeases, known_by_key, known_sessions
-from pegboard.board.views.switch_views.touched import Reach
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.leases import Lease, LeaseReason
 from pegboard.core.model.tools import Tool
@@ -24,6 +21,9 @@ from pegboard.core.state.requirements import unknown_plugins
 from pegboard.core.state.sessions import State
 from pegboard.dialects.duty_definitions import duty_tools
 from pegboard.errors import UnknownAgentError
+from pegboard.operators.counting import count_ahead
+from pegboard.operators.known_sessions import KnownSession, ParsedLeases, known_by_key, known_sessions
+from pegboard.operators.switch_reach import Reach
 from pegboard.ports import SessionKey
 
 

@@ -6,19 +6,24 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import date
 
 from pegboard.board.services import Services
-from pegboard.board.views.operators.approval_overview import OperatorApprovals
-from pegboard.board.views.operators.audit import AuditLine, AuditPage, AuditQuery, audit, export
-from pegboard.board.views.operators.bill import Bill, BillQuery, BillUnit, bill
-from pegboard.board.views.operators.every_agent import (
+from pegboard.core.access.pool_scope import LOCAL
+from pegboard.operators import not_described, session_deletion, session_list, session_overview
+from pegboard.operators.approvals import OperatorApprovals
+from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery, audit, export
+from pegboard.operators.bill import Bill, BillQuery, BillUnit, bill
+from pegboard.operators.counting import CatalogCounting
+from pegboard.operators.explain import OperatorExplanation, explain
+from pegboard.operators.known_sessions import ParsedLeases
+from pegboard.operators.panel_pages import GroupKind, PanelPage, member_page, panel_page
+from pegboard.operators.panel_texts import PanelTexts
+from pegboard.operators.search import SearchAnswer, find
+from pegboard.operators.search_all_agents import (
     AgentPermission,
     CommonAnswer,
     find_for_all,
     who_may_use,
 )
-from pegboard.board.views.operators.finding import SearchAnswer, find
-from pegboard.board.views.operators.search_views import unasked
-from pegboard.board.views.operators.search_views.whole_catalog import WholeCatalog
-from pegboard.board.views.operators.servers import (
+from pegboard.operators.servers import (
     ServerState,
     ServerTool,
     restart,
@@ -27,16 +32,10 @@ from pegboard.board.views.operators.servers import (
     server_tools,
     servers,
 )
-from pegboard.board.views.operators.tool_explanations import OperatorExplanation, explain
-from pegboard.board.views.session_views import deletion, session_list, session_overview
-from pegboard.board.views.session_views.counting import CatalogCounting
-from pegboard.board.views.session_views.known_sessions import ParsedLeases
-from pegboard.board.views.session_views.session_list import SessionPage
-from pegboard.board.views.session_views.session_overview import SessionOverview
-from pegboard.board.views.switch_views.panel_pages import GroupKind, PanelPage, member_page, panel_page
-from pegboard.board.views.switch_views.panel_texts import PanelTexts
-from pegboard.board.views.switch_views.preview import SwitchPreview, preview
-from pegboard.core.access.pool_scope import LOCAL
+from pegboard.operators.session_list import SessionPage
+from pegboard.operators.session_overview import SessionOverview
+from pegboard.operators.switch_preview import SwitchPreview, preview
+from pegboard.operators.whole_catalog import WholeCatalog
 from pegboard.ports import PrintedLine, SessionKey
 
 
@@ -229,7 +228,7 @@ class Operations:
 
     def unasked(self) -> tuple[str, ...]:
         """Return the names of the plugins that were not asked for their tools yet: nothing of them is found."""
-        return unasked.unasked(self._services)
+        return not_described.unasked(self._services)
 
     async def ask(self) -> tuple[str, ...]:
         """Ask every plugin for its tools that was not asked yet, and start its server where it has one.
@@ -237,7 +236,7 @@ class Operations:
         Returns:
             The names of those that have not answered in time; they are asked on.
         """
-        return await unasked.ask(self._services)
+        return await not_described.ask(self._services)
 
     async def who_may_use(self, agents: Sequence[str], name: str) -> tuple[AgentPermission, ...]:
         """Return of each of these agents whether it may use something, and what would permit it.
@@ -388,4 +387,4 @@ class Operations:
         Raises:
             StoreError: it cannot be deleted.
         """
-        return await deletion.delete_session(self._services, key, by)
+        return await session_deletion.delete_session(self._services, key, by)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from pegboard.board.views.operators.configuration_views.excerpts import ExcerptLine, WrittenLines
 from pegboard.core.model.masking import Masker
+from pegboard.operators.excerpts import ExcerptLine, WrittenLines
 from pegboard.problems import Problem, Severity
 
 MOST_EXCERPTS: Final = 100

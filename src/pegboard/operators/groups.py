@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.operators.reasons import denial_of
 from pegboard.core.access.decisions import Reason
 from pegboard.core.model.agents import World
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.surface.searchable import Group
+from pegboard.operators.reasons import denial_of
 
 Subject = Tool | Group
 

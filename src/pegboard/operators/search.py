@@ -15,10 +15,6 @@ from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.given import checked_search
-from pegboard.board.views.operators.looking import look
-from pegboard.board.views.operators.reasons import denial_of
-from pegboard.board.views.operators.search_views.near_names import Named, NameKind, NameMatch
-from pegboard.board.views.operators.search_views.whole_catalog import Indexed, WholeCatalog
 from pegboard.board.views.rank_context import answered, rank_context
 from pegboard.board.views.search import FAINT, best_hits
 from pegboard.board.views.search_results import described
@@ -32,6 +28,10 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.state.narrowing import exclusion_reason, exclusion_text, may_bring
 from pegboard.core.surface.searchable import Group, Searchable, searchable
 from pegboard.dialects.names import FoundTool, Search, Standing
+from pegboard.operators.near_names import Named, NameKind, NameMatch
+from pegboard.operators.reasons import denial_of
+from pegboard.operators.snapshots import look
+from pegboard.operators.whole_catalog import Indexed, WholeCatalog
 from pegboard.ports import RankContext, Ranked, Ranking, ScorePart
 
 MOST: Final = 100

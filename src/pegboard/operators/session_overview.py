@@ -13,10 +13,6 @@ from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.meta_tools import hint_form
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.session_views.counting import SOON, CatalogCounting
-from pegboard.board.views.session_views.deletion import is_deletion
-from pegboard.board.views.session_views.known_sessions import KnownSession, known_by_key
-from pegboard.board.views.session_views.session_list import UNREADABLE, looked_at_now
 from pegboard.board.views.surface import surface_to_come
 from pegboard.core.access.approvals.approval import Approval, next_end
 from pegboard.core.model.leases import Lease
@@ -25,6 +21,10 @@ from pegboard.core.state.sessions import State
 from pegboard.core.surface.explanations import lease_of, loaded_because
 from pegboard.core.surface.surfaces import Costs, Surface
 from pegboard.errors import UnknownAgentError
+from pegboard.operators.counting import SOON, CatalogCounting
+from pegboard.operators.known_sessions import KnownSession, known_by_key
+from pegboard.operators.session_deletion import is_deletion
+from pegboard.operators.session_list import UNREADABLE, looked_at_now
 from pegboard.ports import AuditRecord, SessionKey
 
 NEWEST_CALLS: Final = 20

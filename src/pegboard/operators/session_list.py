@@ -11,12 +11,12 @@ from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.meta_tools import hint_form
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, looked_at, narrowed_above_of
-from pegboard.board.views.session_views.counting import SOON, CatalogCounting
-from pegboard.board.views.session_views.known_sessions import KnownSession, known_sessions
 from pegboard.board.views.surface import surface_to_come
 from pegboard.core.model.leases import Lease
 from pegboard.core.state.sessions import State
 from pegboard.errors import UnknownAgentError
+from pegboard.operators.counting import SOON, CatalogCounting
+from pegboard.operators.known_sessions import KnownSession, known_sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ from pegboard.board.catalog.availability import ConditionFault
 from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
 from pegboard.board.catalog.unavailable import reasons
 from pegboard.board.services import Services
-from pegboard.board.views.session_views.counting import AT_ONCE, CatalogCounting, count_ahead
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.labels import label_problem
@@ -24,6 +23,7 @@ from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import Frozen, Plugin
 from pegboard.errors import ToolUnavailableError, UsageError
+from pegboard.operators.counting import AT_ONCE, CatalogCounting, count_ahead
 from pegboard.ports import Activity, ConnectionState, Excluded, PrintedLine, Restartable, SessionKey, Source
 
 ServerPhase = Literal["unavailable", "not_started", "idle", "starting", "up", "down", "backing_off"]

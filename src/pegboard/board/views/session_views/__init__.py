@@ -1,1 +1,0 @@
-"""Sessions as operators see and delete them."""

@@ -1,1 +1,0 @@
-"""Switches as operators see and throw them."""
