@@ -186,7 +186,7 @@ def on_demand(tools: int) -> Oracle:
 def planned(oracle: Oracle, way: Delivery, context: int) -> bool:
     """Return whether Pegboard has everything loaded from the start, by the sizes of this catalog."""
     other = on_demand(oracle.recording.tools)
-    tools, plugins = oracle.access.permitted, len(oracle.recording.world.catalog.plugins)
+    tools, plugins = oracle.permissions.permitted, len(oracle.recording.world.catalog.plugins)
     named = all(other.names(tool) for tool in tools)
     sizes = Sizes(
         everything=sum(map(size, tools)),

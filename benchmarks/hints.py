@@ -28,7 +28,7 @@ def row(tools: int, way: str) -> dict[str, object]:
     """Return tokens in a request on average, against everything loaded, and model calls a turn to search and load."""
     recording = recorded(tools)
     oracle = Oracle(recording, WAYS[way])
-    view = View(access=oracle.access, state=DEFAULT, cut=way == "names")
+    view = View(permissions=oracle.permissions, state=DEFAULT, cut=way == "names")
     text = sum(count(line) + 1 for line in _lines(oracle, way))
     beside = sum(map(size, InvokeOtherDialect().tools(view))) + text
     asked = [event for turns in recording.conversations for event in oracle.converse(turns) if isinstance(event, Asked)]
@@ -50,8 +50,8 @@ def row(tools: int, way: str) -> dict[str, object]:
 def _lines(oracle: Oracle, way: str) -> tuple[str, ...]:
     """Return the hints: as names whatever the budget, so that few and many tools compare."""
     if way != "names":
-        return hints(oracle.access, count, budget=None, form="tools").lines
+        return hints(oracle.permissions, count, budget=None, form="tools").lines
     by_plugin: dict[str, list[Tool]] = {}
-    for tool in oracle.access.permitted:
+    for tool in oracle.permissions.permitted:
         by_plugin.setdefault(tool.plugin, []).append(tool)
     return tuple(f"{plugin}: {', '.join(tool.name for tool in tools)}" for plugin, tools in by_plugin.items())

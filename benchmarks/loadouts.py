@@ -59,11 +59,11 @@ def measure() -> list[dict[str, object]]:
     for number in range(ROUNDS):
         name = f"loadout{number % LOADOUTS}"
         registry = LoadoutRegistry(known)
-        access = CompiledPermissions(world, Agent(name="a", discoverable=("*",)))
+        permissions = CompiledPermissions(world, Agent(name="a", discoverable=("*",)))
         for what, work in (
             ("active", lambda r=registry, n=name: r.resolve_active(n, held)),
             ("discoverable", lambda r=registry, n=name: r.resolve_discoverable(n, held)),
-            ("narrowing", lambda a=access, n=name: active_plugins(a, n)),
+            ("narrowing", lambda a=permissions, n=name: active_plugins(a, n)),
         ):
             cold[what].append(timed(work))
             warm[what].append(timed(work))

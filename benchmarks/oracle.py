@@ -148,12 +148,12 @@ class Oracle:
         plugins = recording.world.catalog.plugins
         static = tuple(member(name) for name in plugins) if policy.everything else ()
         agent = Agent(name="default", static=static, discoverable=("*",))
-        self.access = CompiledPermissions(recording.world, agent)
-        self.lines = hints(self.access, count, budget=agent.hint_tokens).lines
-        self.shown = View(access=self.access, state=DEFAULT, search_loads="clear")
+        self.permissions = CompiledPermissions(recording.world, agent)
+        self.lines = hints(self.permissions, count, budget=agent.hint_tokens).lines
+        self.shown = View(permissions=self.permissions, state=DEFAULT, search_loads="clear")
         self.meta: tuple[Tool, ...] = ()
         through: tuple[Tool, ...] = ()
-        if loadable(self.access):
+        if loadable(self.permissions):
             self.meta = DIALECT.tools(self.shown)
             through = (*DIALECT.tools(replace(self.shown, hints=self.lines)), *call_through_tools())
         self.start, self.through = self._start(self.meta), self._start(through)
@@ -165,7 +165,7 @@ class Oracle:
         self.tallies: list[Tally] = []
 
     def _start(self, meta: tuple[Tool, ...]) -> tuple[Tool, ...]:
-        return tuple(out.tool for out in resolve(self.access, DEFAULT, meta=meta).tools)
+        return tuple(out.tool for out in resolve(self.permissions, DEFAULT, meta=meta).tools)
 
     def names(self, tool: Tool) -> bool:
         """Return whether the hints name a tool: as on the wire, or by its own name in its plugin's line."""
@@ -195,7 +195,7 @@ class Oracle:
                 yield from self._call(turn, tool)
             yield self._asked()
             self.tally.turns += 1
-            self.state, outcome = apply(self.access, self.state, EndTurn(), self.terms)
+            self.state, outcome = apply(self.permissions, self.state, EndTurn(), self.terms)
             if outcome.removed:
                 self._look()
             yield Ended(removed=outcome.removed)
@@ -207,13 +207,13 @@ class Oracle:
         """Yield what joins ahead of being asked for: a host asks for the surface before each request."""
         if self._anticipates():
             known = set(self.loaded)
-            self.state, brought = with_anticipated(self.access, self.state, hits, self.anticipation, self.terms)
+            self.state, brought = with_anticipated(self.permissions, self.state, hits, self.anticipation, self.terms)
             if brought:
                 self._look()
                 yield Joined(tools=tuple(tool for tool in self.surface if tool.wire not in known))
 
     def _look(self) -> None:
-        self.surface = tuple(out.tool for out in resolve(self.access, self.state, meta=self.meta).tools)
+        self.surface = tuple(out.tool for out in resolve(self.permissions, self.state, meta=self.meta).tools)
         self.loaded = frozenset(tool.wire for tool in self.surface)
 
     def _asked(self) -> Asked:
@@ -228,7 +228,7 @@ class Oracle:
             size,
             cache=Cache(tokens=self.system + self.behind),
             turns_left=self.turn,
-            may_stay=self.access.permits,
+            may_stay=self.permissions.permits,
         )
 
     def _call(self, turn: Turn, tool: Tool) -> Iterator[Event]:
@@ -247,7 +247,7 @@ class Oracle:
         made: JsonObject = {"name": tool.wire, "arguments": {}}
         through = {"name": CALL, "arguments": made} if self.meta else made
         yield Said(tokens=count(json.dumps(made)), through=count(json.dumps(through)))
-        self.state, _ = apply(self.access, self.state, Use(tool=tool.id), self.terms)
+        self.state, _ = apply(self.permissions, self.state, Use(tool=tool.id), self.terms)
         yield from self._load_ahead(())
 
     def _fall_back(self) -> Iterator[Event]:
@@ -297,7 +297,7 @@ class Oracle:
 
     def _apply(self, command: object, anticipation: Anticipation | None = None) -> Outcome:
         assert isinstance(command, Load | Fallback)
-        self.state, outcome = apply(self.access, self.state, command, self.terms, anticipation)
+        self.state, outcome = apply(self.permissions, self.state, command, self.terms, anticipation)
         assert outcome.status == "ok", outcome
         self._look()
         return outcome
@@ -307,7 +307,7 @@ class Oracle:
 
     def _ranked(self, text: str, limit: int) -> Ranking:
         """Return what our own ranker finds for a text."""
-        return RANKER.rank([text], searchable(self.access, None), RankContext(), limit=limit)
+        return RANKER.rank([text], searchable(self.permissions, None), RankContext(), limit=limit)
 
     def _found(self, step: Search) -> Found:
         ranking = self._ranked(step.queries[0], step.limit)

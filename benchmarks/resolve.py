@@ -57,15 +57,15 @@ def measure() -> list[dict[str, object]]:
             *(Lease(subject=Ref("tool", f"plugin2/op{i}"), until=UNLOAD) for i in range(5)),
         )
     )
-    for access in accesses.values():
-        assert len(resolve(access, state).tools) == 20
+    for permissions in accesses.values():
+        assert len(resolve(permissions, state).tools) == 20
     for _ in range(ROUNDS):
-        for size, access in accesses.items():
+        for size, permissions in accesses.items():
             start = time.perf_counter()
-            resolve(access, state)
+            resolve(permissions, state)
             taken[size].append((time.perf_counter() - start) * 1000)
             start = time.perf_counter()
-            apply(access, state, Load(names=("plugin3/op1",)), CommandContext())
+            apply(permissions, state, Load(names=("plugin3/op1",)), CommandContext())
             loads[size].append((time.perf_counter() - start) * 1000)
     least = statistics.median(taken[1_000])
     return [

@@ -19,7 +19,7 @@ from pegboard.config.clients.installing import entry_for, file_of, installation
 from pegboard.config.clients.known import CLIENTS
 from pegboard.config.clients.machine import Machine
 from pegboard.config.inspection import inspect
-from pegboard.configurations import registered
+from pegboard.configuration_source import registered
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PythonSpec, ServerSpec

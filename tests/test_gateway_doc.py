@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.config.inspection import inspect
-from pegboard.configurations import registered
+from pegboard.configuration_source import registered
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "docs" / "gateway.md").read_text("utf-8")

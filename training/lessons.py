@@ -10,7 +10,7 @@ from benchmarks.retrieving.sets import QuerySet
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from pegboard.search.analysis.literals import parted as without_values
+from pegboard.search.analysis.literals import split_values as without_values
 from pegboard.search.meaning.need_vectors import VALUES
 from pegboard.search.meaning.pieces import WordPieces
 from pegboard.search.meaning.table import BESIDE, LONGEST, LONGEST_BESIDE

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pegboard.arguments import SchemaValidator
 from pegboard.board import Board
 from pegboard.board.board import Parts
-from pegboard.configurations import NewestReading, kept, loaded, packages, registered, report, source_of
+from pegboard.configuration_source import NewestReading, kept, loaded, packages, registered, report, source_of
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
     from pegboard.config.joining.additions import GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
-    from pegboard.configurations import ConfigurationSource
+    from pegboard.configuration_source import ConfigurationSource
     from pegboard.core.model.loadouts import Loadout
     from pegboard.operators.configuration import ConfigurationState
     from pegboard.sources.mcp.source import McpSource

@@ -370,7 +370,7 @@ async def test_uses_count_for_30_days(opened: Open) -> None:
         key = snapshot.info.key
 
         async def needs() -> list[str]:
-            return [use.need for use in await uses.within_reach(key, snapshot.access, snapshot.state)]
+            return [use.need for use in await uses.within_reach(key, snapshot.permissions, snapshot.state)]
 
         uses.remember(key, ["one"], FORECAST)
         clock.advance(100)

@@ -50,12 +50,12 @@ async def test_what_was_computed_for_hosts_does_not_grow_with_the_cache_of_a_hos
     """F4: a host sets its cache anew at every step."""
     session = await board.session(session_id="x", host=Host(delivery=("result", "array"), cache=Cache()))
     await session.load("notes")
-    kept = (await session.snapshot()).access.derived
+    kept = (await session.snapshot()).permissions.derived
     before = len(kept)
     for tokens in range(100):
         session.host = Host(delivery=("result", "array"), cache=Cache(tokens=tokens))
         await session.load("notes")
-    assert (await session.snapshot()).access.derived is kept
+    assert (await session.snapshot()).permissions.derived is kept
     assert len(kept) - before <= 2
 
 
@@ -65,7 +65,7 @@ async def test_permissions_that_no_longer_count_are_given_up_by_a_session_that_c
     session = await board.session(session_id="x")
     await session.load("notes")
     assert (await session.call("note_list")).status == "ok"
-    stale = weakref.ref((await session.snapshot()).access)
+    stale = weakref.ref((await session.snapshot()).permissions)
     await board.permissions.set("default", "notes", False)
     await session.surface()
     gc.collect()

@@ -7,7 +7,7 @@ import pytest
 
 from pegboard import Pegboard, Session
 from pegboard.config.inspection import inspect, load
-from pegboard.configurations import registered
+from pegboard.configuration_source import registered
 from pegboard.errors import ConfigError
 
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "sdk_server.py"

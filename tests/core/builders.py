@@ -74,7 +74,7 @@ def agent(
     )
 
 
-def access(
+def permissions_of(
     held: World,
     *,
     stored: Mapping[str, bool] | None = None,

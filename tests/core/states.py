@@ -76,13 +76,13 @@ def access_of(
 class Desk:
     """Play one session: every method applies one command and keeps the state that it left."""
 
-    access: CompiledPermissions
+    permissions: CompiledPermissions
     state: State = DEFAULT
     terms: CommandContext = PLAIN
     said: list[Outcome] = field(default_factory=list)
 
     def do(self, command: Command) -> Outcome:
-        self.state, outcome = apply(self.access, self.state, command, self.terms)
+        self.state, outcome = apply(self.permissions, self.state, command, self.terms)
         self.said.append(outcome)
         return outcome
 
@@ -104,7 +104,7 @@ class Desk:
 
     @property
     def surface(self) -> Surface:
-        return resolve(self.access, self.state)
+        return resolve(self.permissions, self.state)
 
     @property
     def out(self) -> list[str]:

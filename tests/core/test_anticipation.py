@@ -35,7 +35,7 @@ def anticipation(carried: int = 10_000, limits: Anticipate | None = None) -> Ant
     return Anticipation(limits=limits or Anticipate(), carried=carried, until=UNLOAD, price=flat(EACH))
 
 
-def access(*plugins: Plugin, **profile: Any) -> CompiledPermissions:
+def permissions_of(*plugins: Plugin, **profile: Any) -> CompiledPermissions:
     kits = [toolkit("devops", "docker", "log")]
     profile = {"allowed_toolkits": ("devops",), "discoverable": ("*",), **profile}
     return access_of(*(plugins or PLUGINS), toolkits=kits, **profile)
@@ -69,7 +69,7 @@ def names(permissions: CompiledPermissions, state: State) -> list[str]:
 
 def test_the_plugin_that_is_clearly_meant_comes_whole() -> None:
     """S5: a clear hit brings the siblings that are used together, where carrying them is cheap."""
-    permissions = access()
+    permissions = permissions_of()
     state = loaded_by(permissions, hits(permissions, "log", "diff", "ps"))
     assert names(permissions, state) == ["log", "diff", "blame", "push"]
     assert [str(lease.subject) for lease in state.leases] == ["plugin:git"]
@@ -77,14 +77,14 @@ def test_the_plugin_that_is_clearly_meant_comes_whole() -> None:
 
 def test_of_a_plugin_that_is_dear_only_the_best_few_come() -> None:
     """S5: what carrying a plugin costs is weighed against the calls that it saves."""
-    permissions = access()
+    permissions = permissions_of()
     state = loaded_by(permissions, hits(permissions, "log", "diff", "ps"), carried=250)
     assert names(permissions, state) == ["log", "diff"]
 
 
 def test_where_no_plugin_is_clear_the_best_few_tools_come_within_their_bounds() -> None:
     """S5: `anticipate` bounds the tools and the tokens of one turn."""
-    permissions = access()
+    permissions = permissions_of()
     found = hits(permissions, "log", "ps", "add", "diff", "run", "find")
     assert names(permissions, loaded_by(permissions, found)) == ["log", "ps", "add", "diff", "run"]
     three = Anticipate(tools=3, tokens=1000)
@@ -95,7 +95,7 @@ def test_where_no_plugin_is_clear_the_best_few_tools_come_within_their_bounds() 
 
 def test_a_message_that_goes_on_with_the_work_in_hand_brings_nothing_else() -> None:
     """S5: what speaks for another plugin has to be as much as for those in use."""
-    permissions = access()
+    permissions = permissions_of()
     desk = Desk(permissions)
     desk.load("git")
     desk.use("git/log")
@@ -105,7 +105,7 @@ def test_a_message_that_goes_on_with_the_work_in_hand_brings_nothing_else() -> N
 
 def test_the_siblings_of_what_was_used_join_behind_it() -> None:
     """S5, F1: nothing before an addition moves."""
-    permissions = access()
+    permissions = permissions_of()
     desk = Desk(permissions)
     desk.load("diff", "ps")
     desk.use("git/diff")
@@ -116,7 +116,7 @@ def test_the_siblings_of_what_was_used_join_behind_it() -> None:
 
 def test_the_siblings_of_what_a_model_loads_come_with_it() -> None:
     """S5: a load brings what is used together with it, in the same answer."""
-    permissions = access()
+    permissions = permissions_of()
     state, outcome = apply(permissions, DEFAULT, Load(names=("log",), siblings=True), PRICED, anticipation())
     assert [tool.name for tool in outcome.added] == ["log", "diff", "blame", "push"]
     assert [str(ref) for ref in outcome.anticipated] == ["plugin:git"]
@@ -125,7 +125,7 @@ def test_the_siblings_of_what_a_model_loads_come_with_it() -> None:
 
 def test_what_was_unloaded_does_not_come_back_by_itself() -> None:
     """S10: an unload stands until somebody loads again."""
-    permissions = access()
+    permissions = permissions_of()
     desk = Desk(permissions, state=loaded_by(permissions, hits(permissions, "log", "diff")))
     desk.use("git/log")
     assert statuses(desk.unload("push")) == ["unloaded"]
@@ -135,7 +135,7 @@ def test_what_was_unloaded_does_not_come_back_by_itself() -> None:
 def test_what_cannot_run_or_is_not_known_is_not_loaded_ahead() -> None:
     """S5, P6: no server is started and no plugin constructed for a guess."""
     broken = plugin("git", "log", tool("git", "diff", unavailable="git is missing"))
-    permissions = access(broken, DOCKER, NOTES, Plugin(name="far", kind="server"))
+    permissions = permissions_of(broken, DOCKER, NOTES, Plugin(name="far", kind="server"))
     assert names(permissions, loaded_by(permissions, hits(permissions, "diff", "log"))) == ["log"]
     catalog = permissions.world.catalog
     assert not catalog.plugins["far"].tools
@@ -143,7 +143,7 @@ def test_what_cannot_run_or_is_not_known_is_not_loaded_ahead() -> None:
 
 def test_an_explanation_says_that_nobody_asked_for_it() -> None:
     """F5: the reason stands among the others."""
-    permissions = access()
+    permissions = permissions_of()
     state = loaded_by(permissions, hits(permissions, "log", "diff"))
     log = permissions.world.catalog.find_tool("log")
     assert log is not None
@@ -155,7 +155,7 @@ def test_an_explanation_says_that_nobody_asked_for_it() -> None:
 
 def test_a_real_load_makes_it_loaded_for_good() -> None:
     """S5: anticipated is the weakest reason."""
-    permissions = access()
+    permissions = permissions_of()
     desk = Desk(permissions, state=loaded_by(permissions, hits(permissions, "log", "ps", "add")))
     assert statuses(desk.load("log")) == ["already_loaded"]
     assert {str(lease.subject): lease.because for lease in desk.state.leases}["tool:git/log"] is LeaseReason.LOADED
@@ -169,7 +169,7 @@ def test_a_real_load_makes_it_loaded_for_good() -> None:
 
 def test_a_load_that_needs_room_ends_what_nobody_asked_for() -> None:
     """S9: anticipated leases give way first, the one that was used longest ago before the others."""
-    permissions = access(budget=Budget(tools=4))
+    permissions = permissions_of(budget=Budget(tools=4))
     desk = Desk(permissions, state=loaded_by(permissions, hits(permissions, "log", "add", "ps")), terms=PRICED)
     desk.end_turns()
     desk.use("notes/add")
@@ -193,7 +193,7 @@ def test_what_conflicts_with_a_load_gives_way_to_it() -> None:
 @pytest.mark.parametrize("bound", [Budget(tools=3), Budget(tokens=3 * EACH)])
 def test_a_guess_never_ends_another_and_never_exceeds_the_budget(bound: Budget) -> None:
     """S9: there is room, or nothing is loaded ahead."""
-    permissions = access(budget=bound)
+    permissions = permissions_of(budget=bound)
     state = loaded_by(permissions, hits(permissions, "log", "ps", "add", "run", "diff", falls=0.99))
     assert names(permissions, state) == ["log", "ps", "add"]
     assert loaded_by(permissions, hits(permissions, "run", "log"), state) == state
@@ -218,7 +218,7 @@ def test_a_guess_changes_nothing_that_a_load_can_do(
     budget: Budget, carried: int, messages: list[list[str]], name: str
 ) -> None:
     """S9: what could be loaded without guesses can be loaded with them, within the same budget."""
-    permissions = access(budget=budget)
+    permissions = permissions_of(budget=budget)
     state = DEFAULT
     for message in messages:
         state = loaded_by(permissions, hits(permissions, *message), state, carried=carried)
@@ -238,7 +238,7 @@ def test_a_guess_joins_at_the_end_within_its_bounds_and_is_made_once(
     budget: Budget, carried: int, steps: list[object], message: list[str]
 ) -> None:
     """S5, S9, F1: nothing before it moves, nothing goes, the budget is kept, and the same message brings no more."""
-    permissions = access(budget=budget)
+    permissions = permissions_of(budget=budget)
     state = DEFAULT
     for step in steps:
         if isinstance(step, list):

@@ -22,7 +22,7 @@ def test_a_tool_that_is_out_runs_under_the_overrides_of_its_entry() -> None:
     """X1: by its wire name, its id, or its own name."""
     desk = desk_of(static=[("file", {"root": "x"})])
     for name in ("read", "file/read", "READ"):
-        plan = plan_call(desk.access, desk.state, name)
+        plan = plan_call(desk.permissions, desk.state, name)
         assert isinstance(plan, Run)
         assert (plan.loaded.tool.id, plan.loaded.overrides) == ("file/read", {"root": "x"})
 
@@ -32,27 +32,29 @@ def test_a_tool_that_is_out_runs_under_the_overrides_of_its_entry() -> None:
 def test_a_permitted_tool_that_is_not_loaded_is_loaded_first(name: str, then: Any) -> None:
     """X1, MI16: it alone; what follows is the agent's choice."""
     desk = desk_of(unloaded_call=then)
-    plan = plan_call(desk.access, desk.state, name)
+    plan = plan_call(desk.permissions, desk.state, name)
     assert isinstance(plan, LoadFirst)
     assert (plan.tool.plugin, plan.then) == ("git", then)
     desk.load(f"tool:{plan.tool.id}")
     assert desk.out == ["read", plan.tool.wire]
-    assert isinstance(plan_call(desk.access, desk.state, name), Run)
+    assert isinstance(plan_call(desk.permissions, desk.state, name), Run)
 
 
 def test_a_call_that_loads_leases_the_tool_and_not_its_toolkit() -> None:
     """X1: the toolkit stays as it was."""
-    access = access_of(plugin("git", "log", "diff"), toolkits=[toolkit("review", "git")], allowed_toolkits=("review",))
-    plan = plan_call(access, DEFAULT, "log")
+    permissions = access_of(
+        plugin("git", "log", "diff"), toolkits=[toolkit("review", "git")], allowed_toolkits=("review",)
+    )
+    plan = plan_call(permissions, DEFAULT, "log")
     assert isinstance(plan, LoadFirst)
-    desk = Desk(access)
+    desk = Desk(permissions)
     desk.load(f"tool:{plan.tool.id}")
     assert desk.out == ["log"]
 
 
 def test_an_agent_may_refuse_calls_of_what_is_not_loaded() -> None:
     """X1: reject."""
-    plan = plan_call(desk_of(unloaded_call="reject").access, DEFAULT, "log")
+    plan = plan_call(desk_of(unloaded_call="reject").permissions, DEFAULT, "log")
     assert isinstance(plan, Refuse)
     assert (plan.status, plan.message, plan.reason.code) == (
         "not_loaded", "'git__log' is not loaded. Load it first.", "not_loaded",
@@ -61,8 +63,8 @@ def test_an_agent_may_refuse_calls_of_what_is_not_loaded() -> None:
 
 def test_a_denied_and_an_unknown_tool_look_the_same_and_the_reason_is_kept_for_the_audit() -> None:
     """P3, P9: not_found; only the reason differs."""
-    access = desk_of(switches={"git": False}).access
-    plans = {name: plan_call(access, DEFAULT, name) for name in ("git__log", "never", "nothing")}
+    permissions = desk_of(switches={"git": False}).permissions
+    plans = {name: plan_call(permissions, DEFAULT, name) for name in ("git__log", "never", "nothing")}
     codes: list[str] = []
     for name, plan in plans.items():
         assert isinstance(plan, Refuse)
@@ -75,7 +77,7 @@ def test_a_revoked_permission_binds_the_next_call() -> None:
     """P4, P3: although the lease still stands in the state."""
     desk = desk_of()
     desk.load("git", until=UNLOAD)
-    plan = plan_call(desk_of(discoverable=()).access, desk.state, "git__log")
+    plan = plan_call(desk_of(discoverable=()).permissions, desk.state, "git__log")
     assert isinstance(plan, Refuse)
 
 
@@ -109,8 +111,8 @@ def test_a_name_on_the_wire_never_begins_to_mean_another_tool(name: str) -> None
 
 def test_a_tool_that_is_out_and_unavailable_says_what_to_do() -> None:
     """P6: not as if it were unknown."""
-    access = access_of(plugin("git", "log").with_fault("", "Start the server."), static=["git"])
-    plan = plan_call(access, DEFAULT, "log")
+    permissions = access_of(plugin("git", "log").with_fault("", "Start the server."), static=["git"])
+    plan = plan_call(permissions, DEFAULT, "log")
     assert isinstance(plan, Refuse)
     assert (plan.status, plan.message) == ("tool_unavailable", "'log' is not available now: Start the server.")
 
@@ -118,7 +120,7 @@ def test_a_tool_that_is_out_and_unavailable_says_what_to_do() -> None:
 @given(name=st.text(max_size=300))
 def test_any_name_can_be_called(name: str) -> None:
     """P9: whatever a model makes up is answered, and shortly."""
-    plan = plan_call(desk_of().access, DEFAULT, name)
+    plan = plan_call(desk_of().permissions, DEFAULT, name)
     assert not isinstance(plan, Refuse) or len(plan.message) < 130
 
 

@@ -28,7 +28,7 @@ def test_a_category_is_loaded_and_unloaded_as_one() -> None:
         "Category 'Git' is loaded; call it from the next step on, not in the same batch."
     ]
     assert desk.out == ["log", "push", "pulls"]
-    assert suffix(desk.access, desk.state) == "Loaded now: category:Git."
+    assert suffix(desk.permissions, desk.state) == "Loaded now: category:Git."
     assert statuses(desk.load("category:git")) == ["already_loaded"]
     assert statuses(desk.unload("push")) == ["unloaded"]
     assert desk.out == ["log", "pulls"]
@@ -42,7 +42,7 @@ def test_a_lease_on_a_category_is_stored_and_heals() -> None:
     desk.load("category:Git")
     stored = from_text(to_text(desk.state) or "")
     assert stored == desk.state
-    assert heal(desk.access, stored) == stored
+    assert heal(desk.permissions, stored) == stored
     assert heal(access_of(GIT, HUB, discoverable=("*",), switches={"git": False}), stored) == stored
     assert heal(access_of(GIT, HUB, discoverable=("*",), switches={"category:git": False}), stored) == DEFAULT
     assert heal(access_of(FILE, discoverable=("*",)), stored) == DEFAULT
@@ -93,30 +93,30 @@ def test_a_switch_of_a_category_stands_for_its_plugins(
     switches: dict[str, bool], expected: list[str], effective: dict[str, bool]
 ) -> None:
     """P2, P1: and off wins."""
-    access = access_of(GIT, HUB, FILE, switches=switches)
-    assert [tool.wire for tool in access.permitted] == expected
-    assert access.switches.effective == effective
+    permissions = access_of(GIT, HUB, FILE, switches=switches)
+    assert [tool.wire for tool in permissions.permitted] == expected
+    assert permissions.switches.effective == effective
 
 
 def test_the_reason_names_the_category_that_is_switched() -> None:
     """P1: as it is written."""
-    access = access_of(GIT, discoverable=("*",), switches={"category:Git": False})
-    assert access.decide(GIT.tools[0]).reasons[0].text == (
+    permissions = access_of(GIT, discoverable=("*",), switches={"category:Git": False})
+    assert permissions.decide(GIT.tools[0]).reasons[0].text == (
         "The category 'category:Git' is switched off for agent 'assistant'."
     )
 
 
 def test_a_bare_name_never_means_a_category() -> None:
     """toolkit, then plugin, then tool."""
-    access = desk_of().access
-    assert lookup(access, "Git") == Ref("plugin", "git")
-    assert lookup(access, "Filesystem") is None
-    assert lookup(access, "category:filesystem") == Ref("category", "Filesystem")
+    permissions = desk_of().permissions
+    assert lookup(permissions, "Git") == Ref("plugin", "git")
+    assert lookup(permissions, "Filesystem") is None
+    assert lookup(permissions, "category:filesystem") == Ref("category", "Filesystem")
 
 
 def test_a_search_for_a_category_finds_what_can_be_reached_of_it() -> None:
     """P3: nothing denied, nothing that the active loadout excludes."""
-    access: CompiledPermissions = desk_of(switches={"log": False}).access
-    assert [tool.wire for tool in reachable_in_category(access, DEFAULT, "category:git")] == ["push", "pulls"]
-    assert reachable_in_category(access, DEFAULT, "git") == ()
-    assert reachable_in_category(access, DEFAULT, "category:none") == ()
+    permissions: CompiledPermissions = desk_of(switches={"log": False}).permissions
+    assert [tool.wire for tool in reachable_in_category(permissions, DEFAULT, "category:git")] == ["push", "pulls"]
+    assert reachable_in_category(permissions, DEFAULT, "git") == ()
+    assert reachable_in_category(permissions, DEFAULT, "category:none") == ()

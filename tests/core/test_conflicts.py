@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from builders import access, plugin, toolkit, world
+from builders import permissions_of, plugin, toolkit, world
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.masking import Masker
@@ -66,7 +66,9 @@ def test_normalising_never_raises(kind: str, value: object) -> None:
 def static_and_toolkit(
     static: dict[str, Any], candidate: dict[str, Any], masker: Masker | None = None
 ) -> Conflict | None:
-    held = access(world(SQL, toolkits=[toolkit("data", ("sql", candidate))]), tools=[("sql", static)], allowed=["data"])
+    held = permissions_of(
+        world(SQL, toolkits=[toolkit("data", ("sql", candidate))]), tools=[("sql", static)], allowed=["data"]
+    )
     return found(held, "data", masker)
 
 
@@ -107,18 +109,18 @@ def test_secrets_are_masked_in_a_conflict() -> None:
 def test_what_a_filter_leaves_out_does_not_conflict() -> None:
     """T5: the same tool, not the same plugin."""
     held = world(plugin("sql", "query", "drop"), toolkits=[toolkit("data", ("sql", {"port": 6}), "sql/drop")])
-    one = access(held, tools=[("sql", {"port": 5, "include_tools": ["query"]})], allowed=["data"])
+    one = permissions_of(held, tools=[("sql", {"port": 5, "include_tools": ["query"]})], allowed=["data"])
     other = world(
         plugin("sql", "query", "drop"), toolkits=[toolkit("data", ("sql", {"port": 6, "include_tools": ["drop"]}))]
     )
-    two = access(other, tools=[("sql", {"port": 5, "include_tools": ["query"]})], allowed=["data"])
+    two = permissions_of(other, tools=[("sql", {"port": 5, "include_tools": ["query"]})], allowed=["data"])
     assert found(one, "data") is not None
     assert found(two, "data") is None
 
 
 def test_a_toolkit_that_wants_a_tool_twice_with_other_settings_conflicts_with_itself() -> None:
     """T5: the same tool from two places of one toolkit."""
-    held = access(world(SQL, toolkits=[toolkit("data", ("sql", {"port": 5}), "tool:query")]), allowed=["data"])
+    held = permissions_of(world(SQL, toolkits=[toolkit("data", ("sql", {"port": 5}), "tool:query")]), allowed=["data"])
     conflict = found(held, "data")
     assert conflict is not None
     assert (conflict.tool, conflict.existing, conflict.candidate) == ("sql", {"port": 5}, {})
@@ -128,7 +130,7 @@ def test_a_toolkit_that_wants_a_tool_twice_with_other_settings_conflicts_with_it
 def clashing(*, exclude: tuple[str, ...] = ()) -> CompiledPermissions:
     one, two = plugin("one", "read"), plugin("two", "read", "list")
     kit = toolkit("kit", ("two", {"exclude_tools": list(exclude)}))
-    return access(world(one, two, toolkits=[kit]), allowed=["kit"])
+    return permissions_of(world(one, two, toolkits=[kit]), allowed=["kit"])
 
 
 def test_a_tool_whose_wire_name_is_taken_conflicts_at_load() -> None:

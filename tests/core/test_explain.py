@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from builders import access, codes, known, plugin, tool, toolkit, world
+from builders import codes, known, permissions_of, plugin, tool, toolkit, world
 
 from pegboard.core.access.lookup import lookup, suggestion
 from pegboard.core.access.permissions import CompiledPermissions
@@ -85,14 +85,14 @@ def out(name: str, kind: str = "plugin", until: LeaseTerm = UNLOAD, because: Lea
 )
 def test_a_denied_tool_says_what_denies_it_first(profile: dict[str, Any], tool_id: str, expected: list[str]) -> None:
     """F5, P1: then what would have granted it; no word about loading."""
-    held = access(WORLD, **profile)
+    held = permissions_of(WORLD, **profile)
     assert texts(held, tool_id) == expected
     assert predicates(told(held, tool_id)) == (False, False, False, False)
 
 
 def test_a_rule_from_a_file_says_its_line() -> None:
     """P1, F5: file and line where it came from YAML."""
-    held = access(WORLD, tools=["git"], switches={"shell": True, "git__push": False})
+    held = permissions_of(WORLD, tools=["git"], switches={"shell": True, "git__push": False})
     reason = held.decide(known(held, "git/push")).reasons[0]
     assert (reason.code, str(reason.where)) == ("denied_switch", "pegboard.yaml:2")
     assert reason.text == "The tool 'git__push' is switched off for agent 'ada'."
@@ -100,14 +100,14 @@ def test_a_rule_from_a_file_says_its_line() -> None:
 
 def test_a_loadout_says_which_of_its_chain_decided() -> None:
     """F5, L2: the leaf, and the link."""
-    held = access(WORLD, loadout="developer")
+    held = permissions_of(WORLD, loadout="developer")
     assert texts(held, "shell/run")[0] == "Loadout 'developer' makes it active (by 'minimal')."
     assert texts(held, "notes/add")[0] == "Loadout 'developer' makes it discoverable (pattern '*')."
 
 
 def test_a_tool_that_is_permitted_and_not_loaded_says_both() -> None:
     """F5: four predicates that must never be confused."""
-    found = told(access(WORLD, allowed=["dev"]), "git/log")
+    found = told(permissions_of(WORLD, allowed=["dev"]), "git/log")
     assert predicates(found) == (True, False, False, False)
     assert [reason.code for reason in found.reasons] == ["granted_toolkit", "not_loaded"]
     assert found.reasons[0].text == "Toolkit 'dev' is allowed."
@@ -118,14 +118,14 @@ def test_a_tool_that_is_permitted_and_not_loaded_says_both() -> None:
 )
 def test_a_tool_that_is_not_loaded_says_what_a_call_of_it_does(unloaded_call: str, words: str) -> None:
     """F5, X1: it is not callable as it stands; where calls load, a call runs all the same."""
-    held = access(WORLD, discoverable=["notes"], unloaded_call=unloaded_call)
+    held = permissions_of(WORLD, discoverable=["notes"], unloaded_call=unloaded_call)
     assert predicates(told(held, "notes/add")) == (True, False, False, False)
     assert words in texts(held, "notes/add")[-1]
 
 
 def test_a_loaded_tool_says_by_what_since_when_and_until_when() -> None:
     """F5, S5: the lease that stands."""
-    held = access(WORLD, allowed=["dev"])
+    held = permissions_of(WORLD, allowed=["dev"])
     found = told(held, "git/log", out("dev", "toolkit", LeaseTerm("idle", 5)))
     assert predicates(found) == (True, True, True, True)
     assert found.reasons[1].text == "It is loaded because toolkit 'dev' was loaded in turn 2, until idle(5)."
@@ -145,7 +145,7 @@ def test_a_loaded_tool_says_by_what_since_when_and_until_when() -> None:
 )
 def test_a_sticky_tool_says_why_it_stays(profile: dict[str, Any], code: str, words: str) -> None:
     """F5, S10: what no unload takes away is told as such."""
-    found = told(access(WORLD, **profile), "git/push")
+    found = told(permissions_of(WORLD, **profile), "git/push")
     assert predicates(found) == (True, True, True, True)
     assert found.reasons[-1].code == code
     assert words in found.reasons[-1].text
@@ -153,7 +153,7 @@ def test_a_sticky_tool_says_why_it_stays(profile: dict[str, Any], code: str, wor
 
 def test_an_unavailable_tool_is_permitted_and_says_what_to_do() -> None:
     """P6, F5: unavailable is not denied."""
-    found = told(access(WORLD, tools=["mail"]), "mail/send")
+    found = told(permissions_of(WORLD, tools=["mail"]), "mail/send")
     assert predicates(found) == (True, True, False, False)
     assert found.reasons[-1].code == "unavailable"
     assert found.reasons[-1].text == "MAIL_URL is not set. Set it and start again."
@@ -162,7 +162,7 @@ def test_an_unavailable_tool_is_permitted_and_says_what_to_do() -> None:
 def test_a_plugin_that_is_down_makes_its_tools_unavailable() -> None:
     """P6: its tools stay known."""
     down = plugin("git", "log").with_fault("", "git-mcp did not start: exit code 1.")
-    held = access(world(down), discoverable=["*"])
+    held = permissions_of(world(down), discoverable=["*"])
     found = told(held, "git/log")
     assert predicates(found) == (True, False, False, False)
     assert [reason.code for reason in found.reasons] == ["granted_discoverable", "not_loaded", "unavailable"]
@@ -170,12 +170,12 @@ def test_a_plugin_that_is_down_makes_its_tools_unavailable() -> None:
 
 def test_a_denied_tool_does_not_say_that_it_is_unavailable() -> None:
     """P6, F5: what would not help is not told."""
-    assert [reason.code for reason in told(access(WORLD), "mail/send").reasons] == ["not_granted"]
+    assert [reason.code for reason in told(permissions_of(WORLD), "mail/send").reasons] == ["not_granted"]
 
 
 def test_a_conflict_is_told() -> None:
     """F5, T5: why a load would be refused."""
-    held = access(WORLD, allowed=["dev"])
+    held = permissions_of(WORLD, allowed=["dev"])
     found = told(held, "git/log", known_conflict="Toolkit 'dev' conflicts.")
     assert found.reasons[-1].code == "conflict"
     assert found.reasons[-1].text == "Toolkit 'dev' conflicts."
@@ -186,11 +186,11 @@ def test_every_text_is_a_sentence_on_one_line() -> None:
     profiles: list[dict[str, Any]] = [
         {"tools": ["git", "mail"], "essential": ["shell"], "discoverable": ["*"], "loadout": "developer"},
         {"allowed": ["dev"], "initial": ["dev"], "stored": {"beta": True, "git": False}, "loadout": "strict"},
-        {"scope": "user_agent", "switches": {"spotify": True, "dev": True}, "parent": access(WORLD)},
+        {"scope": "user_agent", "switches": {"spotify": True, "dev": True}, "parent": permissions_of(WORLD)},
     ]
     for profile in profiles:
         for item in WORLD.catalog:
-            for text in texts(access(WORLD, **profile), item.id, out("notes")):
+            for text in texts(permissions_of(WORLD, **profile), item.id, out("notes")):
                 assert text[0].isupper()
                 assert text.endswith((".", "?"))
                 assert "  " not in text
@@ -202,7 +202,7 @@ def test_every_text_is_a_sentence_on_one_line() -> None:
 
 def test_what_is_out_stands_in_the_order_of_f1() -> None:
     """F1: essentials, statics in declared order, meta-tools, initials, switched, loadout by name, then loaded."""
-    held = access(
+    held = permissions_of(
         world(
             *(plugin(name, f"{name}1") for name in ("z", "y", "x", "w", "v", "u", "b", "a")),
             plugin("n", "n1", category="Git"),
@@ -226,7 +226,7 @@ def test_what_is_out_stands_in_the_order_of_f1() -> None:
 
 def test_a_tool_that_is_out_for_two_reasons_stands_once_at_its_first_place() -> None:
     """F1, S5: several reasons may stand."""
-    held = access(WORLD, essential=["git__log"], tools=["git"], allowed=["dev"], initial=["dev"])
+    held = permissions_of(WORLD, essential=["git__log"], tools=["git"], allowed=["dev"], initial=["dev"])
     log = active_tools(held, State())["git/log"]
     assert log.because == (LeaseReason.ESSENTIAL, LeaseReason.STATIC, LeaseReason.INITIAL, LeaseReason.REQUIRED)
     assert resolve(held, State()).names == ("git__log", "git__push", "run")
@@ -234,7 +234,7 @@ def test_a_tool_that_is_out_for_two_reasons_stands_once_at_its_first_place() -> 
 
 def test_the_first_overrides_are_kept() -> None:
     """T5: the same tool from two places is one, the first kept."""
-    held = access(
+    held = permissions_of(
         world(plugin("sql", "query", parameters={"port": "integer"}), toolkits=[toolkit("data", ("sql", {"port": 5}))]),
         tools=[("sql", {"port": "5"})],
         allowed=["data"],
@@ -245,7 +245,7 @@ def test_the_first_overrides_are_kept() -> None:
 
 def test_what_is_denied_or_unavailable_is_not_on_the_surface() -> None:
     """P3, P6: denied is not out; unavailable is loaded and not shown."""
-    held = access(WORLD, tools=["git", "mail", "notes"], switches={"push": False})
+    held = permissions_of(WORLD, tools=["git", "mail", "notes"], switches={"push": False})
     assert resolve(held, State()).names == ("git__log", "add")
     assert "mail/send" in active_tools(held, State())
     assert order(held, {}, loaded_meta_tools([])) == ()
@@ -289,17 +289,17 @@ NAMES = world(
 )
 def test_a_name_means_toolkit_then_plugin_then_tool(name: str, expected: str | None) -> None:
     """P9: exact first, then a unique match but for case; a kind in front says which."""
-    found = lookup(access(NAMES, allowed=["web", "Ops"], discoverable=["*"]), name)
+    found = lookup(permissions_of(NAMES, allowed=["web", "Ops"], discoverable=["*"]), name)
     assert (None if found is None else str(found)) == expected
 
 
 def test_what_is_denied_stands_in_the_way_of_nothing() -> None:
     """P9: a name means the same as if the denied one did not exist."""
-    held = access(
+    held = permissions_of(
         NAMES, allowed=["web"], discoverable=["*"], switches={"plugin:search": False, "b": False, "web": False}
     )
     assert lookup(held, "web") is None
-    held = access(NAMES, discoverable=["*"], switches={"plugin:search": False, "b": False})
+    held = permissions_of(NAMES, discoverable=["*"], switches={"plugin:search": False, "b": False})
     assert lookup(held, "search") == Ref("tool", "web/search")
     assert lookup(held, "log") == Ref("tool", "a/log")
     assert lookup(held, "LOG") == Ref("tool", "a/log")
@@ -308,8 +308,8 @@ def test_what_is_denied_stands_in_the_way_of_nothing() -> None:
 @pytest.mark.parametrize("name", ["Mail", "mail", "send", "Mail__send", "Mail/send", "plugin:Mail", "tool:send"])
 def test_denied_and_unknown_look_the_same(name: str) -> None:
     """P9: in the answer and in what is suggested; the true reason is for explain."""
-    denied = access(NAMES, discoverable=["*"], switches={"Mail": False})
-    absent = access(world(*(p for p in NAMES.catalog.plugins.values() if p.name != "Mail")), discoverable=["*"])
+    denied = permissions_of(NAMES, discoverable=["*"], switches={"Mail": False})
+    absent = permissions_of(world(*(p for p in NAMES.catalog.plugins.values() if p.name != "Mail")), discoverable=["*"])
     assert lookup(denied, name) is lookup(absent, name) is None
     assert not_found(denied, State(), name) == not_found(absent, State(), name)
     assert codes(denied, "Mail/send")[0] == "denied_switch"
@@ -317,21 +317,23 @@ def test_denied_and_unknown_look_the_same(name: str) -> None:
 
 def test_only_what_is_permitted_is_suggested() -> None:
     """P9: nothing else leaks through a question."""
-    assert suggestion(access(NAMES, discoverable=["*"]), "Mial") == "Did you mean 'Mail'?"
-    assert suggestion(access(NAMES, discoverable=["web"]), "Mial") == ""
-    assert suggestion(access(NAMES, allowed=["Ops"]), "tool:op") == "Did you mean 'Ops'?"
-    assert suggestion(access(NAMES, allowed=["Ops"], switches={"Ops": False}), "op") == ""
+    assert suggestion(permissions_of(NAMES, discoverable=["*"]), "Mial") == "Did you mean 'Mail'?"
+    assert suggestion(permissions_of(NAMES, discoverable=["web"]), "Mial") == ""
+    assert suggestion(permissions_of(NAMES, allowed=["Ops"]), "tool:op") == "Did you mean 'Ops'?"
+    assert suggestion(permissions_of(NAMES, allowed=["Ops"], switches={"Ops": False}), "op") == ""
 
 
 def test_what_only_the_scope_denies_is_found_so_that_the_scope_can_be_told() -> None:
     """P5, P9: `scope_incompatible` is an answer; what something else denies as well is not found."""
-    assert lookup(access(WORLD, discoverable=["*"], scope="user"), "spotify") == Ref("plugin", "spotify")
-    assert lookup(access(WORLD, discoverable=["*"], scope="user"), "play") == Ref("tool", "spotify/play")
-    assert lookup(access(WORLD, switches={"spotify": True}, scope="user"), "spotify") == Ref("plugin", "spotify")
+    assert lookup(permissions_of(WORLD, discoverable=["*"], scope="user"), "spotify") == Ref("plugin", "spotify")
+    assert lookup(permissions_of(WORLD, discoverable=["*"], scope="user"), "play") == Ref("tool", "spotify/play")
+    assert lookup(permissions_of(WORLD, switches={"spotify": True}, scope="user"), "spotify") == Ref(
+        "plugin", "spotify"
+    )
     others: list[dict[str, Any]] = [{}, {"discoverable": ["*"], "switches": {"play": False}}, {"tools": ["git"]}]
     for profile in others:
-        held = access(WORLD, scope="user", **profile)
+        held = permissions_of(WORLD, scope="user", **profile)
         assert lookup(held, "spotify") is lookup(held, "play") is None
-    parent = access(WORLD, tools=["git"])
-    child = access(WORLD, discoverable=["*"], scope="user", parent=parent)
+    parent = permissions_of(WORLD, tools=["git"])
+    child = permissions_of(WORLD, discoverable=["*"], scope="user", parent=parent)
     assert lookup(child, "spotify") is lookup(child, "play") is None

@@ -22,13 +22,13 @@ def world(**profile: Any) -> tuple[CompiledPermissions, Surface]:
         replace(toolkit("writing", "notes"), focus=({"when": "note"},)),
     ]
     profile = {"allowed_toolkits": ("evolution", "writing"), "initial_toolkits": ("evolution", "writing"), **profile}
-    access = access_of(FORGE, NOTES, toolkits=kits, **profile)
-    return access, resolve(access, DEFAULT, meta=META)
+    permissions = access_of(FORGE, NOTES, toolkits=kits, **profile)
+    return permissions, resolve(permissions, DEFAULT, meta=META)
 
 
 def focused(names: list[str], *, choice: Choice = "auto", **profile: Any) -> Any:
-    access, surface = world(**profile)
-    return overlay(surface, [directive(access, "evolution", names, choice)])
+    permissions, surface = world(**profile)
+    return overlay(surface, [directive(permissions, "evolution", names, choice)])
 
 
 def test_a_focus_names_only_visible_tools_and_keeps_the_meta_tools() -> None:
@@ -44,16 +44,16 @@ def test_a_focus_is_null_where_nothing_it_names_is_visible() -> None:
     """SJ15, F3: denied or not there; it never leaves the model with the meta-tools alone."""
     assert focused(["gone"]) is None
     assert focused(["check"], switches={"forge": False}) is None
-    access, surface = world()
+    permissions, surface = world()
     assert overlay(surface, []) is None
-    assert access is not None
+    assert permissions is not None
 
 
 def test_required_beats_auto_over_the_union_of_toolkits() -> None:
     """SJ16, F3: what asks for nothing visible requires nothing."""
-    access, surface = world()
-    one = directive(access, "evolution", ["check"], "required")
-    two = directive(access, "writing", [], "auto")
+    permissions, surface = world()
+    one = directive(permissions, "evolution", ["check"], "required")
+    two = directive(permissions, "writing", [], "auto")
     assert overlay(surface, [two, one]) == {
         "allowed_tools": ["load_tools", "forge__check", "note_add", "note_list"],
         "tool_choice": "required",
@@ -66,8 +66,8 @@ def test_required_beats_auto_over_the_union_of_toolkits() -> None:
 
 def test_only_the_rules_of_the_agents_toolkits_count() -> None:
     """F3, P2: a toolkit that is switched off, or not allowed, says nothing."""
-    access, _ = world()
-    assert [name for name, _ in rules(access)] == ["evolution", "evolution", "writing"]
+    permissions, _ = world()
+    assert [name for name, _ in rules(permissions)] == ["evolution", "evolution", "writing"]
     off, _ = world(switches={"evolution": False})
     assert [name for name, _ in rules(off)] == ["writing"]
     fewer, _ = world(allowed_toolkits=("writing",), initial_toolkits=())

@@ -16,18 +16,18 @@ from pegboard.core.surface.hints import Count, hints_since
 from pegboard.core.surface.hints import hints as rendered
 
 
-def hints(access: CompiledPermissions, count: Count, *, budget: int) -> tuple[str, ...]:
-    return rendered(access, count, budget=budget).lines
+def hints(permissions: CompiledPermissions, count: Count, *, budget: int) -> tuple[str, ...]:
+    return rendered(permissions, count, budget=budget).lines
 
 
-def plugin_lines(access: CompiledPermissions, count: Count, *, budget: int) -> tuple[str, ...]:
-    return rendered(access, count, budget=budget, form="plugins").lines
+def plugin_lines(permissions: CompiledPermissions, count: Count, *, budget: int) -> tuple[str, ...]:
+    return rendered(permissions, count, budget=budget, form="plugins").lines
 
 
 LONG = "Show the log. It takes a branch and a number of commits, newest first."
 
 
-def access() -> CompiledPermissions:
+def permissions_of() -> CompiledPermissions:
     return access_of(
         plugin("file", "read"),
         plugin("git", tool("git", "log", description=LONG), tool("git", "diff", description="Show changes. All.")),
@@ -52,13 +52,13 @@ def spent(lines: tuple[str, ...]) -> int:
 
 def test_each_tier_is_said_while_it_fits_and_the_next_where_it_does_not() -> None:
     """F2, MI4: full descriptions, first sentences, names, plugin names, and how many more there are."""
-    assert hints(access(), words, budget=spent(FULL)) == FULL
-    assert hints(access(), words, budget=spent(FULL) - 1) == BRIEF
-    assert hints(access(), words, budget=spent(BRIEF)) == BRIEF
-    assert hints(access(), words, budget=spent(BRIEF) - 1) == NAMES
-    assert hints(access(), words, budget=spent(NAMES)) == NAMES
-    assert hints(access(), words, budget=spent(NAMES) - 1) == ("git", "docker")
-    assert hints(access(), words, budget=4) == ("git", "docker")
+    assert hints(permissions_of(), words, budget=spent(FULL)) == FULL
+    assert hints(permissions_of(), words, budget=spent(FULL) - 1) == BRIEF
+    assert hints(permissions_of(), words, budget=spent(BRIEF)) == BRIEF
+    assert hints(permissions_of(), words, budget=spent(BRIEF) - 1) == NAMES
+    assert hints(permissions_of(), words, budget=spent(NAMES)) == NAMES
+    assert hints(permissions_of(), words, budget=spent(NAMES) - 1) == ("git", "docker")
+    assert hints(permissions_of(), words, budget=4) == ("git", "docker")
 
 
 def test_as_many_plugin_names_as_fit_are_said_with_how_many_more_there_are() -> None:
@@ -84,11 +84,11 @@ def test_hints_never_cost_more_than_their_budget_and_are_one_line_each(budget: i
 
 def test_hints_do_not_change_while_a_session_loads() -> None:
     """F2, MR62: frozen, so that a load breaks no cached prefix."""
-    desk = Desk(access())
-    before = hints(desk.access, words, budget=1000)
+    desk = Desk(permissions_of())
+    before = hints(desk.permissions, words, budget=1000)
     desk.load("git")
     assert desk.out == ["read", "log", "diff"]
-    assert hints(desk.access, words, budget=1000) == before
+    assert hints(desk.permissions, words, budget=1000) == before
 
 
 def test_nothing_is_hinted_that_is_out_denied_or_cannot_run() -> None:

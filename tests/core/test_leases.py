@@ -78,11 +78,11 @@ def test_loading_again_upgrades_and_never_downgrades() -> None:
 
 def test_a_tool_has_every_reason_that_holds_it_and_the_strongest_until() -> None:
     """S5: two leases on one tool; when the stronger goes, the other still stands."""
-    access = access_of(
+    permissions = access_of(
         plugin("git", "log", "diff"), toolkits=[toolkit("review", "git")], allowed_toolkits=("review",),
         discoverable=("*",),
     )  # fmt: skip
-    desk = Desk(access)
+    desk = Desk(permissions)
     desk.load("log", until=LeaseTerm("idle", 3))
     desk.load("review", until=UNLOAD)
     log = desk.surface.find("log")
@@ -96,23 +96,23 @@ def test_a_tool_has_every_reason_that_holds_it_and_the_strongest_until() -> None
 
 def test_a_tool_that_is_static_and_initial_names_both_reasons_the_one_that_placed_it_first() -> None:
     """S5: several reasons stand side by side."""
-    access = access_of(
+    permissions = access_of(
         plugin("git", "log"), static=["git"], toolkits=[toolkit("review", "git")],
         allowed_toolkits=("review",), initial_toolkits=("review",),
     )  # fmt: skip
-    only = Desk(access).surface.tools[0]
+    only = Desk(permissions).surface.tools[0]
     assert (only.until, only.because) == (ALWAYS, (LeaseReason.STATIC, LeaseReason.INITIAL))
 
 
 def test_a_required_tool_stands_as_long_as_the_strongest_that_needs_it() -> None:
     """S5, T8: the until of what is required follows an upgrade."""
-    access = access_of(
+    permissions = access_of(
         plugin("git", "push", "auth", requires={"push": "git/auth"}),
         toolkits=[toolkit("release", "push")],
         allowed_toolkits=("release",),
         discoverable=("*",),
     )
-    desk = Desk(access)
+    desk = Desk(permissions)
     desk.load("push", until=LeaseTerm("idle", 2))
     desk.load("release", until=UNLOAD)
     auth = desk.surface.find("auth")

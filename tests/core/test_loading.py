@@ -145,8 +145,8 @@ def test_different_overrides_refuse_the_load_and_leave_the_state_untouched(loade
 def test_what_is_unavailable_is_refused_with_what_to_do_and_takes_the_whole_load_with_it() -> None:
     """P6, S10, MR98: all or nothing."""
     plugins = (plugin("git", "log"), plugin("docker", "ps").with_fault("", "Run `pip install docker`."))
-    access = access_of(*plugins, toolkits=[toolkit("devops", "git", "docker")], allowed_toolkits=("devops",))
-    desk = Desk(access)
+    permissions = access_of(*plugins, toolkits=[toolkit("devops", "git", "docker")], allowed_toolkits=("devops",))
+    desk = Desk(permissions)
     item = desk.load("devops").items[0]
     assert (item.status, desk.state) == ("tool_unavailable", DEFAULT)
     assert item.details["unavailable_messages"] == ["docker: Run `pip install docker`."]
@@ -255,10 +255,10 @@ def test_loading_again_refreshes_an_idle_lease() -> None:
 def test_what_was_hung_back_out_of_a_toolkit_comes_back_at_the_end() -> None:
     """F1, S10: nothing moves when it is loaded again, and one unload takes all of it."""
     plugins = (plugin("git", "log", "diff"), plugin("docker", "ps"))
-    access = access_of(
+    permissions = access_of(
         *plugins, toolkits=[toolkit("review", "git")], allowed_toolkits=("review",), discoverable=("*",)
     )  # fmt: skip
-    desk = Desk(access)
+    desk = Desk(permissions)
     desk.load("review", "docker")
     for _ in range(3):
         desk.unload("log")
@@ -271,10 +271,10 @@ def test_what_was_hung_back_out_of_a_toolkit_comes_back_at_the_end() -> None:
 
 def test_a_plugin_is_loaded_already_where_all_its_tools_are_out() -> None:
     """S5: a longer lease is kept all the same."""
-    access = access_of(
+    permissions = access_of(
         plugin("git", "log"), toolkits=[toolkit("review", "git")], allowed_toolkits=("review",), discoverable=("*",)
     )  # fmt: skip
-    desk = Desk(access)
+    desk = Desk(permissions)
     desk.load("review", until=TURN)
     assert statuses(desk.load("git", until=UNLOAD)) == ["already_loaded"]
     assert desk.end_turns() == ()
@@ -283,8 +283,10 @@ def test_a_plugin_is_loaded_already_where_all_its_tools_are_out() -> None:
 
 def test_a_toolkit_is_loaded_for_itself_where_its_tools_are_static() -> None:
     """T5, MR33: identical duplicates are kept once, and the toolkit counts as loaded."""
-    access = access_of(plugin("git", "log"), static=["git"], toolkits=[toolkit("r", "git")], allowed_toolkits=("r",))
-    desk = Desk(access)
+    permissions = access_of(
+        plugin("git", "log"), static=["git"], toolkits=[toolkit("r", "git")], allowed_toolkits=("r",)
+    )
+    desk = Desk(permissions)
     assert [statuses(desk.load("r")), statuses(desk.load("r"))] == [["loaded"], ["already_loaded"]]
     assert desk.out == ["log"]
 
@@ -300,19 +302,19 @@ def test_function_filters_shape_what_a_load_brings() -> None:
 
 def test_a_toolkit_that_only_a_switch_grants_is_out_and_loaded_from_the_start() -> None:
     """P2, S10: as an initial one."""
-    access = access_of(plugin("git", "log"), toolkits=[toolkit("review", "git")], switches={"review": True})
-    desk = Desk(access)
+    permissions = access_of(plugin("git", "log"), toolkits=[toolkit("review", "git")], switches={"review": True})
+    desk = Desk(permissions)
     assert desk.out == ["log"]
     assert [statuses(desk.load("review")), statuses(desk.unload("review"))] == [["already_loaded"], ["sticky"]]
 
 
 def test_what_the_active_loadout_leaves_out_cannot_be_loaded_either() -> None:
     """L7: a load that would bring nothing does not say that it did."""
-    access = access_of(
+    permissions = access_of(
         plugin("git", "log", category="Git"), plugin("docker", "ps"), static=["docker"], discoverable=("*",),
         loadouts=[Loadout(name="gits", categories=("Git",))],
     )  # fmt: skip
-    desk = Desk(access, State(loadout="gits"))
+    desk = Desk(permissions, State(loadout="gits"))
     assert desk.out == ["log"]
     assert statuses(desk.load("docker", "git")) == ["not_found", "already_loaded"]
     assert desk.out == ["log"]

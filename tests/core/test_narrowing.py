@@ -29,9 +29,11 @@ GITS = Loadout(name="Gits", categories=("Git",))
 
 
 def desk(*, loadouts: tuple[Loadout, ...] = (GITS,), **profile: Any) -> Desk:
-    access = access_of(*PLUGINS, loadouts=[replace(held, name=held.name) for held in loadouts], **profile)
-    folded = {held.name.casefold(): held for held in access.world.loadouts.values()}
-    return Desk(CompiledPermissions(replace(access.world, loadouts=folded), access.agent, access.constraints))
+    permissions = access_of(*PLUGINS, loadouts=[replace(held, name=held.name) for held in loadouts], **profile)
+    folded = {held.name.casefold(): held for held in permissions.world.loadouts.values()}
+    return Desk(
+        CompiledPermissions(replace(permissions.world, loadouts=folded), permissions.agent, permissions.constraints)
+    )
 
 
 def use(at: Desk, loadout: str | None) -> Outcome:
@@ -39,7 +41,7 @@ def use(at: Desk, loadout: str | None) -> Outcome:
 
 
 def codes(at: Desk, tool_id: str) -> list[str]:
-    return [reason.code for reason in explain(at.access, at.state, known(at.access, tool_id)).reasons]
+    return [reason.code for reason in explain(at.permissions, at.state, known(at.permissions, tool_id)).reasons]
 
 
 # -- the active loadout ----------------------------------------------------------------------------
@@ -78,7 +80,7 @@ def test_what_an_active_loadout_makes_discoverable_can_be_loaded_static_or_not()
     at = desk(static=["web", "git"], discoverable=("docker",))
     use(at, "minimal")
     assert at.out == []
-    assert isinstance(plan_call(at.access, at.state, "fetch"), LoadFirst)
+    assert isinstance(plan_call(at.permissions, at.state, "fetch"), LoadFirst)
     assert statuses(at.load("docker", "web", "file")) == ["loaded", "loaded", "not_found"]
     assert at.out == ["ps", "fetch"]
     use(at, "Gits")
@@ -118,13 +120,13 @@ def test_a_call_of_what_the_active_loadout_excludes_is_not_found() -> None:
     at = desk(static=["web"], discoverable=("*",), unloaded_call="run")
     use(at, "Gits")
     for name in ("fetch", "ps"):
-        plan = plan_call(at.access, at.state, name)
+        plan = plan_call(at.permissions, at.state, name)
         assert isinstance(plan, Refuse)
         assert (plan.status, plan.reason.code) == ("not_found", "narrowed_loadout")
         assert plan.message == f"Tool '{name}' was not found."
         assert plan.reason.text == "Loadout 'Gits', which is active in this session, excludes it."
-    assert isinstance(plan_call(at.access, at.state, "log"), Run)
-    told = explain(at.access, at.state, known(at.access, "web/fetch"))
+    assert isinstance(plan_call(at.permissions, at.state, "log"), Run)
+    told = explain(at.permissions, at.state, known(at.permissions, "web/fetch"))
     assert (told.permitted, told.loaded, told.visible, told.callable) == (True, False, False, False)
     assert codes(at, "web/fetch") == ["granted_static", "granted_discoverable", "narrowed_loadout"]
 
@@ -145,10 +147,10 @@ def test_nothing_that_is_left_out_is_hinted_searched_or_brought_by_fallback() ->
     files = Loadout(name="files", categories=("Shell",), discoverable=("fi*",))
     at = desk(static=["web"], essential=["notes"], discoverable=("*",), loadouts=(files,))
     use(at, "files")
-    found = [held.wire for held in reachable(at.access, at.state)]
+    found = [held.wire for held in reachable(at.permissions, at.state)]
     assert found == ["run", "read", "write", "add"]
-    assert reachable(at.access, at.state) is reachable(at.access, at.state)
-    lines = hints(at.access, lambda text: len(text.split()), budget=500, loadout=at.state.loadout).lines
+    assert reachable(at.permissions, at.state) is reachable(at.permissions, at.state)
+    lines = hints(at.permissions, lambda text: len(text.split()), budget=500, loadout=at.state.loadout).lines
     assert [line.partition(":")[0] for line in lines] == ["read", "write"]
     at.fallback()
     assert set(at.out) == {"add", "run", "read", "write"}
@@ -156,11 +158,11 @@ def test_nothing_that_is_left_out_is_hinted_searched_or_brought_by_fallback() ->
 
 def test_what_a_kept_tool_requires_stays_with_it() -> None:
     """L7, T8: whatever plugin it is of."""
-    access = access_of(
+    permissions = access_of(
         plugin("git", tool("git", "log", requires=("pager/show",)), category="Git"), plugin("pager", "show", "hide"),
         static=["git", "pager/hide"], discoverable=("pager",), loadouts=[Loadout(name="gits", categories=("Git",))],
     )  # fmt: skip
-    at = Desk(access)
+    at = Desk(permissions)
     use(at, "gits")
     assert at.out == ["log", "show"]
 
@@ -170,7 +172,10 @@ def test_a_loadout_that_is_gone_leaves_only_essentials() -> None:
     at = desk(static=["git"], essential=["notes"])
     at.state = replace(at.state, loadout="gone")
     assert at.out == ["add"]
-    assert "is not defined any more" in explain(at.access, at.state, known(at.access, "git/log")).reasons[-1].text
+    assert (
+        "is not defined any more"
+        in explain(at.permissions, at.state, known(at.permissions, "git/log")).reasons[-1].text
+    )
 
 
 def test_a_loadout_that_disables_itself_away_leaves_only_essentials() -> None:
@@ -184,9 +189,9 @@ def test_a_loadout_that_disables_itself_away_leaves_only_essentials() -> None:
 def test_a_child_has_no_more_than_the_active_loadout_of_its_parent() -> None:
     """P8, L7: essentials of the parent apart; what is not seen yet is judged alike."""
     unseen = replace(plugin("soon"), variants={})
-    access = access_of(*PLUGINS, unseen, discoverable=("*",), essential=["notes"], loadouts=[GITS])
-    world = replace(access.world, loadouts={"gits": GITS})
-    parent = CompiledPermissions(world, access.agent, SessionConstraints(narrowed="gits"))
+    permissions = access_of(*PLUGINS, unseen, discoverable=("*",), essential=["notes"], loadouts=[GITS])
+    world = replace(permissions.world, loadouts={"gits": GITS})
+    parent = CompiledPermissions(world, permissions.agent, SessionConstraints(narrowed="gits"))
     child = CompiledPermissions(world, agent(discoverable=["*"]), SessionConstraints(parent=parent))
     assert [held.wire for held in child.permitted] == ["log", "add"]
     assert child.decide(known(child, "web/fetch")).code == "denied_parent"
@@ -237,8 +242,8 @@ def test_it_comes_back_when_the_budget_grows() -> None:
     """S9: nothing of it is stored."""
     at = tight(4, **STATIC)
     assert to_text(at.state) is None
-    roomy = replace(at.access.agent, budget=Budget(tools=6, shrink=True))
-    at.access = CompiledPermissions(at.access.world, roomy)
+    roomy = replace(at.permissions.agent, budget=Budget(tools=6, shrink=True))
+    at.permissions = CompiledPermissions(at.permissions.world, roomy)
     use(at, None)
     assert (at.state.shrunk, len(at.out)) == (None, 6)
 
@@ -258,10 +263,10 @@ def test_what_steps_in_can_be_asked_about_and_loaded_around() -> None:
     """S9, F5: the reason names the loadout; the tool may be loaded again, and makes room for itself."""
     at = tight(5, **STATIC)
     assert codes(at, "web/fetch") == ["granted_static", "granted_discoverable", "narrowed_budget"]
-    assert isinstance(plan_call(at.access, at.state, "fetch"), LoadFirst)
+    assert isinstance(plan_call(at.permissions, at.state, "fetch"), LoadFirst)
     assert at.load("fetch").status == "ok"
     assert at.out == ["add", "run", "read", "write", "fetch"]
-    assert isinstance(plan_call(at.access, at.state, "fetch"), Run)
+    assert isinstance(plan_call(at.permissions, at.state, "fetch"), Run)
 
 
 def test_without_shrink_the_refusal_proposes_the_loadout() -> None:

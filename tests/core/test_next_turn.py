@@ -20,15 +20,15 @@ AT_ONCE = CommandContext(takes_effect="next_request")
 def desk_of(**profile: Any) -> Desk:
     """Return a desk with git, whose push needs auth, and files; loads count from the next turn."""
     git = plugin("git", "log", "push", requires={"push": "keys/auth"})
-    access = access_of(
+    permissions = access_of(
         git, plugin("keys", "auth"), plugin("files", "read"), toolkits=[toolkit("work", "git")],
         discoverable=("*",), allowed_toolkits=("work",), **profile,
     )  # fmt: skip
-    return Desk(access, terms=NEXT)
+    return Desk(permissions, terms=NEXT)
 
 
 def plan(desk: Desk, name: str) -> object:
-    return plan_call(desk.access, desk.state, name)
+    return plan_call(desk.permissions, desk.state, name)
 
 
 def test_a_load_is_loaded_counted_and_already_loaded_but_not_visible_before_the_turn_ends() -> None:
@@ -61,13 +61,13 @@ def test_explain_says_loaded_and_neither_visible_nor_callable() -> None:
     """D2, F5: the four predicates agree with the surface and with a call; what is required waits as well (T8)."""
     desk = desk_of()
     desk.load("push")
-    for tool in (one for one in desk.access.world.catalog if one.wire in ("push", "auth")):
-        before = explain(desk.access, desk.state, tool)
+    for tool in (one for one in desk.permissions.world.catalog if one.wire in ("push", "auth")):
+        before = explain(desk.permissions, desk.state, tool)
         assert (before.permitted, before.loaded, before.visible, before.callable) == (True, True, False, False)
         assert before.reasons[-1].code == "next_request"
     desk.end_turns()
-    tool = next(one for one in desk.access.world.catalog if one.wire == "auth")
-    after = explain(desk.access, desk.state, tool)
+    tool = next(one for one in desk.permissions.world.catalog if one.wire == "auth")
+    after = explain(desk.permissions, desk.state, tool)
     assert (after.loaded, after.visible, after.callable) == (True, True, True)
 
 
@@ -112,9 +112,9 @@ def test_the_line_behind_the_history_says_from_when_on() -> None:
     """D2, F2: a model is not led to call what is not there yet."""
     desk = desk_of()
     desk.load("work")
-    assert suffix(desk.access, desk.state) == "Loaded from the next request on: work."
+    assert suffix(desk.permissions, desk.state) == "Loaded from the next request on: work."
     desk.end_turns()
-    assert suffix(desk.access, desk.state) == "Loaded now: work."
+    assert suffix(desk.permissions, desk.state) == "Loaded now: work."
 
 
 @pytest.mark.parametrize("name", ["work", "git", "log"])
@@ -127,8 +127,8 @@ def test_no_call_loads_again_in_its_turn_what_was_unloaded_by_name(name: str) ->
     found = plan(desk, "log")
     assert isinstance(found, Refuse)
     assert (found.status, found.reason.code) == ("not_loaded", "unloaded_in_turn")
-    tool = next(one for one in desk.access.world.catalog if one.wire == "log")
-    assert explain(desk.access, desk.state, tool).reasons[-1].code == "unloaded_in_turn"
+    tool = next(one for one in desk.permissions.world.catalog if one.wire == "log")
+    assert explain(desk.permissions, desk.state, tool).reasons[-1].code == "unloaded_in_turn"
     assert statuses(desk.load(name)) == ["loaded"]
     assert isinstance(plan(desk, "log"), Run)
     desk.unload(name)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from builders import access, agent, plugin, toolkit, world
+from builders import agent, permissions_of, plugin, toolkit, world
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,7 +56,7 @@ def test_an_agent_sees_the_offers_of_servers_of_which_something_is_permitted(
     profile: Mapping[str, Any], expected: list[str]
 ) -> None:
     """P1, P3: one permitted tool, or the server as a whole where it has none; in the order of the configuration."""
-    assert seen(access(WORLD, **profile)) == expected
+    assert seen(permissions_of(WORLD, **profile)) == expected
 
 
 def test_a_switch_at_run_time_counts_and_a_child_sees_no_more_than_its_parent() -> None:
@@ -69,7 +69,7 @@ def test_a_switch_at_run_time_counts_and_a_child_sees_no_more_than_its_parent() 
 
 def test_the_true_reason_is_known() -> None:
     """P9: for the audit log; the client hears nothing of it."""
-    held = access(WORLD, discoverable=["git", "docs"], switches={"git": False})
+    held = permissions_of(WORLD, discoverable=["git", "docs"], switches={"git": False})
     plugins = WORLD.catalog.plugins
     assert [why_not(held, plugins[name]).code for name in ("git", "unseen")] == ["denied_switch", "not_granted"]
 

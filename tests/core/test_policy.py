@@ -18,15 +18,15 @@ def forge(policy: str = TEXT, *more: Any, **profile: Any) -> CompiledPermissions
     return access_of(FORGE, toolkits=[kit], **{"allowed_toolkits": ("evolution",), **profile})
 
 
-def known(access: CompiledPermissions, *names: str) -> list[Tool]:
-    found = [access.world.catalog.by_wire(name) for name in names]
+def known(permissions: CompiledPermissions, *names: str) -> list[Tool]:
+    found = [permissions.world.catalog.by_wire(name) for name in names]
     return [held for held in found if held is not None]
 
 
 def test_the_policy_of_an_initial_toolkit_stands_in_the_prefix() -> None:
     """T6: `{tools}` stands for the visible members, by their wire names."""
     desk = Desk(forge(initial_toolkits=("evolution",)))
-    assert initial(desk.access, desk.state) == (
+    assert initial(desk.permissions, desk.state) == (
         "Use forge_check, forge_deploy, forge_merge with care.\n"
         "Call forge_deploy after forge_check.\nAsk before forge_merge."
     )
@@ -35,9 +35,9 @@ def test_the_policy_of_an_initial_toolkit_stands_in_the_prefix() -> None:
 def test_policy_is_absent_while_no_member_is_visible() -> None:
     """SJ13, T6: not loaded, switched off, or unavailable."""
     desk = Desk(forge())
-    assert initial(desk.access, desk.state) == ""
+    assert initial(desk.permissions, desk.state) == ""
     off = Desk(forge(initial_toolkits=("evolution",), switches={"evolution": False}))
-    assert initial(off.access, off.state) == ""
+    assert initial(off.permissions, off.state) == ""
     gone = FORGE.with_fault("", "It is down.")
     kit = replace(toolkit("evolution", "forge"), policy=TEXT)
     down = access_of(gone, toolkits=[kit], allowed_toolkits=("evolution",), initial_toolkits=("evolution",))
@@ -47,7 +47,7 @@ def test_policy_is_absent_while_no_member_is_visible() -> None:
 def test_policy_names_only_members_that_are_visible() -> None:
     """SJ14, T6: a line that names another member is excluded, and `{tools}` does not name it either."""
     desk = Desk(forge(initial_toolkits=("evolution",), switches={"forge_deploy": False}))
-    assert initial(desk.access, desk.state) == "Use forge_check, forge_merge with care.\nAsk before forge_merge."
+    assert initial(desk.permissions, desk.state) == "Use forge_check, forge_merge with care.\nAsk before forge_merge."
 
 
 def test_a_member_is_found_by_its_wire_name_its_own_name_and_as_it_is_written() -> None:
@@ -57,52 +57,54 @@ def test_a_member_is_found_by_its_wire_name_its_own_name_and_as_it_is_written() 
     policy = "A: git__push\nB: use push\nC: chat first\nD: pushing\nE: git__push_all\nF: 用git__push吧\nG: git__log"
     kit = replace(toolkit("dev", "git", "chat"), policy=policy)
     off = {"git/push": False, "chat": False}
-    access = access_of(server, chat, toolkits=[kit], allowed_toolkits=("dev",), initial_toolkits=("dev",), switches=off)
-    assert initial(access, Desk(access).state) == "D: pushing\nE: git__push_all\nG: git__log"
+    permissions = access_of(
+        server, chat, toolkits=[kit], allowed_toolkits=("dev",), initial_toolkits=("dev",), switches=off
+    )
+    assert initial(permissions, Desk(permissions).state) == "D: pushing\nE: git__push_all\nG: git__log"
 
 
 def test_a_name_that_a_visible_member_has_too_is_no_other_member() -> None:
     """T6: two servers with a tool of the same own name."""
     one, two = plugin("one", "search", kind="server"), plugin("two", "search", kind="server")
     kit = replace(toolkit("find", "one", "two"), policy="Try search first.\nThen two__search.")
-    access = access_of(
+    permissions = access_of(
         one, two, toolkits=[kit], allowed_toolkits=("find",), initial_toolkits=("find",), switches={"two": False}
     )
-    assert initial(access, Desk(access).state) == "Try search first."
+    assert initial(permissions, Desk(permissions).state) == "Try search first."
 
 
 def test_a_later_load_brings_its_policy_and_the_prefix_stays() -> None:
     """T6, F1: what is said in the prefix does not change when something is loaded."""
     desk = Desk(forge())
     desk.load("forge_check")
-    assert initial(desk.access, desk.state) == ""
-    assert later(desk.access, desk.state, known(desk.access, "forge_check")) == "Use forge_check with care."
+    assert initial(desk.permissions, desk.state) == ""
+    assert later(desk.permissions, desk.state, known(desk.permissions, "forge_check")) == "Use forge_check with care."
     desk.load("evolution")
-    assert "Ask before forge_merge." in later(desk.access, desk.state, known(desk.access, "forge_merge"))
+    assert "Ask before forge_merge." in later(desk.permissions, desk.state, known(desk.permissions, "forge_merge"))
 
 
 def test_what_the_prefix_says_already_is_not_said_again() -> None:
     """T6: unless a load makes more of it true."""
-    access = forge(static=["forge_check"])
-    desk = Desk(access)
-    assert initial(access, desk.state) == "Use forge_check with care."
-    assert later(access, desk.state, known(access, "forge_check")) == ""
+    permissions = forge(static=["forge_check"])
+    desk = Desk(permissions)
+    assert initial(permissions, desk.state) == "Use forge_check with care."
+    assert later(permissions, desk.state, known(permissions, "forge_check")) == ""
     desk.load("forge_deploy")
-    said = later(access, desk.state, known(access, "forge_deploy"))
+    said = later(permissions, desk.state, known(permissions, "forge_deploy"))
     assert said == "Use forge_check, forge_deploy with care.\nCall forge_deploy after forge_check."
 
 
 def test_the_policy_of_a_toolkit_that_is_not_the_agents_is_not_said() -> None:
     """T6, P9: even where a member is visible for another reason."""
-    access = forge(static=["forge_check"], allowed_toolkits=())
-    assert initial(access, Desk(access).state) == ""
+    permissions = forge(static=["forge_check"], allowed_toolkits=())
+    assert initial(permissions, Desk(permissions).state) == ""
 
 
 def test_a_tool_has_policy_of_its_own() -> None:
     """T6: said after that of toolkits, while that tool is visible."""
     shell = plugin("shell", tool("shell", "run", policy="Never run {tools} as root.\x07"), "stop")
-    access = access_of(shell, static=["run"], discoverable=("*",))
-    assert initial(access, Desk(access).state) == "Never run run as root."
+    permissions = access_of(shell, static=["run"], discoverable=("*",))
+    assert initial(permissions, Desk(permissions).state) == "Never run run as root."
     later_on = access_of(shell, static=["stop"], discoverable=("*",))
     desk = Desk(later_on)
     assert initial(later_on, desk.state) == ""

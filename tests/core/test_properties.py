@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from builders import access, permitted, plugin, tool, toolkit, world
+from builders import permissions_of, permitted, plugin, tool, toolkit, world
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,7 +67,7 @@ def accesses(draw: st.DrawFn, *, parents: bool = True) -> CompiledPermissions:
 
     def one(parent: CompiledPermissions | None = None) -> CompiledPermissions:
         allowed = draw(st.sampled_from([(), ("one",), ("two", "one")]))
-        return access(
+        return permissions_of(
             held,
             stored=draw(switches),
             scope=draw(st.sampled_from([None, "user"])),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import access, plugin, toolkit, world
+from builders import permissions_of, plugin, toolkit, world
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.delivery import Cache
@@ -34,7 +34,7 @@ Step = str
 
 
 def everything(**profile: Any) -> CompiledPermissions:
-    return access(WORLD, discoverable=["*"], allowed=["code", "tuned_kit"], **profile)
+    return permissions_of(WORLD, discoverable=["*"], allowed=["code", "tuned_kit"], **profile)
 
 
 def recorded(sessions: Iterable[Sequence[Step]], *, unasked: bool = False) -> Trail:
@@ -151,7 +151,7 @@ def test_tools_of_one_plugin_give_a_toolkit_its_name_and_a_taken_name_gets_a_num
         plugin("shop", "order_list", "order_cancel", "stock", "pay", "ship", "pack"),
         toolkits=[toolkit("shop-order", "shop/stock")],
     )
-    may = access(held, discoverable=["*"])
+    may = permissions_of(held, discoverable=["*"])
     both = ["+tool:shop/order_list", "shop__x", "+tool:shop/order_cancel", "shop__x"]
     findings = found([both] * 4 + [["stock"]] * 8, held=may)
     kit = findings.accepted[0].proposal.toolkit
@@ -161,7 +161,7 @@ def test_tools_of_one_plugin_give_a_toolkit_its_name_and_a_taken_name_gets_a_num
 
 def test_a_toolkit_that_is_there_is_not_proposed_again() -> None:
     held = world(plugin("calc", "add"), plugin("data", "rows"), toolkits=[toolkit("numbers", "calc", "data")])
-    may = access(held, discoverable=["*"], allowed=["numbers"])
+    may = permissions_of(held, discoverable=["*"], allowed=["numbers"])
     assert names(found([["+plugin:calc", "add", "+plugin:data", "rows"]] * 4 + [["x"]] * 8, held=may)) == []
 
 
@@ -176,12 +176,12 @@ def test_what_the_agent_may_not_use_is_not_proposed() -> None:
     denied = everything(switches={"code": False})
     findings = found([USES_CODE] * 6, held=denied)
     assert (names(findings), findings.gone) == ([], ("toolkit:code",))
-    assert names(found([["+plugin:calc", "add"]] * 6, held=access(WORLD, allowed=["code"]))) == []
+    assert names(found([["+plugin:calc", "add"]] * 6, held=permissions_of(WORLD, allowed=["code"]))) == []
 
 
 def test_what_only_a_switch_grants_is_not_proposed_as_initial() -> None:
     """T2: it would not be allowed."""
-    held = access(WORLD, discoverable=["data"], switches={"code": True})
+    held = permissions_of(WORLD, discoverable=["data"], switches={"code": True})
     assert [one for one in names(found([USES_CODE] * 6, held=held)) if one == ("code",)] == []
 
 
@@ -201,7 +201,7 @@ def test_a_proposal_that_is_refused_makes_room_for_the_next_best() -> None:
 def test_a_plugin_whose_tools_are_not_known_is_reported_and_not_counted_as_nothing() -> None:
     """F4: unknown is never 0."""
     held = world(Plugin(name="late"), plugin("calc", "add"))
-    findings = found([["+plugin:late", "x"]] * 6, held=access(held, discoverable=["*"]))
+    findings = found([["+plugin:late", "x"]] * 6, held=permissions_of(held, discoverable=["*"]))
     assert (findings.unknown, findings.accepted) == (("late",), ())
 
 

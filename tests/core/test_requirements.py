@@ -24,7 +24,7 @@ def test_what_a_tool_requires_comes_with_it_however_long_the_chain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("access", "needs"),
+    ("permissions", "needs"),
     [
         (
             access_of(plugin("git", "a", requires={"a": "git/gone"}), discoverable=("*",)),
@@ -58,9 +58,9 @@ def test_what_a_tool_requires_comes_with_it_however_long_the_chain() -> None:
     ],
     ids=["gone", "denied", "denied further on", "its plugin is down", "ambiguous"],
 )  # fmt: skip
-def test_a_tool_whose_requirement_cannot_come_is_unavailable(access: Any, needs: str) -> None:
+def test_a_tool_whose_requirement_cannot_come_is_unavailable(permissions: Any, needs: str) -> None:
     """T8, P6: it would not work, so the load names what is missing and leaves the state."""
-    desk = Desk(access)
+    desk = Desk(permissions)
     item = desk.load("a").items[0]
     assert (item.status, desk.state) == ("tool_unavailable", DEFAULT)
     assert item.message == f"Tool 'a' is not available now: {needs}"

@@ -128,8 +128,8 @@ def world(*plugins: Plugin, **changes: Any) -> CompiledPermissions:
 HELD = State(leases=(lease("toolkit", "devops"), lease("plugin", "git"), lease("tool", "git/log")))
 
 
-def subjects(access: CompiledPermissions, state: State = HELD) -> list[str]:
-    return [str(held.subject) for held in heal(access, state).leases]
+def subjects(permissions: CompiledPermissions, state: State = HELD) -> list[str]:
+    return [str(held.subject) for held in heal(permissions, state).leases]
 
 
 def test_what_is_granted_stays_and_the_same_state_comes_back() -> None:
@@ -138,7 +138,7 @@ def test_what_is_granted_stays_and_the_same_state_comes_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("access", "left"),
+    ("permissions", "left"),
     [
         (world(allowed_toolkits=()), ["plugin:git", "tool:git/log"]),
         (world(discoverable=()), ["toolkit:devops"]),
@@ -150,10 +150,10 @@ def test_what_is_granted_stays_and_the_same_state_comes_back() -> None:
     ids=["not allowed", "not granted", "denied", "toolkit denied", "plugin gone", "tool gone"],
 )
 def test_a_lease_goes_whose_subject_is_gone_or_not_permitted_any_more(
-    access: CompiledPermissions, left: list[str]
+    permissions: CompiledPermissions, left: list[str]
 ) -> None:
     """S3, MR28: healing drops exactly those."""
-    assert subjects(access) == left
+    assert subjects(permissions) == left
 
 
 def test_a_toolkit_that_is_not_defined_any_more_is_gone() -> None:
@@ -187,9 +187,9 @@ def test_a_toolkit_is_out_of_scope_as_a_whole_as_it_is_loaded() -> None:
 def test_unavailable_is_not_gone() -> None:
     """S3, P6: the lease stands while the server is down; its tools are not on the surface."""
     down = plugin("git", "log").with_fault("", "the server is down")
-    access = world(plugin("docker", "ps"), down)
-    assert subjects(access) == ["toolkit:devops", "plugin:git", "tool:git/log"]
-    assert Desk(access, HELD).out == ["ps"]
+    permissions = world(plugin("docker", "ps"), down)
+    assert subjects(permissions) == ["toolkit:devops", "plugin:git", "tool:git/log"]
+    assert Desk(permissions, HELD).out == ["ps"]
 
 
 def test_a_server_that_has_not_been_asked_yet_is_not_gone() -> None:
@@ -202,10 +202,10 @@ def test_a_server_that_has_not_been_asked_yet_is_not_gone() -> None:
 
 def test_a_toolkit_waits_for_a_member_that_is_a_tool_of_an_unseen_server() -> None:
     """S3, T3: a member that names no plugin may be a tool that arrives with a manifest."""
-    access = access_of(
+    permissions = access_of(
         Plugin(name="git", kind="server"), toolkits=[toolkit("review", "git__log")], allowed_toolkits=("review",),
     )  # fmt: skip
-    assert subjects(access, State(leases=(lease("toolkit", "review"),))) == ["toolkit:review"]
+    assert subjects(permissions, State(leases=(lease("toolkit", "review"),))) == ["toolkit:review"]
 
 
 @given(
@@ -222,13 +222,13 @@ def test_healing_is_pure_and_healing_twice_is_healing_once(
     state: State, allowed: set[str], discoverable: set[str], scope: Any, held: list[str]
 ) -> None:
     """S3: only leases go, in any world, and the rest keeps its order."""
-    access = world(allowed_toolkits=tuple(allowed), discoverable=tuple(discoverable), worker_scope=scope)
+    permissions = world(allowed_toolkits=tuple(allowed), discoverable=tuple(discoverable), worker_scope=scope)
     leases = (*state.leases, *(Lease(subject=Ref.parse(text), until=UNLOAD) for text in held))
     before = State(turn=state.turn, label=state.label, leases=leases)
     text = to_text(before)
-    healed = heal(access, before)
+    healed = heal(permissions, before)
     assert to_text(before) == text
-    assert heal(access, healed) is healed
+    assert heal(permissions, healed) is healed
     assert healed == State(turn=state.turn, label=state.label, leases=healed.leases)
     assert [le for le in before.leases if le in healed.leases] == list(healed.leases)
 
@@ -237,7 +237,7 @@ def test_a_new_initial_toolkit_reaches_a_session_that_is_under_way() -> None:
     """S4, MR24, MR29: initials are joined at each read and never stored."""
     desk = Desk(world())
     desk.load("git")
-    desk.access = world(initial_toolkits=("devops",))
+    desk.permissions = world(initial_toolkits=("devops",))
     assert desk.out == ["ps", "log"]
     assert "devops" not in (to_text(desk.state) or "")
 
@@ -246,6 +246,6 @@ def test_a_revoked_lease_leaves_the_store_with_the_next_change() -> None:
     """S3: reading does not write; the next command stores the healed state."""
     desk = Desk(world())
     desk.load("devops", "git")
-    desk.access = world(discoverable=())
+    desk.permissions = world(discoverable=())
     desk.end_turns()
     assert [str(held.subject) for held in desk.state.leases] == ["toolkit:devops"]

@@ -25,19 +25,19 @@ CODE = [Loadout(name="code", plugins=("mid", "git"))]
 
 
 def full() -> Desk:
-    access = access_of(
+    permissions = access_of(
         *ALL, static=["zeta", "file"], essential=["notes"], toolkits=[toolkit("research", "arxiv")],
         allowed_toolkits=("research",), initial_toolkits=("research",), switches={"on": True}, loadout="code",
         loadouts=CODE, discoverable=("late",),
     )  # fmt: skip
-    return Desk(access)
+    return Desk(permissions)
 
 
 def test_the_order_is_fixed() -> None:
     """F1: essentials, static as declared, meta-tools, initials, active of the loadout by name, then the loaded."""
     desk = full()
     desk.load("late")
-    surface = resolve(desk.access, desk.state, session="s", meta=META)
+    surface = resolve(desk.permissions, desk.state, session="s", meta=META)
     assert surface.names == (
         "notes_tool", "zeta_tool", "file_tool", "search_tools", "load_tools", "arxiv_tool", "on_tool", "git_tool",
         "mid_tool", "late_tool",
@@ -53,8 +53,8 @@ def test_the_order_is_fixed() -> None:
 def test_what_is_required_stands_behind_its_group_and_moves_no_declared_tool() -> None:
     """F1, T8: static tools keep their declared order; what only a requirement brings comes after them."""
     needy = plugin("git", "push", "log", "auth", "extra", requires={"push": "git/log", "log": "git/auth"})
-    access = access_of(needy, static=["push", "extra", "log"], discoverable=("*",))
-    assert Desk(access).out == ["push", "extra", "log", "auth"]
+    permissions = access_of(needy, static=["push", "extra", "log"], discoverable=("*",))
+    assert Desk(permissions).out == ["push", "extra", "log", "auth"]
     essential = access_of(needy, essential=["push"], static=["extra", "log"], discoverable=("*",))
     assert Desk(essential).out == ["push", "extra", "log", "auth"]
 
@@ -80,7 +80,7 @@ def test_surfaces_of_equal_state_are_equal_byte_for_byte(names: list[str]) -> No
     first, second = full(), full()
     first.load(*names)
     second.load(*names)
-    assert resolve(first.access, first.state, meta=META) == resolve(second.access, second.state, meta=META)
+    assert resolve(first.permissions, first.state, meta=META) == resolve(second.permissions, second.state, meta=META)
     assert wire(first.surface) == wire(second.surface)
 
 
@@ -103,16 +103,16 @@ STATES = st.builds(
 @given(state=STATES)
 def test_resolve_answers_for_any_state_at_all(state: State) -> None:
     """S3, L3: total; healing changes nothing of what is loaded."""
-    access = full().access
-    assert resolve(access, state).tools == resolve(access, heal(access, state)).tools
+    permissions = full().permissions
+    assert resolve(permissions, state).tools == resolve(permissions, heal(permissions, state)).tools
 
 
 def test_what_is_unavailable_is_loaded_and_not_on_the_surface() -> None:
     """P6: loaded and visible are two things."""
-    access = access_of(plugin("git", "log").with_fault("", "It is down."), static=["git"])
-    assert Desk(access).out == []
-    (log,) = access.world.catalog
-    said = explain(access, State(), log)
+    permissions = access_of(plugin("git", "log").with_fault("", "It is down."), static=["git"])
+    assert Desk(permissions).out == []
+    (log,) = permissions.world.catalog
+    said = explain(permissions, State(), log)
     assert (said.permitted, said.loaded, said.visible, said.callable) == (True, True, False, False)
     assert [reason.code for reason in said.reasons] == ["granted_static", "loaded_static", "unavailable"]
 
@@ -120,9 +120,9 @@ def test_what_is_unavailable_is_loaded_and_not_on_the_surface() -> None:
 def test_a_sessions_loadout_narrows_at_once_and_keeps_essentials_and_meta_tools() -> None:
     """L7: static tools are filtered too; None narrows nothing."""
     desk = full()
-    narrowed = resolve(desk.access, State(loadout="code"), meta=META)
+    narrowed = resolve(desk.permissions, State(loadout="code"), meta=META)
     assert narrowed.names == ("notes_tool", "search_tools", "load_tools", "git_tool", "mid_tool")
-    assert resolve(desk.access, State(loadout="nowhere"), meta=META).names == (
+    assert resolve(desk.permissions, State(loadout="nowhere"), meta=META).names == (
         "notes_tool", "search_tools", "load_tools",
     )  # fmt: skip
 
@@ -141,8 +141,8 @@ def test_a_sessions_loadout_narrows_at_once_and_keeps_essentials_and_meta_tools(
 )
 def test_meta_tools_come_where_something_may_be_loaded(profile: Any, needed: bool) -> None:
     """T4: by themselves, and only there."""
-    access = access_of(plugin("git", "log"), toolkits=[toolkit("review", "git")], **profile)
-    assert loadable(access) is needed
+    permissions = access_of(plugin("git", "log"), toolkits=[toolkit("review", "git")], **profile)
+    assert loadable(permissions) is needed
 
 
 def test_a_plugin_that_has_not_been_asked_yet_is_something_to_load() -> None:
@@ -158,10 +158,10 @@ def test_explain_names_the_lease_and_what_needs_a_tool() -> None:
     needy = plugin("git", "push", "auth", "idle", requires={"push": "git/auth"})
     desk = Desk(access_of(needy, discoverable=("*",)))
     desk.load("push")
-    push, auth, idle = desk.access.world.catalog
+    push, auth, idle = desk.permissions.world.catalog
 
     def said(of: Any) -> list[tuple[str, str]]:
-        return [(r.code, r.text) for r in explain(desk.access, desk.state, of).reasons[1:]]
+        return [(r.code, r.text) for r in explain(desk.permissions, desk.state, of).reasons[1:]]
 
     assert said(push) == [
         ("loaded_loaded", "It is loaded because tool 'git/push' was loaded in turn 1, until unload."),
@@ -174,14 +174,14 @@ def test_explain_names_the_lease_and_what_needs_a_tool() -> None:
 @given(state=STATES)
 def test_explain_agrees_with_resolve(index: int, state: State) -> None:
     """F5, D2: visible is what the surface shows, loaded what stands on it now or from the next request on."""
-    access = full().access
-    asked = list(access.world.catalog)[index]
-    shown = resolve(access, state).find(asked.wire) is not None
-    said = explain(access, state, asked)
+    permissions = full().permissions
+    asked = list(permissions.world.catalog)[index]
+    shown = resolve(permissions, state).find(asked.wire) is not None
+    said = explain(permissions, state, asked)
     pending = any(reason.code == "next_request" for reason in said.reasons)
     assert (said.visible, said.loaded) == (shown, shown or pending)
     assert said.callable == (said.permitted and shown)
-    assert isinstance(plan_call(access, state, asked.wire), Run) == said.callable
+    assert isinstance(plan_call(permissions, state, asked.wire), Run) == said.callable
 
 
 def test_costs_need_a_counter() -> None:

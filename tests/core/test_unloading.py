@@ -101,7 +101,7 @@ def test_an_unknown_and_a_denied_name_look_the_same() -> None:
     """P9, S10: not_found, also for what was loaded before it was denied."""
     desk = desk_of()
     desk.load("docker")
-    desk.access = desk_of(switches={"docker": False}).access
+    desk.permissions = desk_of(switches={"docker": False}).permissions
     assert [item.message for item in desk.unload("docker", "nothing").items] == [
         "'docker' was not found.",
         "'nothing' was not found.",

@@ -56,12 +56,12 @@ class Conversation:
     """Carry calls of meta-tools through, one after the other; a search finds everything permitted."""
 
     dialect: Dialect
-    access: CompiledPermissions
+    permissions: CompiledPermissions
     terms: CommandContext
     state: State = DEFAULT
 
     def view(self) -> View:
-        return View(access=self.access, state=self.state, stable=self.terms.stable)
+        return View(permissions=self.permissions, state=self.state, stable=self.terms.stable)
 
     def call(self, name: str, **arguments: Any) -> Payload:
         talk = self.dialect.run(self.view(), name, arguments)
@@ -71,7 +71,7 @@ class Conversation:
                 if isinstance(step, Search):
                     step = talk.send(Done(view=self.view(), found=self._found(step)))
                 else:
-                    self.state, outcome = apply(self.access, self.state, step, self.terms)
+                    self.state, outcome = apply(self.permissions, self.state, step, self.terms)
                     step = talk.send(Done(view=self.view(), outcome=outcome))
         except StopIteration as stop:
             return stop.value
@@ -79,6 +79,6 @@ class Conversation:
     def _found(self, search: Search) -> Found:
         results = tuple(
             FoundTool(name=tool.wire, plugin=tool.plugin, description=tool.description, score=1.0, loaded=False)
-            for tool in self.access.permitted[: search.limit]
+            for tool in self.permissions.permitted[: search.limit]
         )
         return Found(query=search.queries, results=results, hint="" if results else "Nothing fits.")

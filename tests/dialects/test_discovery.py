@@ -43,18 +43,18 @@ class Desk:
         static = tuple(member(name) for name in profile.pop("static", ()))
         self.agent = Agent(name="a", static=static, **profile)
         known = {**BUILT_IN, **{held.name.casefold(): held for held in loadouts}}
-        self.access = CompiledPermissions(World(catalog=Catalog(plugins), loadouts=known), self.agent)
+        self.permissions = CompiledPermissions(World(catalog=Catalog(plugins), loadouts=known), self.agent)
         self.state = State()
 
     def view(self) -> View:
-        return View(access=self.access, state=self.state)
+        return View(permissions=self.permissions, state=self.state)
 
     def ask(self, name: str, **arguments: Any) -> Payload:
         conversation = DIALECT.run(self.view(), name, arguments)
         try:
             step: Step = next(conversation)
             assert isinstance(step, Load), "everything is done through loads"
-            self.state, outcome = apply(self.access, self.state, step, CommandContext())
+            self.state, outcome = apply(self.permissions, self.state, step, CommandContext())
             conversation.send(Done(view=self.view(), outcome=outcome))
         except StopIteration as stop:
             payload: Payload = stop.value
@@ -85,7 +85,7 @@ def test_there_are_five_meta_tools_and_only_one_changes_anything() -> None:
 
 def test_hints_stand_in_the_loading_meta_tool() -> None:
     """F2: as in every dialect, one line each."""
-    view = View(access=desk().access, state=State(), hints=("web: Read pages",))
+    view = View(permissions=desk().permissions, state=State(), hints=("web: Read pages",))
     described = {tool.name: tool.description for tool in DIALECT.tools(view)}
     assert described["activate_tool"] == "Activate one toolkit or plugin by its name. Available:\nweb: Read pages"
 

@@ -33,8 +33,8 @@ def talk(*more: Plugin, terms: CommandContext = TERMS, **changes: Any) -> Conver
     names = [name for name in (*ESSENTIAL, *DYNAMIC) if name not in {held.name for held in more}]
     plugins = [plugin(name.removesuffix("_tool"), name) for name in names]
     profile = {"essential": (), "static": ESSENTIAL, "discoverable": ("*",), "dialect": "invokeother", **changes}
-    access = access_of(*plugins, *more, **profile)
-    return Conversation(DIALECT, access, terms)
+    permissions = access_of(*plugins, *more, **profile)
+    return Conversation(DIALECT, permissions, terms)
 
 
 def invoke(conversation: Conversation, mode: str, query: str | None = None) -> dict[str, Any]:
@@ -50,14 +50,14 @@ def asked(conversation: Conversation, mode: str, query: str | None = None) -> Pa
 
 
 def out(conversation: Conversation) -> list[str]:
-    return [held.tool.wire for held in active_tools(conversation.access, conversation.state).values()]
+    return [held.tool.wire for held in active_tools(conversation.permissions, conversation.state).values()]
 
 
 def end_turns(conversation: Conversation, count: int = 1) -> list[str]:
     """End so many turns; return the messages of what went."""
     said: list[str] = []
     for _ in range(count):
-        conversation.state, outcome = apply(conversation.access, conversation.state, EndTurn(), conversation.terms)
+        conversation.state, outcome = apply(conversation.permissions, conversation.state, EndTurn(), conversation.terms)
         said += [item.name for item in outcome.items]
     return said
 
@@ -193,14 +193,14 @@ def test_what_is_disabled_in_the_configuration_is_never_hinted_or_loaded(how: st
     """MI10: fallback included; it says so only where the agent is granted it."""
     conversation = talk(**OFF[how])
     if how == "by the loadout":
-        world = conversation.access.world
+        world = conversation.permissions.world
         quiet = Loadout(name="quiet", discoverable=("*",), disabled=("email",))
-        quieter = CompiledPermissions(replace(world, loadouts={"quiet": quiet}), conversation.access.agent)
-        conversation = replace(conversation, access=quieter)
+        quieter = CompiledPermissions(replace(world, loadouts={"quiet": quiet}), conversation.permissions.agent)
+        conversation = replace(conversation, permissions=quieter)
     said = invoke(conversation, "load", "email_tool")
     assert said["errors"] == ["email_tool is disabled in config (enabled=false)"]
     assert not any(
-        line.startswith("email_tool") for line in hints(conversation.access, len, budget=5000, form="tools").lines
+        line.startswith("email_tool") for line in hints(conversation.permissions, len, budget=5000, form="tools").lines
     )
     assert invoke(conversation, "fallback")["message"] == "Fallback mode: All 11 tools loaded for this turn only"
     assert "email_tool" not in out(conversation)
@@ -266,20 +266,20 @@ def test_without_a_session_id_nothing_is_loaded() -> None:
 def test_five_idle_turns_stay_and_six_go() -> None:
     """MI7, MI8, S7: use refreshes; what goes is hinted as before, and another one does not stop it."""
     conversation = talk()
-    before = hints(conversation.access, len, budget=5000)
+    before = hints(conversation.permissions, len, budget=5000)
     invoke(conversation, "load", "weather_tool,email_tool")
     assert [(lease.until, lease.subject.name) for lease in conversation.state.leases] == [
         (LeaseTerm("idle", 5), "weather/weather_tool"),
         (LeaseTerm("idle", 5), "email/email_tool"),
     ]
     end_turns(conversation, 3)
-    conversation.state, _ = apply(conversation.access, conversation.state, Use(tool="email/email_tool"), TERMS)
+    conversation.state, _ = apply(conversation.permissions, conversation.state, Use(tool="email/email_tool"), TERMS)
     assert end_turns(conversation, 3) == []
     assert end_turns(conversation) == ["weather_tool"]
     assert out(conversation) == [*ESSENTIAL, "email_tool"]
     assert end_turns(conversation, 2) == []
     assert end_turns(conversation) == ["email_tool"]
-    assert hints(conversation.access, len, budget=5000) == before
+    assert hints(conversation.permissions, len, budget=5000) == before
 
 
 def test_what_a_tool_requires_comes_and_goes_with_it() -> None:
@@ -310,10 +310,10 @@ def test_a_lease_may_be_for_the_turn_or_until_unload() -> None:
 def test_hints_give_the_full_description_of_every_tool_that_is_not_out_from_the_start() -> None:
     """MI4, F2: one line each; they stay as they are when something is loaded."""
     conversation = talk()
-    said = hints(conversation.access, len, budget=5000, form="tools").lines
+    said = hints(conversation.permissions, len, budget=5000, form="tools").lines
     assert list(said) == [f"{name}: Does {name}. At once." for name in DYNAMIC]
     invoke(conversation, "load", "weather_tool")
-    assert hints(conversation.access, len, budget=5000, form="tools").lines == said
+    assert hints(conversation.permissions, len, budget=5000, form="tools").lines == said
 
 
 def test_the_definition_is_one_tool_with_three_modes() -> None:

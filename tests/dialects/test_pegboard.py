@@ -18,8 +18,8 @@ DIALECT = PegboardDialect()
 
 def talk(*plugins: Any, **changes: Any) -> Conversation:
     held = plugins or (plugin("file", "read"), plugin("git", "log", "diff"), plugin("docker", "ps"))
-    access = access_of(*held, **{"static": ["file"], "discoverable": ("*",), **changes})
-    return Conversation(DIALECT, access, CommandContext(until=DIALECT.lease))
+    permissions = access_of(*held, **{"static": ["file"], "discoverable": ("*",), **changes})
+    return Conversation(DIALECT, permissions, CommandContext(until=DIALECT.lease))
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def test_an_unload_answers_name_by_name() -> None:
     document = json.loads(payload.text())
     assert [item["status"] for item in document["items"]] == ["unloaded", "not_loaded", "sticky", "not_found"]
     assert document["status"] == "partial"
-    assert resolve(conversation.access, conversation.state).names == ("read",)
+    assert resolve(conversation.permissions, conversation.state).names == ("read",)
 
 
 def test_a_search_answers_with_names_and_how_to_go_on() -> None:

@@ -341,7 +341,7 @@ def test_a_call_of_one_tool_does_not_load_its_toolkit() -> None:
     """X1: the list says so."""
     conversation = talk()
     conversation.state, _ = apply(
-        conversation.access, conversation.state, Load(names=("tool:docker/docker_run",)), conversation.terms
+        conversation.permissions, conversation.state, Load(names=("tool:docker/docker_run",)), conversation.terms
     )
     assert said(conversation.call("list_toolkits"))["loaded_toolkits"] == ["research"]
 

@@ -72,9 +72,14 @@ async def leases(config: Path, agent: str) -> tuple[int, list[tuple[list[str], s
     async with Pegboard.open(config) as board:
         await board.ready()
         session = await board.session(agent=agent, session_id="default")
-        access, state = (await session.snapshot()).access, (await session.snapshot()).state
+        permissions, state = (await session.snapshot()).permissions, (await session.snapshot()).state
     held = [
-        ([tool.wire for tool, _ in leased_tools(access, lease)], str(lease.until), lease.loaded_turn, lease.used_turn)
+        (
+            [tool.wire for tool, _ in leased_tools(permissions, lease)],
+            str(lease.until),
+            lease.loaded_turn,
+            lease.used_turn,
+        )
         for lease in state.leases
     ]
     return state.turn, held

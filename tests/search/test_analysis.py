@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.search.analysis.literals import parted
+from pegboard.search.analysis.literals import split_values
 from pegboard.search.analysis.stemming import stem
 from pegboard.search.analysis.words import words
 from pegboard.search.vocabulary import Vocabulary
@@ -43,7 +43,7 @@ def test_the_forms_of_a_word_have_one_stem(forms: str) -> None:
 
 def test_values_are_taken_from_a_request_with_what_they_are() -> None:
     """P3: what is passed to a tool says less of it than what it shall do."""
-    rest, values, kinds = parted("Move /tmp/a.txt on 2024-05-01 at 10:30 for $12 and call 555-123-4567")
+    rest, values, kinds = split_values("Move /tmp/a.txt on 2024-05-01 at 10:30 for $12 and call 555-123-4567")
     assert rest.split() == ["Move", "on", "at", "for", "and", "call"]
     assert values == ["/tmp/a.txt", "2024-05-01", "10:30", "$12", "555-123-4567"]
     assert kinds == ["file", "date", "time", "price", "phone"]

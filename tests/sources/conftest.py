@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.board.catalog.configured import configured, misnamed
+from pegboard.board.catalog.apply_settings import configured, misnamed
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import PythonSpec
 from pegboard.core.model.tools import CallResult, Manifest

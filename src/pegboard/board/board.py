@@ -195,8 +195,8 @@ class Board(NamesReplacements):
         """Return everything that an agent may use; None where some of it is unknown, or the agent is gone (F4)."""
         if agent not in self.world.agents:
             return None
-        access = self.services.compiler.of_agent(agent)
-        return None if unknown_plugins(access) else usable(access)
+        permissions = self.services.compiler.of_agent(agent)
+        return None if unknown_plugins(permissions) else usable(permissions)
 
     def agent(self, name: str | None) -> Agent:
         """Return an agent's profile.

@@ -27,46 +27,46 @@ LEAST_HINT_TOKENS, MOST_HINT_TOKENS, TOKENS_PER_PLUGIN = 126, 600, 10
 _SOME_CACHE: Final = Cache()
 
 
-def dialect_of(services: Services, access: CompiledPermissions) -> Dialect:
+def dialect_of(services: Services, permissions: CompiledPermissions) -> Dialect:
     """Return the dialect in which the agent's model manages its tools."""
-    return services.dialects[access.agent.dialect]
+    return services.dialects[permissions.agent.dialect]
 
 
-def view(services: Services, info: SessionInfo, access: CompiledPermissions, state: State) -> View:
+def view(services: Services, info: SessionInfo, permissions: CompiledPermissions, state: State) -> View:
     """Return what the dialect sees; hints only where the host shows them in descriptions (F2)."""
-    shown = _shown_before(services, info, access, state)
-    return _view(services, access, info.host, info.stable, state, shown)
+    shown = _shown_before(services, info, permissions, state)
+    return _view(services, permissions, info.host, info.stable, state, shown)
 
 
 def _view(
     services: Services,
-    access: CompiledPermissions,
+    permissions: CompiledPermissions,
     host: Host,
     stable: bool,
     state: State,
     shown: ShownHints | None = None,
 ) -> View:
-    bare = View(access=access, state=state, stable=stable)
+    bare = View(permissions=permissions, state=state, stable=stable)
     if stable:
-        bare = replace(bare, search_loads=_search_loads(services, access, host))
-    if not host.calls_through and not _may_lack_search(services, access):
+        bare = replace(bare, search_loads=_search_loads(services, permissions, host))
+    if not host.calls_through and not _may_lack_search(services, permissions):
         return bare
-    hinted = shown or _hints_now(services, access, host, state.loadout)
+    hinted = shown or _hints_now(services, permissions, host, state.loadout)
     return replace(bare, hints=hinted.lines if host.calls_through else (), cut=not hinted.whole)
 
 
-def _may_lack_search(services: Services, access: CompiledPermissions) -> bool:
+def _may_lack_search(services: Services, permissions: CompiledPermissions) -> bool:
     """Return whether hints may be cut in a dialect that has no search of its own."""
-    return not dialect_of(services, access).searches and access.agent.hint_tokens is not None
+    return not dialect_of(services, permissions).searches and permissions.agent.hint_tokens is not None
 
 
-def _search_loads(services: Services, access: CompiledPermissions, host: Host) -> SearchLoads:
+def _search_loads(services: Services, permissions: CompiledPermissions, host: Host) -> SearchLoads:
     """Return what a search loads: nothing into a cached list, into another one what is clear, else what is likely (D1).
 
     What cannot be called in the next step is not loaded either.
     """
-    agent, way = access.agent, choose(host)
-    when = takes_effect(way, activation=agent.activation, dialect=dialect_of(services, access).activation)
+    agent, way = permissions.agent, choose(host)
+    when = takes_effect(way, activation=agent.activation, dialect=dialect_of(services, permissions).activation)
     if not agent.search_loads or when == "next_request" or list_is_cached(host):
         return "nothing"
     return "clear" if way == "array" else "likely"
@@ -75,52 +75,54 @@ def _search_loads(services: Services, access: CompiledPermissions, host: Host) -
 # -- hints -----------------------------------------------------------------------------------------
 
 
-def session_hints(services: Services, info: SessionInfo, access: CompiledPermissions, state: State) -> ShownHints:
+def session_hints(services: Services, info: SessionInfo, permissions: CompiledPermissions, state: State) -> ShownHints:
     """Return the hints of a session: those that its model was shown first, as long as all of that stands (F2, P4).
 
     Over MCP they are fixed for an address and principal instead (G4).
     """
     if info.host.calls_through:
-        return _hints_now(services, access, info.host)
-    shown = info.conversation.hints = hints_to_show(services, info, access, state)
+        return _hints_now(services, permissions, info.host)
+    shown = info.conversation.hints = hints_to_show(services, info, permissions, state)
     return shown
 
 
-def hints_to_show(services: Services, info: SessionInfo, access: CompiledPermissions, state: State) -> ShownHints:
+def hints_to_show(services: Services, info: SessionInfo, permissions: CompiledPermissions, state: State) -> ShownHints:
     """Return the hints that a session is to be shown next, without taking them for shown."""
-    before = _shown_before(services, info, access, state)
-    return before if before is not None else _hints_now(services, access, info.host, state.loadout)
+    before = _shown_before(services, info, permissions, state)
+    return before if before is not None else _hints_now(services, permissions, info.host, state.loadout)
 
 
 def _shown_before(
-    services: Services, info: SessionInfo, access: CompiledPermissions, state: State
+    services: Services, info: SessionInfo, permissions: CompiledPermissions, state: State
 ) -> ShownHints | None:
     """Return the hints that were stored with the session, else those that this process has shown, if they stand."""
     if info.host.calls_through:
         return None
-    form = hint_form(services, access, info.host)
+    form = hint_form(services, permissions, info.host)
     shown = (hints for hints in (state.hints, info.conversation.hints) if hints is not None)
-    return next((hints for hints in shown if still_stands(access, hints, state.loadout, form)), None)
+    return next((hints for hints in shown if still_stands(permissions, hints, state.loadout, form)), None)
 
 
-def hint_form(services: Services, access: CompiledPermissions, host: Host) -> HintForm:
+def hint_form(services: Services, permissions: CompiledPermissions, host: Host) -> HintForm:
     """Return what is hinted: in descriptions plugins, elsewhere their tools, unless the dialect says otherwise."""
-    form = dialect_of(services, access).hints
+    form = dialect_of(services, permissions).hints
     return "rest" if form == "plugins" and not (host.calls_through and host.cache is None) else form
 
 
-def _hints_now(services: Services, access: CompiledPermissions, host: Host, loadout: str | None = None) -> ShownHints:
-    form, budget = hint_form(services, access, host), access.agent.hint_tokens
+def _hints_now(
+    services: Services, permissions: CompiledPermissions, host: Host, loadout: str | None = None
+) -> ShownHints:
+    form, budget = hint_form(services, permissions, host), permissions.agent.hint_tokens
     if form == "plugins" and budget is not None:
-        plugins = TOKENS_PER_PLUGIN * len(access.world.catalog.plugins)
+        plugins = TOKENS_PER_PLUGIN * len(permissions.world.catalog.plugins)
         budget = min(max(plugins, LEAST_HINT_TOKENS), MOST_HINT_TOKENS, budget)
     return hints(
-        access,
+        permissions,
         services.counter.count,
         budget=budget,
         loadout=loadout,
         form=form,
-        finds=dialect_of(services, access).finds,
+        finds=dialect_of(services, permissions).finds,
     )
 
 
@@ -129,26 +131,26 @@ def _hints_now(services: Services, access: CompiledPermissions, host: Host, load
 
 def meta_tools(services: Services, info: SessionInfo, shown: View) -> tuple[Tool, ...]:
     """Return the meta-tools of a session: none where there is nothing to load, or no id (T4, S4)."""
-    return _tools_of(dialect_of(services, shown.access), _lists_call_tool(info.host), shown) if info.stable else ()
+    return _tools_of(dialect_of(services, shown.permissions), _lists_call_tool(info.host), shown) if info.stable else ()
 
 
 def starting_meta_tools(
-    services: Services, access: CompiledPermissions, host: Host, *, stable: bool
+    services: Services, permissions: CompiledPermissions, host: Host, *, stable: bool
 ) -> tuple[Tool, ...]:
     """Return the meta-tools of a session of which nothing is stored."""
     through = _lists_call_tool(host)
     return (
-        _tools_of(dialect_of(services, access), through, _view(services, access, host, stable, DEFAULT))
+        _tools_of(dialect_of(services, permissions), through, _view(services, permissions, host, stable, DEFAULT))
         if stable
         else ()
     )
 
 
-def duties(services: Services, access: CompiledPermissions) -> tuple[Tool, ...]:
+def duties(services: Services, permissions: CompiledPermissions) -> tuple[Tool, ...]:
     """Return the host's own tools that the agent lists and that can run now."""
-    if not access.agent.duties:
+    if not permissions.agent.duties:
         return ()
-    return tuple(tool for tool in duty_tools(access) if not duty_fault(services, tool.wire))
+    return tuple(tool for tool in duty_tools(permissions) if not duty_fault(services, tool.wire))
 
 
 def duty_fault(services: Services, name: str) -> str:
@@ -157,20 +159,20 @@ def duty_fault(services: Services, name: str) -> str:
 
 
 def meta_tools_by_name(
-    services: Services, info: SessionInfo, access: CompiledPermissions, state: State
+    services: Services, info: SessionInfo, permissions: CompiledPermissions, state: State
 ) -> Mapping[str, Tool]:
     """Return the meta-tools and the host's own tools by their names; without a session id a call still answers (S4)."""
-    cut = _may_lack_search(services, access) and view(services, info, access, state).cut
-    return _by_name(access, services, info.stable, _lists_call_tool(info.host), state.loadout, cut)
+    cut = _may_lack_search(services, permissions) and view(services, info, permissions, state).cut
+    return _by_name(permissions, services, info.stable, _lists_call_tool(info.host), state.loadout, cut)
 
 
 @once_per_permissions
 def _by_name(
-    access: CompiledPermissions, services: Services, stable: bool, through: bool, loadout: str | None, cut: bool
+    permissions: CompiledPermissions, services: Services, stable: bool, through: bool, loadout: str | None, cut: bool
 ) -> Mapping[str, Tool]:
-    shown = View(access=access, state=State(loadout=loadout), stable=stable, cut=cut)
-    managed = _tools_of(dialect_of(services, access), through, shown)
-    return {tool.wire: tool for tool in (*duty_tools(access), *managed)}
+    shown = View(permissions=permissions, state=State(loadout=loadout), stable=stable, cut=cut)
+    managed = _tools_of(dialect_of(services, permissions), through, shown)
+    return {tool.wire: tool for tool in (*duty_tools(permissions), *managed)}
 
 
 def _lists_call_tool(host: Host) -> bool:
@@ -181,15 +183,15 @@ def _lists_call_tool(host: Host) -> bool:
 
 def _tools_of(dialect: Dialect, through: bool, shown: View) -> tuple[Tool, ...]:
     """Return all meta-tools where something can be loaded, else those that list what there is (T4)."""
-    if not loadable(shown.access, shown.state.loadout):
-        lists = dialect.lists if names_loadable(shown.access) else frozenset[str]()
+    if not loadable(shown.permissions, shown.state.loadout):
+        lists = dialect.lists if names_loadable(shown.permissions) else frozenset[str]()
         return tuple(tool for tool in dialect.tools(shown) if tool.wire in lists) if lists else ()
     return (*dialect.tools(shown), *(call_through_tools() if through else ()))
 
 
-def command_context(services: Services, info: SessionInfo, access: CompiledPermissions) -> CommandContext:
+def command_context(services: Services, info: SessionInfo, permissions: CompiledPermissions) -> CommandContext:
     """Return what the host and the dialect of a session add to commands."""
-    return _command_context(access, services, _in_kind(info.host), info.stable)
+    return _command_context(permissions, services, _in_kind(info.host), info.stable)
 
 
 def _in_kind(host: Host) -> Host:
@@ -206,13 +208,13 @@ def _in_kind(host: Host) -> Host:
 
 
 @once_per_permissions
-def _command_context(access: CompiledPermissions, services: Services, host: Host, stable: bool) -> CommandContext:
-    agent, dialect = access.agent, dialect_of(services, access)
+def _command_context(permissions: CompiledPermissions, services: Services, host: Host, stable: bool) -> CommandContext:
+    agent, dialect = permissions.agent, dialect_of(services, permissions)
     budgeted, meta = agent.budget.tokens is not None, ()
     if agent.budget and stable:
-        meta = starting_meta_tools(services, access, host, stable=stable)
+        meta = starting_meta_tools(services, permissions, host, stable=stable)
     if agent.budget:
-        meta = (*duty_tools(access), *meta)
+        meta = (*duty_tools(permissions), *meta)
     when = takes_effect(choose(host), activation=agent.activation, dialect=dialect.activation)
     return CommandContext(
         until=agent.lease or dialect.lease,

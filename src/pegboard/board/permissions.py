@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pegboard.board.bring_in import bring_in_every
 from pegboard.board.catalog.loader import IN_PROCESS
+from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.core.access.pool_scope import LOCAL
@@ -116,7 +116,7 @@ class Permissions:
 
         services = self._services
         agent_of(services.world, agent)
-        await bring_in_every(services, IN_PROCESS)
+        await discover_every(services, IN_PROCESS)
         await services.compiler.refresh()
         compiler = services.compiler
         return panel(compiler.of_agent(agent), compiler.without_switches(agent), services.masker)

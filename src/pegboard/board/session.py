@@ -14,8 +14,8 @@ from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.calls.resuming import resume
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo, agent_of, child_of
+from pegboard.board.views.check_input import checked_message, checked_search, checked_turn
 from pegboard.board.views.explain import explain_name
-from pegboard.board.views.given import checked_message, checked_search, checked_turn
 from pegboard.board.views.search import search
 from pegboard.board.views.session_reads import OPEN, SessionReads
 from pegboard.board.views.surface import instructions, surface
@@ -218,7 +218,7 @@ class Session(SessionReads, NamesReplacements):
             UnknownAgentError: there is no such agent.
             StoreError: the stored state cannot be read.
         """
-        known = delegates((await self._read()).access)
+        known = delegates((await self._read()).permissions)
         return Session(self._services, child_of(self._info, self._services.world, kind, agent, delegates=known))
 
     async def end_turn(self, *, turn: int | None = None) -> Outcome:

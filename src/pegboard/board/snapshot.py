@@ -40,7 +40,7 @@ class DecidedCall:
     of a lease in this turn (S7). ``rules`` is what may demand that a person approves it; None where nothing does.
     """
 
-    access: CompiledPermissions
+    permissions: CompiledPermissions
     stored: State
     tool: LoadedTool
     spec: PluginSpec
@@ -55,19 +55,19 @@ class DecidedCall:
 class Snapshot:
     """A session at one moment: who it is, what it may, its state.
 
-    ``access`` is ``base`` with what predicates hold back now, where ``conditional`` says that there are some (T12).
+    ``permissions`` is ``base`` with what predicates hold back now; ``conditional`` says that there are some (T12).
 
     ``stored`` is the state as it was read, of which ``version`` is the version (0: nothing is stored); ``state`` is
     the same healed and within its budget (S3, S9). ``as_of`` is the moment, see ``PermissionCompiler.refresh``.
     ``meta_tools`` are those of the session by name, ``narrowed_above`` the active loadouts of the sessions above it,
     the nearest first (L7, P8), ``unloaded`` the wire names of what this request unloaded by name. ``decided`` keeps
-    the newest calls that were decided for this session object with this ``access``, so that an equal one is not
+    the newest calls that were decided for this session object with this ``permissions``, so that an equal one is not
     decided anew. ``sharing`` are the sessions of other agents that the change in hand counts for too (S1).
     """
 
     info: SessionInfo
     base: CompiledPermissions
-    access: CompiledPermissions
+    permissions: CompiledPermissions
     stored: State
     state: State
     version: int
@@ -111,12 +111,12 @@ async def read(
     as_of = await services.compiler.refresh(since)
     same = known is not None and known.as_of is as_of and known.info is info
     if known is not None and same and known.conditional:
-        same = await services.availability.apply(info, known.base) is known.access
+        same = await services.availability.apply(info, known.base) is known.permissions
     if known is not None and same:
         return known
     narrowed = await narrowed_above_of(services, info)
     snapshot = await _snapshot(services, info, narrowed, as_of, *await stored_state(services, info))
-    if known is not None and known.info is info and known.access is snapshot.access:
+    if known is not None and known.info is info and known.permissions is snapshot.permissions:
         return replace(snapshot, decided=known.decided)
     return snapshot
 
@@ -142,20 +142,20 @@ async def _snapshot(
     stored: State,
     version: int,
 ) -> Snapshot:
-    base = access = services.compiler.permissions(info, narrowed_above)
+    base = permissions = services.compiler.permissions(info, narrowed_above)
     conditional = services.loader.conditional and bool(conditions(base))
     if conditional:
-        access = await services.availability.apply(info, base)
+        permissions = await services.availability.apply(info, base)
     return Snapshot(
         info=info,
         base=base,
-        access=access,
+        permissions=permissions,
         stored=stored,
-        state=settled(services, info, access, stored),
+        state=settled(services, info, permissions, stored),
         version=version,
         as_of=as_of,
         conditional=conditional,
-        meta_tools=meta_tools_by_name(services, info, access, stored),
+        meta_tools=meta_tools_by_name(services, info, permissions, stored),
         narrowed_above=narrowed_above,
     )
 
@@ -175,27 +175,27 @@ def looked_at(
         UnknownAgentError: the session's agent is not configured any more.
     """
     base = services.compiler.permissions(info, narrowed_above)
-    access = services.availability.as_known(info, base) if services.loader.conditional else base
+    permissions = services.availability.as_known(info, base) if services.loader.conditional else base
     return Snapshot(
         info=info,
         base=base,
-        access=access,
+        permissions=permissions,
         stored=stored,
-        state=settled(services, info, access, stored),
+        state=settled(services, info, permissions, stored),
         version=0,
         as_of=object(),
         conditional=services.loader.conditional,
-        meta_tools=meta_tools_by_name(services, info, access, stored),
+        meta_tools=meta_tools_by_name(services, info, permissions, stored),
         narrowed_above=narrowed_above,
     )
 
 
-def settled(services: Services, info: SessionInfo, access: CompiledPermissions, stored: State) -> State:
+def settled(services: Services, info: SessionInfo, permissions: CompiledPermissions, stored: State) -> State:
     """Return a state healed, and within its budget where that can be (S3, S9)."""
-    state = heal(access, stored)
-    if not access.budgeted or not (access.agent.budget.shrink or state.loadout is not None):
+    state = heal(permissions, stored)
+    if not permissions.budgeted or not (permissions.agent.budget.shrink or state.loadout is not None):
         return state
-    return fit_to_budget(access, state, command_context(services, info, access))
+    return fit_to_budget(permissions, state, command_context(services, info, permissions))
 
 
 async def stored_state(services: Services, info: SessionInfo) -> tuple[State, int]:
@@ -263,7 +263,7 @@ def _with_hints(services: Services, snapshot: Snapshot, state: State) -> State:
     """Return the state with the hints that its model is shown: they are stored with the first change (F2)."""
     if snapshot.info.host.calls_through:
         return state
-    shown = session_hints(services, snapshot.info, snapshot.access, state)
+    shown = session_hints(services, snapshot.info, snapshot.permissions, state)
     return (
         state
         if shown == (state.hints or ShownHints(form=shown.form, loadout=shown.loadout))
@@ -274,10 +274,10 @@ def _with_hints(services: Services, snapshot: Snapshot, state: State) -> State:
 def _after(services: Services, snapshot: Snapshot, stored: State, version: int) -> Snapshot:
     if stored == snapshot.stored and version == snapshot.version:
         return replace(snapshot, sharing=()) if snapshot.sharing else snapshot
-    state = settled(services, snapshot.info, snapshot.access, stored)
+    state = settled(services, snapshot.info, snapshot.permissions, stored)
     return replace(snapshot, stored=stored, state=state, version=version, as_of=object(), sharing=())
 
 
 def view_of(services: Services, snapshot: Snapshot) -> View:
     """Return what the dialect sees of the session."""
-    return view(services, snapshot.info, snapshot.access, snapshot.state)
+    return view(services, snapshot.info, snapshot.permissions, snapshot.state)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 
-from pegboard.cli.common import DONE, REFUSED, Options, bring_in, guarded, open_session, run
+from pegboard.cli.common import DONE, REFUSED, Options, discover, guarded, open_session, run
 from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Printer
 from pegboard.errors import UsageError
@@ -45,7 +45,7 @@ def call(
             of = f"/{total:g}" if total is not None else ""
             printer.note(f"{done:g}{of} {message or ''}".rstrip())
 
-        await bring_in(board, printer, (await on.snapshot()).access)
+        await discover(board, printer, (await on.snapshot()).permissions)
         with printer.working(f"Calling {tool}"):
             answer = await on.call(tool, parsed, progress=progress)
         return _show(answer, printer)

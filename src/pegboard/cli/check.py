@@ -75,7 +75,7 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
     """Return what the file shows, and where it can be used, what its plugins show."""
     from pegboard.assembly import in_memory
     from pegboard.config.inspection import inspect
-    from pegboard.configurations import choose, keep, packages, registered
+    from pegboard.configuration_source import choose, keep, packages, registered
     from pegboard.core.model.masking import Masker
 
     path, _ = choose(config)
@@ -253,12 +253,12 @@ async def _wants(board: Board, *, probe: bool) -> list[PluginRequest]:
 
 async def _from_start(board: Board) -> set[tuple[str, str]]:
     """Return what agents have from the start, but for servers."""
-    from pegboard.board.bring_in import at_start
+    from pegboard.board.discover import at_start
 
     found: set[tuple[str, str]] = set()
     for agent in board.world.agents:
         session = await board.session(agent=agent, session_id="check")
-        found |= {want.key for want in at_start((await session.snapshot()).access)}
+        found |= {want.key for want in at_start((await session.snapshot()).permissions)}
     return {key for key in found if board.world.catalog.plugins[key[0]].kind != "server"}
 
 
@@ -279,7 +279,7 @@ async def _problems(
 ) -> list[Problem]:
     """Return the problems of the file, now that the tools of plugins are known, and those of plugins."""
     from pegboard.config.inspection import inspect
-    from pegboard.configurations import packages, registered
+    from pegboard.configuration_source import packages, registered
 
     plugins = board.world.catalog.plugins.values()
     known = {plugin.name: [tool.name for tool in plugin.tools] for plugin in plugins if plugin.tools}

@@ -212,22 +212,22 @@ async def open_session(board: Pegboard, options: Options) -> Session:
     )
 
 
-async def bring_in(
+async def discover(
     board: Pegboard,
     printer: Printer,
-    access: CompiledPermissions | None = None,
+    permissions: CompiledPermissions | None = None,
     *,
     start: bool = True,
     registered: bool = False,
 ) -> None:
     """Ask servers and modules for their tools that nobody has asked before; go on without the slow ones.
 
-    With ``access`` only those that are granted; without ``start`` no server; with ``registered`` what is constructed
-    only when it is loaded, too.
+    With ``permissions`` only those that are granted; without ``start`` no server; with ``registered`` also what is
+    constructed only when it is loaded.
     """
     kinds = (_ASKED if start else _ASKED - {"server"}) | (_REGISTERED if registered else frozenset[str]())
     unseen = [p for p in board.world.catalog.plugins.values() if p.kind in kinds and not _seen(p)]
-    names = [plugin.name for plugin in unseen if access is None or access.grants_unseen(plugin)]
+    names = [plugin.name for plugin in unseen if permissions is None or permissions.grants_unseen(plugin)]
     if not names:
         return
     slow = any(board.world.catalog.plugins[name].kind == "server" for name in names)

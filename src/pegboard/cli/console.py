@@ -52,7 +52,7 @@ def console(
 
 def _only_one(running: Sequence[RunningConsole], config: Path | None, port: int | None) -> RunningConsole:
     """Return the console that is meant; raises ``PegboardError`` where there is none, or there are several."""
-    from pegboard.configurations import choose
+    from pegboard.configuration_source import choose
 
     path, quickstart = choose(config)
     own = str(path.resolve())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.cli.common import DONE, REFUSED, Options, bring_in, open_session, run
+from pegboard.cli.common import DONE, REFUSED, Options, discover, open_session, run
 from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Column, Printer
 
@@ -29,7 +29,7 @@ def explain(
         from pegboard.operators.operations import Operations
 
         key = (await open_session(board, options)).key
-        await bring_in(board, printer)
+        await discover(board, printer)
         found = await Operations(board.services).explain(
             key.agent, tool, principal=key.principal, session=key.session, sub_app=options.sub_app
         )

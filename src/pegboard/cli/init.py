@@ -122,7 +122,7 @@ def _show_start(printer: Printer, config: Path, chosen: Path | None, servers: li
 def _problems(path: Path) -> list[Problem]:
     """Return what is to be put right in the file that was written."""
     from pegboard.config.inspection import inspect
-    from pegboard.configurations import registered
+    from pegboard.configuration_source import registered
 
     return inspect(path, registered=registered())[1]
 

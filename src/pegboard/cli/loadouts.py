@@ -31,7 +31,7 @@ def loadouts(
 
     async def printed(printer: Printer) -> int:
         from pegboard.config.loadout_reading import loadouts_of
-        from pegboard.configurations import choose, registered
+        from pegboard.configuration_source import choose, registered
         from pegboard.core.model.masking import Masker
 
         path, _ = choose(config)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pegboard.cli.common import DONE, Options, bring_in, chosen_agent, run, system_user
+from pegboard.cli.common import DONE, Options, chosen_agent, discover, run, system_user
 from pegboard.cli.options import AgentOption, ByOption, ConfigOption, JsonOption
 from pegboard.cli.rendering import Column, Printer
 from pegboard.core.access.switches import switchable
@@ -39,7 +39,7 @@ def show(
             switches = await board.permissions.show()
             printer.document({name: own for name, own in switches.items() if agent in (None, name)})
             return DONE
-        await bring_in(board, printer, start=False)
+        await discover(board, printer, start=False)
         panels = {name: await board.permissions.panel(name) for name in board.world.agents if agent in (None, name)}
         if printer.as_json:
             printer.document(panels)
@@ -91,9 +91,9 @@ def set_(
     async def done(board: Pegboard, printer: Printer) -> int:
         chosen = chosen_agent(board, agent)
         _require(board, chosen)
-        await bring_in(board, printer)
+        await discover(board, printer)
         if not switchable(board.world, name):
-            await bring_in(board, printer, registered=True)
+            await discover(board, printer, registered=True)
         await board.permissions.set(chosen, name, _VALUES[value], by=by if by is not None else system_user())
         switches = dict((await board.permissions.show()).get(chosen, {}))
         if printer.as_json:

@@ -154,13 +154,13 @@ async def over_budget(board: Board) -> Sequence[Problem]:
             continue
         session = await board.session(agent=agent.name, session_id="check")
         await session.surface(loaded=False)
-        access = (await session.snapshot()).access
-        terms = command_context(board.services, session.info, access)
-        over = excess(access, fit_to_budget(access, DEFAULT, terms), terms)
+        permissions = (await session.snapshot()).permissions
+        terms = command_context(board.services, session.info, permissions)
+        over = excess(permissions, fit_to_budget(permissions, DEFAULT, terms), terms)
         if over:
             message = f"what is loaded from the start exceeds the budget: {over}."
             hint = "Raise it, or have less loaded from the start."
-            smaller = fitting(access, DEFAULT, terms)
+            smaller = fitting(permissions, DEFAULT, terms)
             if smaller is not None:
                 hint += f" It would fit with loadout '{smaller}': write `shrink: true` in the budget to let it step in."
             found.append(Problem(severity="warning", code="over_budget", message=message, hint=hint, place=agent.place))

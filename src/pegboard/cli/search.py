@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli.common import DONE, LONGEST_WAIT, Options, bring_in, open_session, run
+from pegboard.cli.common import DONE, LONGEST_WAIT, Options, discover, open_session, run
 from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Column, Printer
 
@@ -45,7 +45,7 @@ def search(
 
     async def searched(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
-        await bring_in(board, printer, (await on.snapshot()).access)
+        await discover(board, printer, (await on.snapshot()).permissions)
         if board.configuration.transformer is not None:
             await _transformed(board, printer, await on.snapshot())
         found = await on.search(*queries_of(words), limit=limit)
@@ -70,7 +70,7 @@ async def _transformed(board: Pegboard, printer: Printer, snapshot: Snapshot) ->
     """Wait for the transformer to read what may be found; a search by itself never does."""
     from pegboard.core.surface.searchable import searchable
 
-    await board.services.ranker.prepare(searchable(snapshot.access, snapshot.state.loadout))
+    await board.services.ranker.prepare(searchable(snapshot.permissions, snapshot.state.loadout))
     if not await _read_within(board, QUIET_WAIT):
         with printer.working("The transformer reads the tools", lasting=True):
             await _read_within(board, LONGEST_WAIT)

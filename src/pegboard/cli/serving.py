@@ -148,7 +148,7 @@ class _Cache:
 
     def fill(self) -> None:
         """Keep the configuration for the next start, beside what is served."""
-        from pegboard.configurations import keep
+        from pegboard.configuration_source import keep
 
         if self.stale:
             self.stale = False

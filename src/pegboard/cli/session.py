@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pegboard.cli.common import DONE, REFUSED, Options, bring_in, open_session, run, system_user
+from pegboard.cli.common import DONE, REFUSED, Options, discover, open_session, run, system_user
 from pegboard.cli.options import AgentOption, ConfigOption, JsonOption, PrincipalOption, on_session
 from pegboard.cli.rendering import Column, Printer, plural
 
@@ -204,7 +204,7 @@ def _change(options: Options, change: Callable[[Session], Awaitable[Outcome]], d
         on = await open_session(board, options)
         await on.surface()  # brings in what is loaded, so that `loaded` names all of it
         if doing:
-            await bring_in(board, printer, (await on.snapshot()).access)
+            await discover(board, printer, (await on.snapshot()).permissions)
             with printer.working(doing):
                 outcome = await change(on)
         else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from pegboard.cli.common import DONE, Options, bring_in, run
+from pegboard.cli.common import DONE, Options, discover, run
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Column, Printer, plural
 from pegboard.errors import UnknownAgentError, UsageError
@@ -131,14 +131,14 @@ async def _answer(
     board: Pegboard, printer: Printer, agent: str | None, begin: datetime | None, least: int, context: int
 ) -> Answer:
     from pegboard.config.proposed import configuration_of
-    from pegboard.configurations import registered
+    from pegboard.configuration_source import registered
     from pegboard.core.model.delivery import Cache
     from pegboard.core.proposals.choices import choose
     from pegboard.core.proposals.replay import Replay
     from pegboard.core.proposals.trail import Trail
 
     services = board.services
-    await bring_in(board, printer, start=False)
+    await discover(board, printer, start=False)
     await services.compiler.refresh()
     known = {one.name: [tool.name for tool in one.tools] for one in board.world.catalog.plugins.values() if one.tools}
     path = board.configuration.path
@@ -149,21 +149,21 @@ async def _answer(
     await _read(board, printer, record, agent, begin)
     found: list[Findings] = []
     for name in names:
-        access = services.compiler.of_agent(name)
-        judge = await _judge(board, access)
+        permissions = services.compiler.of_agent(name)
+        judge = await _judge(board, permissions)
 
-        def refuse(proposal: Proposal, access: CompiledPermissions = access, judge: Judge = judge) -> str:
+        def refuse(proposal: Proposal, permissions: CompiledPermissions = permissions, judge: Judge = judge) -> str:
             nonlocal proposed
-            changed = proposed.with_proposal(proposal, access.agent, judge)
+            changed = proposed.with_proposal(proposal, permissions.agent, judge)
             if isinstance(changed, str):
                 return changed
             proposed = changed
             return ""
 
         replay = Replay(
-            access, trails[name].patterns(), lambda tool: services.prices([tool]), cache=Cache(tokens=context)
+            permissions, trails[name].patterns(), lambda tool: services.prices([tool]), cache=Cache(tokens=context)
         )
-        found.append(choose(access, replay, least=least, refuse=refuse))
+        found.append(choose(permissions, replay, least=least, refuse=refuse))
     return Answer(record=record, found=found, proposed=proposed, least=least, context=context)
 
 
@@ -185,7 +185,7 @@ async def _read(
             after = page.next
 
 
-async def _judge(board: Pegboard, access: CompiledPermissions) -> Judge:
+async def _judge(board: Pegboard, permissions: CompiledPermissions) -> Judge:
     """Return what looks at a changed configuration: the agent may use what it may now, and keeps its budget (S9)."""
     from pegboard.board.meta_tools import command_context
     from pegboard.core.access.permissions import CompiledPermissions
@@ -193,20 +193,20 @@ async def _judge(board: Pegboard, access: CompiledPermissions) -> Judge:
     from pegboard.core.state.sessions import DEFAULT
     from pegboard.core.state.shrinking import excess
 
-    name = access.agent.name
+    name = permissions.agent.name
     info = (await board.session(agent=name, session_id="suggest")).info
-    permitted = {tool.id for tool in access.permitted}
-    start = starting_tools(access)
+    permitted = {tool.id for tool in permissions.permitted}
+    start = starting_tools(permissions)
     before = {*start.head, *start.tail}
 
     def judge(changed: Configuration) -> str:
         world = changed.world(board.world.catalog)
-        new = CompiledPermissions(world, world.agents[name], access.constraints)
+        new = CompiledPermissions(world, world.agents[name], permissions.constraints)
         if {tool.id for tool in new.permitted} != permitted:
             return f"Agent '{name}' would have other permissions than it has."
         if any(tool not in starting_tools(new) for tool in before):
             return "Something that is loaded from the start would not be any more."
-        if new.agent.dialect != access.agent.dialect:
+        if new.agent.dialect != permissions.agent.dialect:
             return "The agent would have another dialect."
         over = excess(new, DEFAULT, command_context(board.services, info, new))
         return f"What is loaded from the start would exceed the budget: {over}." if over else ""

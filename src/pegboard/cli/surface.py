@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.cli.common import DONE, Options, bring_in, open_session, run
+from pegboard.cli.common import DONE, Options, discover, open_session, run
 from pegboard.cli.options import on_session
 from pegboard.cli.rendering import Column, Printer, plural
 from pegboard.core.model.naming import some_of
@@ -36,7 +36,7 @@ def surface(
 
     async def printed(board: Pegboard, printer: Printer) -> int:
         on = await open_session(board, options)
-        await bring_in(board, printer, (await on.snapshot()).access)
+        await discover(board, printer, (await on.snapshot()).permissions)
         found = await on.surface(message=message)
         rows = [_row(board, out) for out in found.tools]
         if printer.as_json:

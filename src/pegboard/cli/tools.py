@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.cli.common import DONE, Options, bring_in, run
+from pegboard.cli.common import DONE, Options, discover, run
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Column, Printer, plural
 
@@ -38,9 +38,9 @@ def tools(
 
     async def listed(board: Pegboard, printer: Printer) -> int:
         session = await board.session(agent=agent) if agent is not None else None
-        await bring_in(board, printer, (await session.snapshot()).access if session is not None else None)
-        access = (await session.snapshot()).access if session is not None else None
-        rows = [row for plugin in board.world.catalog.plugins.values() for row in _rows(board, plugin, access)]
+        await discover(board, printer, (await session.snapshot()).permissions if session is not None else None)
+        permissions = (await session.snapshot()).permissions if session is not None else None
+        rows = [row for plugin in board.world.catalog.plugins.values() for row in _rows(board, plugin, permissions)]
         if printer.as_json:
             printer.document(rows)
         elif not rows:
@@ -54,16 +54,16 @@ def tools(
     return run(Options(config=config, agent=agent, as_json=as_json), listed)
 
 
-def _rows(board: Pegboard, plugin: Plugin, access: CompiledPermissions | None) -> list[dict[str, Any]]:
+def _rows(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | None) -> list[dict[str, Any]]:
     """Return one row per tool; a plugin without known tools has one of its own, by which it can be loaded."""
     if not plugin.tools:
-        if access is not None and not access.grants_unseen(plugin):
+        if permissions is not None and not permissions.grants_unseen(plugin):
             return []
         return [_row(plugin, plugin.name, plugin.description, 0, _fault(plugin) or _unseen(plugin))]
     return [
         _row(plugin, tool.wire, tool.description, board.services.prices([tool]), _why_not(plugin, tool))
         for tool in plugin.tools
-        if access is None or access.permits(tool)
+        if permissions is None or permissions.permits(tool)
     ]
 
 

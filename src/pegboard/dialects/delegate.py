@@ -15,9 +15,9 @@ DELEGATE: Final = "delegate"
 _WORST: JsonObject = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
 
 
-def definition(access: CompiledPermissions) -> Tool:
+def definition(permissions: CompiledPermissions) -> Tool:
     """Return the definition: it names the agents that this one may delegate to."""
-    agents = [_described(access, name) for name in delegates(access)]
+    agents = [_described(permissions, name) for name in delegates(permissions)]
     properties: dict[str, JsonObject] = {
         "task": {"type": "string", "description": "Everything that it needs to know: it reads nothing else."},
         "kind": {"type": "string", "description": f"What its tools are for: {', '.join(SUBAGENTS)}."},
@@ -29,6 +29,6 @@ def definition(access: CompiledPermissions) -> Tool:
     return meta_tool(DELEGATE, text, properties, required=("task",), annotations=_WORST)
 
 
-def _described(access: CompiledPermissions, name: str) -> str:
-    role = first_sentence(access.world.agents[name].role)
+def _described(permissions: CompiledPermissions, name: str) -> str:
+    role = first_sentence(permissions.world.agents[name].role)
     return f"{name} ({one_line(role, limit=100).removesuffix('.')})" if role else name

@@ -108,13 +108,17 @@ class DiscoveryDialect:
 
 def known(view: View) -> tuple[Known, ...]:
     """Return every plugin of which the session can have something, by name (P9)."""
-    access, state = view.access, heal(view.access, view.state)
-    active = active_tools(access, state)
+    permissions, state = view.permissions, heal(view.permissions, view.state)
+    active = active_tools(permissions, state)
     found: list[Known] = []
-    for plugin in access.world.catalog.plugins.values():
-        if not may_bring(access, state, plugin) or not access.may_have_tools_of(plugin):
+    for plugin in permissions.world.catalog.plugins.values():
+        if not may_bring(permissions, state, plugin) or not permissions.may_have_tools_of(plugin):
             continue
-        tools = [tool for tool in plugin.tools if access.permits(tool) and not excluded_by_loadout(access, state, tool)]
+        tools = [
+            tool
+            for tool in plugin.tools
+            if permissions.permits(tool) and not excluded_by_loadout(permissions, state, tool)
+        ]
         if tools or not plugin.tools:
             found.append(
                 Known(
@@ -131,15 +135,17 @@ def known(view: View) -> tuple[Known, ...]:
 
 def toolkits_to_activate(view: View) -> tuple[Known, ...]:
     """Return the toolkits that are not loaded whole, in the agent's order; not those of a plugin's own name."""
-    access, state = view.access, heal(view.access, view.state)
-    active, plugins = active_tools(access, state), access.world.catalog.plugins
+    permissions, state = view.permissions, heal(view.permissions, view.state)
+    active, plugins = active_tools(permissions, state), permissions.world.catalog.plugins
     found: list[Known] = []
-    for name in access.entries.loadable_toolkits:
-        if name in plugins or not toolkit_to_load(access, state, name):
+    for name in permissions.entries.loadable_toolkits:
+        if name in plugins or not toolkit_to_load(permissions, state, name):
             continue
-        toolkit = access.world.toolkits[name]
-        own = {tool.id: tool for entry in access.entries.toolkits[name] for tool in entry.tools}.values()
-        tools = [tool for tool in own if access.permits(tool) and not excluded_by_loadout(access, state, tool)]
+        toolkit = permissions.world.toolkits[name]
+        own = {tool.id: tool for entry in permissions.entries.toolkits[name] for tool in entry.tools}.values()
+        tools = [
+            tool for tool in own if permissions.permits(tool) and not excluded_by_loadout(permissions, state, tool)
+        ]
         one = Known(
             kind="toolkit",
             name=name,
@@ -148,7 +154,7 @@ def toolkits_to_activate(view: View) -> tuple[Known, ...]:
             loaded=tuple(tool for tool in tools if tool.id in active),
             rest=tuple(tool for tool in tools if tool.id not in active),
             members=tuple(member.name for member in toolkit.members),
-            unseen=number_of_tools(access, toolkit) is None,
+            unseen=number_of_tools(permissions, toolkit) is None,
         )
         found += [] if one.active else [one]
     return tuple(found)
@@ -243,16 +249,20 @@ def _subject(view: View, asked: str) -> str:
     if split_kind(asked)[0] in ("plugin", "toolkit"):
         return asked
     toolkit, plugin = f"toolkit:{asked}", f"plugin:{asked}"
-    return toolkit if lookup(view.access, plugin) is None and lookup(view.access, toolkit) is not None else plugin
+    return (
+        toolkit
+        if lookup(view.permissions, plugin) is None and lookup(view.permissions, toolkit) is not None
+        else plugin
+    )
 
 
 def _activated(view: View, asked: str, item: Item | None) -> Payload:
     name = item.subject.name if item is not None and item.subject is not None else one_line(asked, limit=100)
     match item.status if item is not None else "error":
         case "loaded" | "already_loaded":
-            active = active_tools(view.access, heal(view.access, view.state))
+            active = active_tools(view.permissions, heal(view.permissions, view.state))
             subject = item.subject if item is not None and item.subject is not None else Ref("plugin", name)
-            found = tools_of_subject(view.access, subject).tools
+            found = tools_of_subject(view.permissions, subject).tools
             tools = tuple({tool.id: tool for tool, _ in found if tool.id in active}.values())
             if item is not None and item.status == "already_loaded":
                 return Payload(
@@ -289,13 +299,15 @@ def _categories(view: View) -> str:
 
 def _toolbelts(view: View) -> str:
     """List the loadouts over the plugins that the agent may have; others are not named (P9)."""
-    access = view.access
-    plugins = {p.name: p.category for p in access.world.catalog.plugins.values() if access.may_have_tools_of(p)}
+    permissions = view.permissions
+    plugins = {
+        p.name: p.category for p in permissions.world.catalog.plugins.values() if permissions.may_have_tools_of(p)
+    }
     listed = Names(plugins.items())
     folds = {name.casefold(): name for name in plugins}
     lines = ["## Loadouts"]
-    for loadout in access.world.loadouts.values():
-        merged = merge(loadout.name, access.world.loadouts)
+    for loadout in permissions.world.loadouts.values():
+        merged = merge(loadout.name, permissions.world.loadouts)
         active = active_of(merged, listed)
         discoverable = discoverable_of(merged, listed)
         disabled = [folds[fold] for fold in merged.disabled if fold in folds]

@@ -18,6 +18,6 @@ _DEFINITIONS: Final[Mapping[str, Callable[[CompiledPermissions], Tool]]] = Froze
 )
 
 
-def duty_tools(access: CompiledPermissions) -> tuple[Tool, ...]:
+def duty_tools(permissions: CompiledPermissions) -> tuple[Tool, ...]:
     """Return the managed tools that the agent lists and may use, in its order."""
-    return tuple(_DEFINITIONS[name](access) for name in host_duties(access) if name in _DEFINITIONS)
+    return tuple(_DEFINITIONS[name](permissions) for name in host_duties(permissions) if name in _DEFINITIONS)

@@ -91,15 +91,15 @@ def _error(view: View, item: Item) -> str:
 
 def _switched_off(view: View, name: str) -> bool:
     """Return whether the agent is granted what is off; of anything else it must not learn (P9)."""
-    switch = view.access.switches.toolkits.get(name)
+    switch = view.permissions.switches.toolkits.get(name)
     if switch is not None:
-        return not switch.on and name in view.access.agent.allowed_toolkits
-    catalog = view.access.world.catalog
+        return not switch.on and name in view.permissions.agent.allowed_toolkits
+    catalog = view.permissions.world.catalog
     plugin = catalog.plugins.get(name)
     tool = catalog.find_tool(name) if plugin is None else next(iter(plugin.tools), None)
     if tool is None:
         return False
-    codes = {reason.code for reason in view.access.decide(tool).reasons}
+    codes = {reason.code for reason in view.permissions.decide(tool).reasons}
     return any(code.startswith("granted_") for code in codes) and bool(codes & _DISABLED)
 
 
@@ -108,7 +108,7 @@ def _schemas(view: View, succeeded: list[Item]) -> tuple[Tool, ...]:
         tool
         for item in succeeded
         if item.subject is not None
-        for tool, _ in leased_tools(view.access, lease_on(item.subject))
+        for tool, _ in leased_tools(view.permissions, lease_on(item.subject))
     )
     return tuple({tool.id: tool for tool in found}.values())
 

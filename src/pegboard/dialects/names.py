@@ -37,7 +37,7 @@ class View:
     may load of what it finds, by how a load reaches the model (D1).
     """
 
-    access: CompiledPermissions
+    permissions: CompiledPermissions
     state: State
     stable: bool = True
     hints: tuple[str, ...] = ()

@@ -80,7 +80,7 @@ class PegboardDialect:
         to_load = _worth_loading(done.view, found)
         if not to_load:
             return search_payload(found, (), EMPTY, count)
-        done = yield Load(names=to_load, until=min(done.view.access.agent.lease or self.lease, KEEP["idle"]))
+        done = yield Load(names=to_load, until=min(done.view.permissions.agent.lease or self.lease, KEEP["idle"]))
         loaded = tuple(tool for item in _items(done.outcome) for tool in _tools_of(done.view, item))
         when = done.outcome.takes_effect if done.outcome is not None else None
         return search_payload(found, loaded, {"takes_effect": when} if loaded and when else EMPTY, count)
@@ -97,8 +97,8 @@ def _tools_of(view: View, item: Item) -> tuple[Tool, ...]:
     """Return the tools that an item of a load stands for and that are loaded now."""
     if item.status not in SUCCEEDED or item.subject is None:
         return ()
-    active = active_tools(view.access, view.state)
-    return tuple(tool for tool, _ in leased_tools(view.access, lease_on(item.subject)) if tool.id in active)
+    active = active_tools(view.permissions, view.state)
+    return tuple(tool for tool, _ in leased_tools(view.permissions, lease_on(item.subject)) if tool.id in active)
 
 
 def _items(outcome: Outcome | None) -> tuple[Item, ...]:
@@ -148,4 +148,4 @@ def _defined(tool: Tool) -> JsonObject:
 def _anticipated(view: View, outcome: Outcome | None) -> frozenset[str]:
     """Return the ids of what a load brought ahead of being asked for (S5)."""
     subjects = outcome.anticipated if outcome is not None else ()
-    return frozenset(tool.id for ref in subjects for tool, _ in leased_tools(view.access, lease_on(ref)))
+    return frozenset(tool.id for ref in subjects for tool, _ in leased_tools(view.permissions, lease_on(ref)))

@@ -18,9 +18,9 @@ _WHAT: Final = {
 }
 
 
-def definition(access: CompiledPermissions) -> Tool:
+def definition(permissions: CompiledPermissions) -> Tool:
     """Return the definition: it names what the operator lets the agent change."""
-    allowed = [_WHAT[name] for name in _WHAT if name in access.agent.self_config]
+    allowed = [_WHAT[name] for name in _WHAT if name in permissions.agent.self_config]
     names = "; ".join(allowed) or "nothing: you may only look"
     properties: dict[str, JsonObject] = {
         "action": {"type": "string", "enum": ["show", "set", "unset"]},

@@ -78,14 +78,14 @@ class ToolkitsDialect:
 
 def allowed(view: View) -> tuple[str, ...]:
     """Return the toolkits that the agent may load, in the order in which they were allowed."""
-    return view.access.entries.loadable_toolkits
+    return view.permissions.entries.loadable_toolkits
 
 
 def loaded(view: View) -> tuple[str, ...]:
     """Return the toolkits that are loaded, in the order in which they were allowed."""
-    state = heal(view.access, view.state)
+    state = heal(view.permissions, view.state)
     leased = {lease.subject.name for lease in state.leases if lease.subject.kind == "toolkit"}
-    return tuple(name for name in allowed(view) if name in leased or from_start(view.access, name))
+    return tuple(name for name in allowed(view) if name in leased or from_start(view.permissions, name))
 
 
 def _listing(view: View) -> dict[str, Any]:
@@ -97,10 +97,10 @@ def _listing(view: View) -> dict[str, Any]:
         "toolkits": [
             {
                 "name": name,
-                "description": one_line(view.access.world.toolkits[name].description),
+                "description": one_line(view.permissions.world.toolkits[name].description),
                 "tool_names": _tool_names(view, name),
                 "loaded": name in now,
-                "sticky": from_start(view.access, name),
+                "sticky": from_start(view.permissions, name),
             }
             for name in allowed(view)
         ],
@@ -109,18 +109,18 @@ def _listing(view: View) -> dict[str, Any]:
 
 def _tool_names(view: View, toolkit: str) -> list[str]:
     """Return the members as written, without those of which nothing is permitted (P9)."""
-    plugins = view.access.world.catalog.plugins
+    plugins = view.permissions.world.catalog.plugins
     return [
         entry.member.name
-        for entry in view.access.entries.toolkits[toolkit]
-        if any(view.access.permits(tool) for tool in entry.tools)
-        or (not entry.tools and view.access.grants_unseen(plugins[entry.plugin]))
+        for entry in view.permissions.entries.toolkits[toolkit]
+        if any(view.permissions.permits(tool) for tool in entry.tools)
+        or (not entry.tools and view.permissions.grants_unseen(plugins[entry.plugin]))
     ]
 
 
 def _resolve(view: View, name: str) -> str | None:
     """Return the declared toolkit of this name: exact, then the only one that differs in case."""
-    toolkits = view.access.world.toolkits
+    toolkits = view.permissions.world.toolkits
     if name in toolkits:
         return name
     near = [known for known in toolkits if known.casefold() == name.casefold()]
@@ -154,8 +154,8 @@ def _answer(view: View, toolkit: str, outcome: Outcome | None) -> Payload:
         extra["takes_effect"] = outcome.takes_effect
     schemas: tuple[Tool, ...] = ()
     if item.status in ("loaded", "already_loaded"):
-        entries = view.access.entries.toolkits.get(toolkit, ())
-        schemas = tuple(t for e in entries for t in e.tools if view.access.permits(t))
+        entries = view.permissions.entries.toolkits.get(toolkit, ())
+        schemas = tuple(t for e in entries for t in e.tools if view.permissions.permits(t))
     return _payload(view, toolkit, item.status, item.message, schemas=schemas, **extra)
 
 

@@ -86,10 +86,10 @@ class CatalogCounting:
             await asyncio.wait(ending)
 
     async def knows_surface(
-        self, access: CompiledPermissions, loadout: str | None, form: HintForm, until: float
+        self, permissions: CompiledPermissions, loadout: str | None, form: HintForm, until: float
     ) -> bool:
         """Return whether a surface of these permissions is quickly made; waits for that ``until``, in loop time."""
-        part = access, loadout, form
+        part = permissions, loadout, form
         if not _looked(*part):
             if part not in self._looking:
                 self._looking[part] = asyncio.create_task(self._look(part), name="look at all tools")
@@ -116,12 +116,12 @@ Part = tuple[CompiledPermissions, str | None, HintForm]
 """What a surface depends on that many sessions share."""
 
 
-def _look(access: CompiledPermissions, loadout: str | None, form: HintForm) -> None:
-    usable(access)
-    if hinted_plugins(access, loadout, form):
-        purposes(access, loadout)
+def _look(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> None:
+    usable(permissions)
+    if hinted_plugins(permissions, loadout, form):
+        purposes(permissions, loadout)
 
 
 @once_per_permissions
-def _looked(access: CompiledPermissions, loadout: str | None, form: HintForm) -> list[bool]:  # noqa: ARG001
+def _looked(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> list[bool]:  # noqa: ARG001
     return []

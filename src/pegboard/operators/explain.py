@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pegboard.board.bring_in import bring_in_loaded
+from pegboard.board.discover import discover_loaded
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import explain_name, unseen_plugin
@@ -73,11 +73,11 @@ async def explain(
 ) -> OperatorExplanation:
     """Return why an agent can or cannot call a tool in a session; see :meth:`Operations.explain`."""
     snapshot = await read_session(services, agent, principal=principal, session=session, sub_app=sub_app)
-    snapshot = await bring_in_loaded(services, snapshot)
-    group = group_of(snapshot.access.world, name)
+    snapshot = await discover_loaded(services, snapshot)
+    group = group_of(snapshot.permissions.world, name)
     if group is None:
         snapshot, found = await explain_name(services, snapshot, name)
-        group = group_of(snapshot.access.world, name)
+        group = group_of(snapshot.permissions.world, name)
         if group is None:
             return _of_name(services, snapshot, found)
     return _of_group(services, snapshot, group)
@@ -92,7 +92,7 @@ def _of_name(services: Services, snapshot: Snapshot, found: Explanation) -> Oper
         principal=principal,
         session=session,
         tool=found.tool,
-        verdict=masker.text(_verdict(found, agent, snapshot.access.world.catalog)),
+        verdict=masker.text(_verdict(found, agent, snapshot.permissions.world.catalog)),
         permitted=found.permitted,
         loaded=found.loaded,
         visible=found.visible,
@@ -101,7 +101,7 @@ def _of_name(services: Services, snapshot: Snapshot, found: Explanation) -> Oper
         known="unknown" not in codes,
         reasons=tuple(plain_reason(reason, masker) for reason in found.reasons),
         fixes=tuple(masked(fix, masker) for fix in fixes(services, snapshot, found)),
-        kind=_kind(found, snapshot.access.world.catalog),
+        kind=_kind(found, snapshot.permissions.world.catalog),
     )
 
 
@@ -114,7 +114,7 @@ def _kind(found: Explanation, catalog: Catalog) -> NameKind | Literal[""]:
 def _of_group(services: Services, snapshot: Snapshot, group: Group) -> OperatorExplanation:
     """Return the explanation of a toolkit, or of a plugin whose tools are known."""
     key, masker, standing = snapshot.info.key, services.masker, standing_of(snapshot, group)
-    name = written(snapshot.access.world, group)
+    name = written(snapshot.permissions.world, group)
     to_load = (load_fix(name),) if standing.permitted and not standing.loaded else ()
     return OperatorExplanation(
         agent=key.agent,
@@ -129,7 +129,7 @@ def _of_group(services: Services, snapshot: Snapshot, group: Group) -> OperatorE
         sticky=False,
         known=True,
         reasons=tuple(plain_reason(reason, masker) for reason in standing.reasons),
-        fixes=(*fixes_of(snapshot.access, group, masker), *to_load),
+        fixes=(*fixes_of(snapshot.permissions, group, masker), *to_load),
         kind=group.kind,
         members=standing.tools[:MEMBERS],
         tools=len(standing.tools),

@@ -87,27 +87,34 @@ def fixes(services: Services, snapshot: Snapshot, found: Explanation) -> tuple[F
         return (Fix(kind="look_up", text="Look up which tools there are, and start the servers.", code="unknown"),)
     if found.callable:
         return ()
-    own = () if found.permitted else tuple(_permitting(snapshot.access, found.tool, found.reasons))
-    return (*own, *sorted(_running(services, snapshot.access, found), key=lambda fix: fix.kind in ("load", "turn")))
+    own = () if found.permitted else tuple(_permitting(snapshot.permissions, found.tool, found.reasons))
+    return (
+        *own,
+        *sorted(_running(services, snapshot.permissions, found), key=lambda fix: fix.kind in ("load", "turn")),
+    )
 
 
-def fixes_of(access: CompiledPermissions, found: Tool | Group, masker: Masker) -> tuple[Fix, ...]:
+def fixes_of(permissions: CompiledPermissions, found: Tool | Group, masker: Masker) -> tuple[Fix, ...]:
     """Return what would permit a tool, toolkit or plugin to an agent; nothing where it is permitted.
 
     Args:
-        access: what the agent may.
+        permissions: what the agent may.
         found: what it is about.
         masker: masks what is secret.
     """
     if isinstance(found, Tool):
-        decision = access.decide(found)
+        decision = permissions.decide(found)
         name, permitted, reasons = found.wire, decision.permitted, decision.reasons
     else:
-        denial = denial_of(access, found)
-        name, permitted, reasons = written(access.world, found), denial is None, (denial,) if denial is not None else ()
+        denial = denial_of(permissions, found)
+        name, permitted, reasons = (
+            written(permissions.world, found),
+            denial is None,
+            (denial,) if denial is not None else (),
+        )
     if permitted:
         return ()
-    return tuple(masked(fix, masker) for fix in _permitting(access, name, reasons))
+    return tuple(masked(fix, masker) for fix in _permitting(permissions, name, reasons))
 
 
 def load_fix(name: str) -> Fix:
@@ -120,17 +127,17 @@ def masked(fix: Fix, masker: Masker) -> Fix:
     return replace(fix, text=masker.text(fix.text))
 
 
-def _permitting(access: CompiledPermissions, name: str, reasons: Sequence[Reason]) -> Iterator[Fix]:
+def _permitting(permissions: CompiledPermissions, name: str, reasons: Sequence[Reason]) -> Iterator[Fix]:
     """Yield what would permit it; where an entry names its plugin and excludes it, the entry is what grants it."""
     filtered = any(reason.code == "denied_filter" for reason in reasons)
-    off = iter(_switches_off(access, name))
+    off = iter(_switches_off(permissions, name))
     for reason in reasons:
         where = str(reason.where) if reason.where else ""
         match reason.code:
             case "denied_switch" | "denied_default":
                 switch = next(off, None) if reason.code == "denied_switch" else None
                 subject = switch.name if switch is not None else name
-                text = f"Switch '{subject}' on for agent '{access.agent.name}'."
+                text = f"Switch '{subject}' on for agent '{permissions.agent.name}'."
                 yield Fix(kind="switch", text=text, code=reason.code, switch=subject, value=True, where=where)
             case "not_granted" if not filtered:
                 text = "Grant it: under the agent's tools, allowed_toolkits, loadout or discoverable, or by a switch."
@@ -145,32 +152,32 @@ def _permitting(access: CompiledPermissions, name: str, reasons: Sequence[Reason
                 pass
 
 
-def _switches_off(access: CompiledPermissions, name: str) -> tuple[Switch, ...]:
+def _switches_off(permissions: CompiledPermissions, name: str) -> tuple[Switch, ...]:
     """Return the switches that deny a tool, as the decision names them."""
-    tool = access.world.catalog.find_tool(name)
+    tool = permissions.world.catalog.find_tool(name)
     if tool is None:
-        plugin = unseen_plugin(access.world.catalog, name)
+        plugin = unseen_plugin(permissions.world.catalog, name)
         if plugin is None:
             return ()
         tool = Tool(plugin=plugin.name, name="")
-    off = tuple(switch for switch in access.switches.bundles(tool) if not switch.on)
-    own = access.switches.own(tool)
+    off = tuple(switch for switch in permissions.switches.bundles(tool) if not switch.on)
+    own = permissions.switches.own(tool)
     return off or ((own,) if own is not None else ())
 
 
-def _running(services: Services, access: CompiledPermissions, found: Explanation) -> Iterator[Fix]:
+def _running(services: Services, permissions: CompiledPermissions, found: Explanation) -> Iterator[Fix]:
     """Yield what would load a permitted tool and let it run."""
     for reason in found.reasons:
         match reason.code:
             case "unavailable":
-                yield _repair(services, access, found.tool, reason)
+                yield _repair(services, permissions, found.tool, reason)
             case "conflict" if not found.loaded:
                 yield Fix(kind="unload", text="Unload what clashes with it first.", code=reason.code)
             case "narrowed_loadout" if found.permitted:
                 where = str(reason.where) if reason.where else ""
                 yield Fix(kind="loadout", text=_LOADOUT, code=reason.code, where=where)
             case "not_loaded" | "unloaded_in_turn" | "narrowed_budget" | "not_seen" if found.permitted:
-                subject = _to_load(access, found.tool) if reason.code == "not_seen" else found.tool
+                subject = _to_load(permissions, found.tool) if reason.code == "not_seen" else found.tool
                 text = f"The model loads '{subject}', or you do."
                 yield Fix(kind="load", text=text, code=reason.code, subject=subject)
             case "next_request":
@@ -179,17 +186,17 @@ def _running(services: Services, access: CompiledPermissions, found: Explanation
                 pass
 
 
-def _to_load(access: CompiledPermissions, name: str) -> str:
+def _to_load(permissions: CompiledPermissions, name: str) -> str:
     """Return the plugin to load, so that its tools become known."""
-    plugin = unseen_plugin(access.world.catalog, name)
+    plugin = unseen_plugin(permissions.world.catalog, name)
     return plugin.name if plugin is not None else name
 
 
-def _repair(services: Services, access: CompiledPermissions, name: str, reason: Reason) -> Fix:
+def _repair(services: Services, permissions: CompiledPermissions, name: str, reason: Reason) -> Fix:
     """Return what lets something run that cannot."""
-    catalog = access.world.catalog
+    catalog = permissions.world.catalog
     tool = catalog.find_tool(name)
-    plugin = tool.plugin if tool is not None else _to_load(access, name)
+    plugin = tool.plugin if tool is not None else _to_load(permissions, name)
     spec = services.loader.specs.get(plugin)
     where = str(reason.where) if reason.where else ""
     if name in HOST_DUTIES or spec is None:
@@ -197,7 +204,7 @@ def _repair(services: Services, access: CompiledPermissions, name: str, reason: 
     if (isinstance(spec, ServerSpec) and spec.unavailable) or (tool is not None and tool.needs and tool.unavailable):
         text = "Set what the reason names in the environment, and start again."
         return Fix(kind="environment", text=text, code=reason.code, subject=plugin, where=where)
-    if isinstance(spec, ServerSpec) and (tool is None or not access.faults.get(tool.id)):
+    if isinstance(spec, ServerSpec) and (tool is None or not permissions.faults.get(tool.id)):
         text = f"Put right what the reason names, then start server '{plugin}' again."
         return Fix(kind="restart", text=text, code=reason.code, subject=plugin, where=where)
     return Fix(kind="repair", text="Put right what the reason names.", code=reason.code, subject=plugin, where=where)

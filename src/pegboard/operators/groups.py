@@ -75,20 +75,20 @@ def written(world: World, group: Group) -> str:
 
 def standing_of(snapshot: Snapshot, group: Group) -> GroupStanding:
     """Return where a toolkit or plugin stands in a session, and why."""
-    access, catalog = snapshot.access, snapshot.access.world.catalog
+    permissions, catalog = snapshot.permissions, snapshot.permissions.world.catalog
     tools = [tool for tool_id in group.tools if (tool := catalog.by_id(tool_id)) is not None]
-    own = [tool for tool in tools if access.permits(tool)]
-    active = active_tools(access, snapshot.state)
+    own = [tool for tool in tools if permissions.permits(tool)]
+    active = active_tools(permissions, snapshot.state)
     loaded = sum(tool.id in active for tool in own)
-    denial = denial_of(access, group)
+    denial = denial_of(permissions, group)
     what = f"{group.kind} '{group.name}'"
     if denial is not None:
-        verdict = f"Agent '{access.agent.name}' may not load {what}. {denial.text}"
+        verdict = f"Agent '{permissions.agent.name}' may not load {what}. {denial.text}"
         reasons = [denial]
     else:
         are = f"{loaded} {'is' if loaded == 1 else 'are'} loaded"
-        verdict = f"Agent '{access.agent.name}' may use {len(own)} of {len(tools)} tools of {what}; {are}."
-        reasons = list(access.decide(own[0]).reasons) if own else []
+        verdict = f"Agent '{permissions.agent.name}' may use {len(own)} of {len(tools)} tools of {what}; {are}."
+        reasons = list(permissions.decide(own[0]).reasons) if own else []
     if denial is None and loaded < len(own):
         text = f"{len(own) - loaded} of its tools are not loaded in this session; they may be."
         reasons.append(Reason(code="not_loaded", text=text))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pegboard.board.bring_in import ASKED, bring_in_every
 from pegboard.board.catalog.loader import PluginRequest
+from pegboard.board.discover import ASKED, discover_every
 from pegboard.board.services import Services
 
 
@@ -16,5 +16,5 @@ def unasked(services: Services) -> tuple[str, ...]:
 
 async def ask(services: Services) -> tuple[str, ...]:
     """Ask all of them, and return those that have not answered within the time of a request."""
-    await bring_in_every(services)
+    await discover_every(services)
     return unasked(services)

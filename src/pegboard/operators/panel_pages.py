@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from pegboard.board.bring_in import bring_in_every
 from pegboard.board.catalog.loader import IN_PROCESS
+from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.core.access.permissions import CompiledPermissions
@@ -100,7 +100,7 @@ async def panel_page(
     """
     shown = await _shown(services, agent)
     words = texts.words(query)
-    fitting = [group for group in groups(shown.access) if texts.group_fits(shown.access.world, group, words)]
+    fitting = [group for group in groups(shown.permissions) if texts.group_fits(shown.permissions.world, group, words)]
     page = _slice(fitting, offset, limit)
     counted = await counting.done()
     return PanelPage(rows=tuple(shown.group(group, counted=counted) for group in page), total=len(fitting))
@@ -124,7 +124,7 @@ async def member_page(
         StoreError: the stored switches cannot be read.
     """
     shown = await _shown(services, agent)
-    group = next((one for one in groups(shown.access) if (one.kind, one.name) == (kind, name)), None)
+    group = next((one for one in groups(shown.permissions) if (one.kind, one.name) == (kind, name)), None)
     if group is None:
         return PanelPage(rows=(), total=0)
     fitting = list(_members(texts, group, texts.words(query)))
@@ -150,7 +150,7 @@ def _slice(found: Sequence[T], offset: int, limit: int) -> Sequence[T]:
 
 async def _shown(services: Services, agent: str) -> _Shown:
     agent_of(services.world, agent)
-    await bring_in_every(services, IN_PROCESS)
+    await discover_every(services, IN_PROCESS)
     compiler = services.compiler
     await compiler.refresh()
     return _Shown(services, compiler.of_agent(agent), compiler.without_switches(agent), compiler.stored(agent))
@@ -160,11 +160,15 @@ class _Shown:
     """The panel of one agent at one moment, as rows for operators."""
 
     def __init__(
-        self, services: Services, access: CompiledPermissions, bare: CompiledPermissions, stored: Mapping[str, bool]
+        self,
+        services: Services,
+        permissions: CompiledPermissions,
+        bare: CompiledPermissions,
+        stored: Mapping[str, bool],
     ) -> None:
-        self.access = access
+        self.permissions = permissions
         self._services = services
-        self._rows = PanelRows(access, bare)
+        self._rows = PanelRows(permissions, bare)
         self._stored = stored
 
     def group(self, group: PanelGroup, *, counted: bool) -> PanelRow:
@@ -174,7 +178,7 @@ class _Shown:
         return self._row(
             self._rows.of(group),
             members=group.size,
-            members_on=group.permitted(self.access),
+            members_on=group.permitted(self.permissions),
             tokens=tokens,
         )
 
@@ -184,7 +188,7 @@ class _Shown:
         return self._row(self._rows.member(part, tool), tokens=tokens)
 
     def _row(self, row: Row, *, members: int = 0, members_on: int = 0, tokens: int | None = None) -> PanelRow:
-        mask, name = self._services.masker.text, switch_name(self.access, row)
+        mask, name = self._services.masker.text, switch_name(self.permissions, row)
         fault = mask(row.fault or "")
         return PanelRow(
             kind=row.kind,

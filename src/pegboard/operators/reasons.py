@@ -8,27 +8,27 @@ from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.surface.searchable import Group
 
 
-def denial_of(access: CompiledPermissions, found: Tool | Group) -> Reason | None:
+def denial_of(permissions: CompiledPermissions, found: Tool | Group) -> Reason | None:
     """Return the first reason why the agent may not use something; None where it may."""
     if isinstance(found, Tool):
-        decision = access.decide(found)
+        decision = permissions.decide(found)
         return None if decision.permitted else decision.reasons[0]
     if found.kind == "toolkit":
-        return _denial_of_toolkit(access, found.name)
-    return _denial_of_plugin(access, access.world.catalog.plugins[found.name])
+        return _denial_of_toolkit(permissions, found.name)
+    return _denial_of_plugin(permissions, permissions.world.catalog.plugins[found.name])
 
 
-def _denial_of_toolkit(access: CompiledPermissions, name: str) -> Reason | None:
-    if access.may_load_toolkit(name):
+def _denial_of_toolkit(permissions: CompiledPermissions, name: str) -> Reason | None:
+    if permissions.may_load_toolkit(name):
         return None
-    switch = access.switches.toolkits.get(name)
+    switch = permissions.switches.toolkits.get(name)
     if switch is not None and not switch.on:
-        return switch_reason(switch, access.agent)
-    text = f"Agent '{access.agent.name}' does not list toolkit '{name}' in `allowed_toolkits`."
-    return Reason(code="not_granted", text=text, where=access.agent.place)
+        return switch_reason(switch, permissions.agent)
+    text = f"Agent '{permissions.agent.name}' does not list toolkit '{name}' in `allowed_toolkits`."
+    return Reason(code="not_granted", text=text, where=permissions.agent.place)
 
 
-def _denial_of_plugin(access: CompiledPermissions, plugin: Plugin) -> Reason | None:
-    if access.may_have_tools_of(plugin):
+def _denial_of_plugin(permissions: CompiledPermissions, plugin: Plugin) -> Reason | None:
+    if permissions.may_have_tools_of(plugin):
         return None
-    return (access.decide(plugin.tools[0]) if plugin.tools else access.decide_unseen(plugin)).reasons[0]
+    return (permissions.decide(plugin.tools[0]) if plugin.tools else permissions.decide_unseen(plugin)).reasons[0]

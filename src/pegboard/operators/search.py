@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from pegboard.board.bring_in import bring_in_every
 from pegboard.board.catalog.loader import IN_PROCESS
+from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.given import checked_search
+from pegboard.board.views.check_input import checked_search
 from pegboard.board.views.rank_context import answered, rank_context
 from pegboard.board.views.search import FAINT, best_hits
 from pegboard.board.views.search_results import described
@@ -100,13 +100,13 @@ async def find(
     """Return what answers a text, for one agent and session (P3); see :meth:`Operations.search`."""
     needs = checked_search((query,), limit, None)
     needs = replace(needs, limit=min(needs.limit, MOST))
-    await bring_in_every(services, IN_PROCESS)
+    await discover_every(services, IN_PROCESS)
     snapshot = await look(services, agent, principal=principal, session=session)
     indexed = await whole.indexed()
     shown = services.masker.text(query)
     if not query.strip():
         return SearchAnswer(query=shown, indexing=indexed is None, tools=len(services.world.catalog))
-    among = await asyncio.to_thread(searchable, snapshot.access, snapshot.state.loadout)
+    among = await asyncio.to_thread(searchable, snapshot.permissions, snapshot.state.loadout)
     if not await whole.prepared(among):
         return SearchAnswer(query=shown, indexing=True, tools=len(services.world.catalog))
     context = await rank_context(services, snapshot, needs.queries)
@@ -162,18 +162,18 @@ def _named(
     for named, match in indexed.names.find(query):
         hit = known.get((named.kind, named.name))
         if hit is None:
-            subject = named.tool or _group(snapshot.access, indexed.among, named)
+            subject = named.tool or _group(snapshot.permissions, indexed.among, named)
             ((hit),) = _hits(services, snapshot, [Ranked(found=subject, score=0.0)], [()])
             hit = replace(hit, score=None)
         yield replace(hit, match=match)
 
 
-def _group(access: CompiledPermissions, among: Searchable, named: Named) -> Group:
+def _group(permissions: CompiledPermissions, among: Searchable, named: Named) -> Group:
     """Return a toolkit, or a plugin with those of its tools that the agent may use."""
     if named.kind == "toolkit":
         return next(group for group in among.groups if group.kind == "toolkit" and group.name == named.name)
-    plugin = access.world.catalog.plugins[named.name]
-    tools = tuple(tool.id for tool in plugin.tools if access.permits(tool))
+    plugin = permissions.world.catalog.plugins[named.name]
+    tools = tuple(tool.id for tool in plugin.tools if permissions.permits(tool))
     return Group(kind="plugin", name=plugin.name, description=plugin.description, tools=tools)
 
 
@@ -188,7 +188,7 @@ def _hits(
             kind=found.kind,
             name=found.name,
             plugin=found.plugin,
-            title=masker.text(title_of(snapshot.access.world, hit.found)),
+            title=masker.text(title_of(snapshot.permissions.world, hit.found)),
             sentence=masker.text(found.sentence or first_sentence(found.description)),
             standing=standing,
             permitted=standing != "denied",
@@ -224,15 +224,17 @@ def title_of(world: World, found: Tool | Group) -> str:
 
 def _standing(snapshot: Snapshot, found: Tool | Group, described: FoundTool) -> tuple[HitStanding, Reason | None]:
     """Return where something stands, and why it is denied, excluded or unavailable."""
-    access, state = snapshot.access, snapshot.state
-    if (denial := denial_of(access, found)) is not None:
+    permissions, state = snapshot.permissions, snapshot.state
+    if (denial := denial_of(permissions, found)) is not None:
         return "denied", denial
-    plugins = access.world.catalog.plugins
+    plugins = permissions.world.catalog.plugins
     if isinstance(found, Tool):
-        why = exclusion_reason(access, state, found)
+        why = exclusion_reason(permissions, state, found)
         if why is not None and why.code == "narrowed_loadout":
             return "excluded", why
-    elif found.kind == "plugin" and state.loadout is not None and not may_bring(access, state, plugins[found.name]):
+    elif (
+        found.kind == "plugin" and state.loadout is not None and not may_bring(permissions, state, plugins[found.name])
+    ):
         return "excluded", Reason(code="narrowed_loadout", text=exclusion_text(state.loadout))
     if described.status == "unavailable":
         where = plugins[described.plugin].place if described.plugin else None

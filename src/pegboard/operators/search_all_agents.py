@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pegboard.board.bring_in import bring_in_every
 from pegboard.board.catalog.loader import IN_PROCESS
+from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
-from pegboard.board.views.given import checked_search
+from pegboard.board.views.check_input import checked_search
 from pegboard.board.views.search import FAINT
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
@@ -80,7 +80,7 @@ async def find_for_all(
 ) -> CommonAnswer:
     """Return what answers a text, whoever may use it; see :meth:`Operations.search_all`."""
     needs = checked_search((query,), limit, None)
-    await bring_in_every(services, IN_PROCESS)
+    await discover_every(services, IN_PROCESS)
     await services.compiler.refresh()
     indexed = await whole.indexed()
     shown, tools = services.masker.text(query), len(services.world.catalog)
@@ -100,16 +100,16 @@ async def who_may_use(services: Services, agents: Iterable[str], name: str) -> t
     return tuple(_permission(services, services.compiler.of_agent(agent), found) for agent in agents)
 
 
-def _permission(services: Services, access: CompiledPermissions, found: Subject) -> AgentPermission:
-    denial, masker = denial_of(access, found), services.masker
+def _permission(services: Services, permissions: CompiledPermissions, found: Subject) -> AgentPermission:
+    denial, masker = denial_of(permissions, found), services.masker
     decisive = denial
     if denial is None and isinstance(found, Tool):
-        decisive = access.decide(found).reasons[0]
+        decisive = permissions.decide(found).reasons[0]
     return AgentPermission(
-        agent=access.agent.name,
+        agent=permissions.agent.name,
         permitted=denial is None,
         reason=plain_reason(decisive, masker) if decisive is not None else None,
-        fixes=fixes_of(access, found, masker),
+        fixes=fixes_of(permissions, found, masker),
     )
 
 
@@ -135,7 +135,7 @@ def _hits(
             plugin=found.plugin if isinstance(found, Tool) else found.name if found.kind == "plugin" else "",
             title=services.masker.text(title_of(indexed.world, found)),
             sentence=services.masker.text(first_sentence(found.description)),
-            agents=sum(_permits(access, found) for access in permissions),
+            agents=sum(_permits(one, found) for one in permissions),
             score=hit.score if hit is not None else None,
             parts=masked_parts(made, services.masker),
             match=match,
@@ -148,10 +148,10 @@ def _subject(world: World, named: Named) -> Subject:
     return whole_group(world, "toolkit" if named.kind == "toolkit" else "plugin", named.name)
 
 
-def _permits(access: CompiledPermissions, found: Subject) -> bool:
+def _permits(permissions: CompiledPermissions, found: Subject) -> bool:
     """Return whether an agent may use something that may have gone since it was indexed."""
-    if isinstance(found, Tool) or found.kind == "toolkit" or found.name in access.world.catalog.plugins:
-        return denial_of(access, found) is None
+    if isinstance(found, Tool) or found.kind == "toolkit" or found.name in permissions.world.catalog.plugins:
+        return denial_of(permissions, found) is None
     return False
 
 

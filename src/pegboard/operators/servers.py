@@ -233,7 +233,7 @@ def _state(
         tokens=services.prices(plugin.tools) if counted else None,
         dropped=tuple(dict.fromkeys(item for one in connections for item in one.dropped)),
         excluded=tuple(dict.fromkeys(item for one in connections for item in one.excluded)),
-        agents=sum(access.may_have_tools_of(plugin) for access in agents),
+        agents=sum(permissions.may_have_tools_of(plugin) for permissions in agents),
         restartable=_may_restart(plugin, spec, source),
     )
 

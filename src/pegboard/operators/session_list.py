@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pegboard.board.bring_in import bring_in_every
 from pegboard.board.catalog.loader import IN_PROCESS
+from pegboard.board.discover import discover_every
 from pegboard.board.meta_tools import hint_form
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, looked_at, narrowed_above_of
@@ -79,7 +79,7 @@ async def list_sessions(
     Raises:
         StoreError: they cannot be read.
     """
-    await bring_in_every(services, IN_PROCESS)
+    await discover_every(services, IN_PROCESS)
     await services.compiler.refresh()
     words = query.casefold().split()
     found = [
@@ -109,8 +109,8 @@ async def _row(services: Services, counting: CatalogCounting | None, known: Know
         snapshot = await looked_at_now(services, known, state)
     except UnknownAgentError as error:
         return row_of(known, state, problem=services.masker.text(error.message))
-    form = hint_form(services, snapshot.access, known.info.host)
-    if counting is None or not await counting.knows_surface(snapshot.access, state.loadout, form, until):
+    form = hint_form(services, snapshot.permissions, known.info.host)
+    if counting is None or not await counting.knows_surface(snapshot.permissions, state.loadout, form, until):
         return row_of(known, snapshot.state)
     costs = (await surface_to_come(services, snapshot)).tokens
     return row_of(known, snapshot.state, tokens=costs.total, saved=costs.saved, unknown=costs.unknown)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pegboard.board.bring_in import bring_in_every
 from pegboard.board.catalog.loader import IN_PROCESS
+from pegboard.board.discover import discover_every
 from pegboard.board.meta_tools import hint_form
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
@@ -139,7 +139,7 @@ async def overview(services: Services, counting: CatalogCounting, key: SessionKe
     Raises:
         StoreError: it cannot be read.
     """
-    await bring_in_every(services, IN_PROCESS)
+    await discover_every(services, IN_PROCESS)
     await services.compiler.refresh()
     known = await known_by_key(services, key)
     calls, approvals = await asyncio.gather(_calls(services, key), _waiting(services, key))
@@ -154,9 +154,9 @@ async def overview(services: Services, counting: CatalogCounting, key: SessionKe
         snapshot = await looked_at_now(services, known, state)
     except UnknownAgentError as error:
         return _overview(key, known, calls, approvals, state=state, problem=services.masker.text(error.message))
-    form = hint_form(services, snapshot.access, known.info.host)
+    form = hint_form(services, snapshot.permissions, known.info.host)
     until = asyncio.get_running_loop().time() + SOON
-    ready = await counting.done() and await counting.knows_surface(snapshot.access, state.loadout, form, until)
+    ready = await counting.done() and await counting.knows_surface(snapshot.permissions, state.loadout, form, until)
     surface = await surface_to_come(services, snapshot) if ready else None
     return _complete(services, known, snapshot, calls, approvals, surface)
 
@@ -222,23 +222,23 @@ def _every_loaded(snapshot: Snapshot, surface: Surface | None) -> Iterator[Loade
     shown = surface.tools if surface is not None else ()
     listed = {one.tool.id for one in shown}
     yield from shown
-    active = active_tools(snapshot.access, snapshot.state)
+    active = active_tools(snapshot.permissions, snapshot.state)
     yield from (one for tool_id, one in active.items() if tool_id not in listed)
 
 
 def _loaded(services: Services, snapshot: Snapshot, loaded: LoadedTool) -> LoadedRow:
-    access, state, mask = snapshot.access, snapshot.state, services.masker.text
-    leases = (lease_of(access, state, loaded, because) for because in loaded.because)
-    managed = loaded.tool.plugin not in access.world.catalog.plugins
+    permissions, state, mask = snapshot.permissions, snapshot.state, services.masker.text
+    leases = (lease_of(permissions, state, loaded, because) for because in loaded.because)
+    managed = loaded.tool.plugin not in permissions.world.catalog.plugins
     return LoadedRow(
         name=loaded.tool.wire,
         plugin=loaded.tool.plugin,
         tokens=services.prices((loaded.tool,)),
         until=str(loaded.until),
-        because=tuple(mask(reason.text) for reason in loaded_because(access, state, loaded)),
+        because=tuple(mask(reason.text) for reason in loaded_because(permissions, state, loaded)),
         lease=next((str(lease.subject) for lease in leases if lease is not None), ""),
         pending=loaded.pending,
-        unavailable="" if managed else mask(unavailable(access, loaded)),
+        unavailable="" if managed else mask(unavailable(permissions, loaded)),
     )
 
 

@@ -234,13 +234,15 @@ class _Comparison:
 
 
 def _access(services: Services, compiler: PermissionCompiler, info: SessionInfo, above: _Above) -> CompiledPermissions:
-    access = compiler.permissions(info, above)
-    return services.availability.as_known(info, access) if services.loader.conditional else access
+    permissions = compiler.permissions(info, above)
+    return services.availability.as_known(info, permissions) if services.loader.conditional else permissions
 
 
-def _loaded(services: Services, info: SessionInfo, access: CompiledPermissions, state: State) -> Mapping[str, Tool]:
-    tools = available_tools(access, settled(services, info, access, state))
-    return {tool.wire: tool for tool in (*duties(services, access), *tools)}
+def _loaded(
+    services: Services, info: SessionInfo, permissions: CompiledPermissions, state: State
+) -> Mapping[str, Tool]:
+    tools = available_tools(permissions, settled(services, info, permissions, state))
+    return {tool.wire: tool for tool in (*duties(services, permissions), *tools)}
 
 
 def _difference(before: Mapping[str, Tool], after: Mapping[str, Tool]) -> _Difference | None:

@@ -50,9 +50,9 @@ from pegboard.ports.tokens import BILL_DAYS, BillCounts, BillPage, BillRecord, B
 from pegboard.removed import missing
 
 if TYPE_CHECKING:
-    from pegboard.ports.for_operators.audit_filter import AuditFilter
-    from pegboard.ports.for_operators.score_parts import FieldShare, MatchedWord, PartKind, ScorePart, TextField
-    from pegboard.ports.for_operators.server_states import (
+    from pegboard.ports.audit_filter import AuditFilter
+    from pegboard.ports.score_parts import FieldShare, MatchedWord, PartKind, ScorePart, TextField
+    from pegboard.ports.server_states import (
         Activity,
         ConnectionPhase,
         ConnectionState,
@@ -149,7 +149,7 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> object:
         if name not in _LATE:
             raise AttributeError(missing(__name__, name))
-        value = getattr(import_module(f"pegboard.ports.for_operators.{_LATE[name]}"), name)
+        value = getattr(import_module(f"pegboard.ports.{_LATE[name]}"), name)
         globals()[name] = value
         return value
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from pegboard.ports.for_operators.audit_filter import AuditFilter
+    from pegboard.ports.audit_filter import AuditFilter
 
 AuditKind = Literal[
     "load",

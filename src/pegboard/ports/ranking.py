@@ -10,7 +10,7 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group, Searchable
 
 if TYPE_CHECKING:
-    from pegboard.ports.for_operators.score_parts import ScorePart
+    from pegboard.ports.score_parts import ScorePart
 
 UNLIKELY: Final = 0.33
 """Below which probability that anything fits an answer says so, and loads nothing."""

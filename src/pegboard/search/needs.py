@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from pegboard.search.analysis.literals import KIND_OF_WORD, KIND_WEIGHT, VALUE_WEIGHT, parted
+from pegboard.search.analysis.literals import KIND_OF_WORD, KIND_WEIGHT, VALUE_WEIGHT, split_values
 from pegboard.search.analysis.stemming import stem
 from pegboard.search.analysis.stop_words import STOP_WORDS
 from pegboard.search.analysis.synonyms import SYNONYMS
@@ -93,7 +93,7 @@ def weighted_words(text: str) -> Words:
     found: Words = {}
     dropped: dict[str, None] = {}
     for number, sentence in enumerate(sentences(text)[:MOST_SENTENCES]):
-        rest, values, kinds = parted(sentence)
+        rest, values, kinds = split_values(sentence)
         plain = words(rest)
         weighted = [(word, 1.0) for word in plain]
         weighted += [(word, VALUE_WEIGHT) for value in values for word in words(value)]

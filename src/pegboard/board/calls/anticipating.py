@@ -38,14 +38,14 @@ def anticipation_of(services: Services, snapshot: Snapshot) -> Anticipation | No
     An array that is cached is not touched. What is paid in full with every request goes when it idles;
     what is cached, or stands in the history, costs more to take away than to keep (D3).
     """
-    info, access = snapshot.info, snapshot.access
-    limits = access.agent.anticipate
-    if limits is None or not info.stable or access.constraints.everything:
+    info, permissions = snapshot.info, snapshot.permissions
+    limits = permissions.agent.anticipate
+    if limits is None or not info.stable or permissions.constraints.everything:
         return None
     in_full = choose(info.host) == "array"
     if in_full and info.host.cache is not None and info.host.cache.tokens:
         return None
-    term = access.agent.lease or dialect_of(services, access).lease
+    term = permissions.agent.lease or dialect_of(services, permissions).lease
     until = min(term, _IDLE) if in_full and info.host.cache is None else term
     return Anticipation(limits=limits, carried=carried(info.host), until=until, price=services.prices)
 
@@ -57,7 +57,7 @@ async def _ranked_for(services: Services, snapshot: Snapshot, message: str) -> S
     """
     if anticipation_of(services, snapshot) is None:
         return ()
-    among = searchable(snapshot.access, snapshot.state.loadout)
+    among = searchable(snapshot.permissions, snapshot.state.loadout)
     await services.ranker.prepare(among)
     context = await rank_context(services, snapshot, [message], messages=())
     ranking = services.ranker.rank([message], among, context, limit=RANKED)
@@ -90,11 +90,11 @@ async def anticipate(
 
 
 def _brought(services: Services, snapshot: Snapshot, hits: Sequence[Hit]) -> tuple[State, tuple[Lease, ...]]:
-    access, anticipation = snapshot.access, anticipation_of(services, snapshot)
+    permissions, anticipation = snapshot.permissions, anticipation_of(services, snapshot)
     if anticipation is None:
         return snapshot.stored, ()
-    terms = command_context(services, snapshot.info, access)
-    state, brought = with_anticipated(access, snapshot.state, hits, anticipation, terms)
+    terms = command_context(services, snapshot.info, permissions)
+    state, brought = with_anticipated(permissions, snapshot.state, hits, anticipation, terms)
     return (state if brought else snapshot.stored), brought
 
 

@@ -210,7 +210,7 @@ async def _asked(call: GatedCall) -> CallAnswer:
         asked=call.binding.arguments,
         turn=call.snapshot.state.turn,
         asked_at=now,
-        expires_at=now + call.snapshot.access.agent.approval_expires,
+        expires_at=now + call.snapshot.permissions.agent.approval_expires,
     )
     if canonical(shown) != call.text:
         services.unkept.put(approval.id, call.arguments)

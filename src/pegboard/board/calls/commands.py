@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import chain
 from typing import assert_never
 
-from pegboard.board.bring_in import bring_in_loaded, bring_in_named
 from pegboard.board.calls.anticipating import anticipation_of, notes_of_anticipation
 from pegboard.board.calls.sharing import shared, with_sharing
+from pegboard.board.discover import discover_loaded, discover_named
 from pegboard.board.meta_tools import command_context, session_hints
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
@@ -39,11 +39,11 @@ async def carry_out(
 
     No other call that is in flight with ``request`` runs on what it loads (D2).
     """
-    snapshot = await bring_in_loaded(services, snapshot)
+    snapshot = await discover_loaded(services, snapshot)
     if isinstance(command, Load):
         if snapshot.info.conversation.hints is None:  # as they are before what is named is brought in (F2)
-            session_hints(services, snapshot.info, snapshot.access, snapshot.state)
-        snapshot = await bring_in_named(services, snapshot, command)
+            session_hints(services, snapshot.info, snapshot.permissions, snapshot.state)
+        snapshot = await discover_named(services, snapshot, command)
     return await apply_command(services, snapshot, command, request)
 
 
@@ -54,10 +54,10 @@ async def apply_command(
     snapshot = await with_sharing(services, snapshot, command)
 
     def decide(newest: Snapshot) -> Change[Outcome]:
-        context = command_context(services, newest.info, newest.access)
+        context = command_context(services, newest.info, newest.permissions)
         siblings = isinstance(command, Load) and command.siblings
         anticipation = anticipation_of(services, newest) if siblings else None
-        state, outcome = apply(newest.access, newest.stored, command, context, anticipation)
+        state, outcome = apply(newest.permissions, newest.stored, command, context, anticipation)
         if request is not None and outcome.added:
             request.bring(tool.id for tool in outcome.added)
         notes = _notes(services, newest.info.key, command, outcome, newest.info.by)
@@ -69,8 +69,8 @@ async def apply_command(
         return Change(state=state, result=outcome, notes=notes, beside=[after for _, after, _ in beside])
 
     snapshot, outcome = await change(services, snapshot, decide)
-    if outcome.added and policy.hooked_with(snapshot.access, snapshot.state, outcome.added):
-        text = await later_policy(services, snapshot.access, snapshot.state, outcome.added)
+    if outcome.added and policy.hooked_with(snapshot.permissions, snapshot.state, outcome.added):
+        text = await later_policy(services, snapshot.permissions, snapshot.state, outcome.added)
         outcome = replace(outcome, policy=text)
     if isinstance(command, Unload):
         snapshot = replace(snapshot, unloaded=snapshot.unloaded.union(outcome.removed))

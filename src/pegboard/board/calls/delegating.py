@@ -31,7 +31,7 @@ async def delegate(
     """
     run, agent = services.delegation.run, arguments.get("agent")
     assert run is not None
-    known = delegates(snapshot.access)
+    known = delegates(snapshot.permissions)
     if agent is not None and agent not in known:
         hint = did_you_mean(agent, known) or (f"There are: {', '.join(known)}." if known else "Name none.")
         message = f"Agent '{one_line(agent, limit=100)}' was not found. {hint}"

@@ -18,7 +18,7 @@ from pegboard.board.session_info import CallerChannel
 from pegboard.board.snapshot import Change, Snapshot, change, view_of
 from pegboard.board.views.policy_hooks import later_policy
 from pegboard.board.views.search import search
-from pegboard.board.views.shown import Shown
+from pegboard.board.views.shown_to_model import Shown
 from pegboard.core.model.delivery import choose
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, answer
@@ -78,7 +78,7 @@ async def _executed(
     if payload.schemas:
         blocks += await _beside(services, snapshot, payload)
     if snapshot.info.host.calls_through:
-        line = suffix(snapshot.access, snapshot.state)
+        line = suffix(snapshot.permissions, snapshot.state)
         blocks += [line] if line else []
     content = tuple({"type": "text", "text": block} for block in blocks)
     result = CallResult(content=content, is_error=payload.is_error)
@@ -101,7 +101,7 @@ async def _beside(services: Services, snapshot: Snapshot, payload: Payload) -> l
     host = snapshot.info.host
     if (host.calls_through or choose(host) == "result") and not payload.inline:
         block["tools"] = [schema_of(tool) for tool in payload.schemas]
-    if text := await later_policy(services, snapshot.access, snapshot.state, payload.schemas):
+    if text := await later_policy(services, snapshot.permissions, snapshot.state, payload.schemas):
         block["policy"] = text
     return [json.dumps(block, ensure_ascii=False)] if block else []
 
@@ -110,7 +110,7 @@ async def _converse(
     services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject, request: Request
 ) -> tuple[Snapshot, Payload]:
     """Drive the dialect: give it what its steps did until it has its payload."""
-    dialect = dialect_of(services, snapshot.access)
+    dialect = dialect_of(services, snapshot.permissions)
     conversation = dialect.run(view_of(services, snapshot), tool.wire, arguments)
     try:
         step = next(conversation)
@@ -151,7 +151,7 @@ async def _through(
         return await call_meta_tool(services, snapshot, shown, own, inner, channel)
     if tool.wire == CALL:
         return await pipeline.run(services, snapshot, shown, name, inner, channel)
-    plugins = snapshot.access.world.catalog.plugins
+    plugins = snapshot.permissions.world.catalog.plugins
 
     def reads_only(called: Tool) -> bool:
         return services.trust.reads_only(plugins[called.plugin], called)

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from pegboard.board.bring_in import bring_in_called
 from pegboard.board.calls.approval_gate import guarded, pass_gate, waiting
 from pegboard.board.calls.commands import apply_command, carry_out
 from pegboard.board.calls.eliciting import asked_client
+from pegboard.board.discover import discover_called
 from pegboard.board.meta_tools import command_context, dialect_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel, SessionInfo
 from pegboard.board.snapshot import DecidedCall, Snapshot, read
-from pegboard.board.views.shown import Shown
+from pegboard.board.views.shown_to_model import Shown
 from pegboard.core.access.approvals.demands import rules_of
 from pegboard.core.access.guards import broken
 from pegboard.core.access.pool_scope import pool_scope
@@ -83,7 +83,7 @@ async def _run(
         refused = await _refused_here(services, snapshot, shown, call.tool.tool, allowed)
         if refused is not None:
             return snapshot, refused
-    if channel.request.started_before_load_of(call.tool.tool.id) and call.access.agent.unloaded_call != "run":
+    if channel.request.started_before_load_of(call.tool.tool.id) and call.permissions.agent.unloaded_call != "run":
         return snapshot, await _too_early(services, snapshot, call.tool.tool)
     return await _execute(services, snapshot, call, arguments, channel)
 
@@ -99,7 +99,7 @@ async def _too_early(services: Services, snapshot: Snapshot, tool: Tool) -> Call
 def _known(snapshot: Snapshot, name: str) -> DecidedCall | None:
     """Return how a call of this name runs, if it was decided for these permissions and this state (P4)."""
     call = snapshot.decided.get(name)
-    if call is None or call.access is not snapshot.access:
+    if call is None or call.permissions is not snapshot.permissions:
         return None
     return call if call.stored is snapshot.stored or call.stored == snapshot.stored else None
 
@@ -114,9 +114,9 @@ async def _decided(
     allowed: Allowed | None,
 ) -> tuple[Snapshot, DecidedCall | CallAnswer]:
     """Return how a call runs, or the answer to one that does not; what is not loaded is loaded first (X1)."""
-    if find_called(snapshot.access, name) is None:
-        snapshot = await bring_in_called(services, snapshot, name)
-    plan = plan_call(snapshot.access, snapshot.state, name)
+    if find_called(snapshot.permissions, name) is None:
+        snapshot = await discover_called(services, snapshot, name)
+    plan = plan_call(snapshot.permissions, snapshot.state, name)
     if isinstance(plan, Refuse):
         return snapshot, await _refuse(services, snapshot, plan, name)
     if isinstance(plan, LoadFirst) and shown.still_lists(plan.tool):
@@ -129,7 +129,7 @@ async def _decided(
         if loaded is not None:
             return snapshot, loaded
         snapshot = await read(services, snapshot.info)
-        plan = plan_call(snapshot.access, snapshot.state, name)
+        plan = plan_call(snapshot.permissions, snapshot.state, name)
         if not isinstance(plan, Run):
             return snapshot, answer("not_loaded", f"'{tool.wire}' could not be loaded.", tool=tool)
     call = _call_of(services, snapshot, plan)
@@ -140,18 +140,18 @@ async def _decided(
 
 
 def _call_of(services: Services, snapshot: Snapshot, plan: Run) -> DecidedCall:
-    info, access, tool = snapshot.info, snapshot.access, plan.loaded.tool
-    spec, plugin = services.loader.specs[tool.plugin], access.world.catalog.plugins[tool.plugin]
-    lapses = info.stable and tool.id not in starting_tools(access).head
+    info, permissions, tool = snapshot.info, snapshot.permissions, plan.loaded.tool
+    spec, plugin = services.loader.specs[tool.plugin], permissions.world.catalog.plugins[tool.plugin]
+    lapses = info.stable and tool.id not in starting_tools(permissions).head
     return DecidedCall(
-        access=access,
+        permissions=permissions,
         stored=snapshot.stored,
         tool=plan.loaded,
         spec=spec,
         source=services.loader.source_of(spec),
-        scope=pool_scope(access, spec, info.key.principal),
+        scope=pool_scope(permissions, spec, info.key.principal),
         guards=spec.guards,
-        renews=lapses and used(access, snapshot.state, tool.id) is not snapshot.state,
+        renews=lapses and used(permissions, snapshot.state, tool.id) is not snapshot.state,
         rules=rules_of(plugin, spec, tool, services.trust.counted(plugin.name)),
     )
 
@@ -179,20 +179,20 @@ async def _refuse(services: Services, snapshot: Snapshot, plan: Refuse, name: st
     await services.recorder.denied(key, turn, subject=subject, reason=plan.reason.text, outcome=plan.reason.code)
     message = plan.message
     if plan.status == "not_found":
-        hint = did_you_mean(name, (tool.wire for tool in reachable(snapshot.access, snapshot.state)))
+        hint = did_you_mean(name, (tool.wire for tool in reachable(snapshot.permissions, snapshot.state)))
         message = f"{message} {hint or _not_known_yet(services, snapshot)}".strip()
     return answer(plan.status, message, tool=plan.tool)
 
 
 def _not_known_yet(services: Services, snapshot: Snapshot) -> str:
     """Return what may have a tool that is not known, under the names by which the dialect loads it (X1)."""
-    access = snapshot.access
+    permissions = snapshot.permissions
     if not snapshot.info.stable:
         return ""
-    if dialect_of(services, access).name == "toolkits":
-        names = unknown_toolkits(access)
+    if dialect_of(services, permissions).name == "toolkits":
+        names = unknown_toolkits(permissions)
         return f"The tools of these toolkits are not all known yet: {some_of(names)}." if names else ""
-    names = unknown_plugins(access)
+    names = unknown_plugins(permissions)
     return f"The tools of these plugins are not known yet, load one to see them: {some_of(names)}." if names else ""
 
 
@@ -207,7 +207,7 @@ async def _load_first(
     if outcome.status != "ok":
         return snapshot, answer(item.status, item.message, tool=tool)
     fits = not services.validator.problems(tool, arguments)
-    later = command_context(services, snapshot.info, snapshot.access).from_next_turn and not plan.renews
+    later = command_context(services, snapshot.info, snapshot.permissions).from_next_turn and not plan.renews
     if plan.then == "run" and fits and not later:
         return snapshot, None
     when = "It can be called from the next request on, not in this turn." if later else "Call it again."
@@ -253,7 +253,7 @@ async def _execute(
         return snapshot, await guarded(services, snapshot, tool, result)
     status = "error" if result.is_error else "ok"
     _called(services, info, turn, tool, status, digest, started)
-    if status == "ok" and call.access.agent.remember and (needs := info.conversation.add_call(tool.id, turn)):
+    if status == "ok" and call.permissions.agent.remember and (needs := info.conversation.add_call(tool.id, turn)):
         services.uses.remember(info.key, needs, tool.id)
     return snapshot, CallAnswer(status=status, result=result, tool=tool)
 

@@ -10,7 +10,7 @@ from pegboard.board.calls.approval_gate import ended
 from pegboard.board.services import Services
 from pegboard.board.session_info import CallerChannel
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.shown import Shown
+from pegboard.board.views.shown_to_model import Shown
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.approvals.digests import canonical, digest
 from pegboard.core.model.tools import CallResult, JsonObject, text_result

@@ -29,7 +29,7 @@ async def self_config(services: Services, snapshot: Snapshot, tool: Tool, argume
     if problem := label_problem(name):
         return snapshot, answer("invalid_arguments", f"`name` {problem}", tool=tool)
     setting = name if name in (_LOADOUT, *VALUES) else "switches"
-    if setting not in snapshot.access.agent.self_config:
+    if setting not in snapshot.permissions.agent.self_config:
         shown = one_line(str(name), limit=100)
         return snapshot, answer("refused", f"'{shown}' is not yours to change.", tool=tool)
     value = arguments.get("value") if action == "set" else None
@@ -43,11 +43,11 @@ async def self_config(services: Services, snapshot: Snapshot, tool: Tool, argume
 
 
 async def _shown(services: Services, snapshot: Snapshot, tool: Tool) -> CallAnswer:
-    access, agent = snapshot.access, snapshot.access.agent
+    permissions, agent = snapshot.permissions, snapshot.permissions.agent
     own = own_settings((await services.store.all_switches()).get(agent.name, {}))
     lease = None if agent.lease is None else str(agent.lease)
     document = {
-        "switches": dict(access.switches.effective),
+        "switches": dict(permissions.switches.effective),
         "loadout": snapshot.state.loadout,
         "initial_toolkits": list(agent.initial_toolkits),
         "lease": lease,
@@ -62,21 +62,21 @@ async def _switch(services: Services, snapshot: Snapshot, tool: Tool, name: str,
     """Take something away, or give back what the agent has taken away itself: it grants nothing."""
     if value is not None and not isinstance(value, bool):
         return snapshot, answer("invalid_arguments", "A switch is true or false.", tool=tool)
-    agent, shown = snapshot.access.agent.name, one_line(name, limit=100)
+    agent, shown = snapshot.permissions.agent.name, one_line(name, limit=100)
     own = own_settings((await services.store.all_switches()).get(agent, {})).off
     if value is False:
-        if lookup(snapshot.access, name) is None and name not in own:
+        if lookup(snapshot.permissions, name) is None and name not in own:
             return snapshot, answer("not_found", f"'{shown}' was not found.", tool=tool)
         return await _stored(services, snapshot, tool, {f"{OFF}{name}": False}, f"'{shown}' is off.")
     if name in own:
         return await _stored(services, snapshot, tool, {f"{OFF}{name}": None}, f"'{shown}' is as it was given to you.")
-    if value is None or lookup(snapshot.access, name) is not None:
+    if value is None or lookup(snapshot.permissions, name) is not None:
         return snapshot, _done(tool, f"You have not taken '{shown}' away; nothing has changed.")
     return snapshot, answer("not_found", f"'{shown}' was not found.", tool=tool)
 
 
 async def _value(services: Services, snapshot: Snapshot, tool: Tool, setting: str, value: Any) -> Answered:
-    agent = snapshot.access.agent
+    agent = snapshot.permissions.agent
     if value is not None and (fault := _unfit(snapshot, setting, value)):
         return snapshot, answer("invalid_arguments", fault, tool=tool)
     stored = (await services.store.all_switches()).get(agent.name, {})
@@ -92,7 +92,7 @@ def _unfit(snapshot: Snapshot, setting: str, value: Any) -> str:
     if setting == "lease":
         fits = lease_of(value) is not None
         return "" if fits else "A lease is {kind: turn}, {kind: idle, turns: n} or {kind: unload}."
-    allowed = snapshot.access.agent.allowed_toolkits
+    allowed = snapshot.permissions.agent.allowed_toolkits
     if not isinstance(value, list) or not all(name in allowed for name in cast("list[Any]", value)):
         return f"Initial toolkits are a list of those that you may load: {', '.join(allowed) or 'none'}."
     return ""
@@ -100,12 +100,16 @@ def _unfit(snapshot: Snapshot, setting: str, value: Any) -> str:
 
 async def _loadout(services: Services, snapshot: Snapshot, tool: Tool, value: Any) -> Answered:
     """Narrow the session, or go back to what its host gave it; another's narrowing is never widened."""
-    state, base, access = snapshot.state, snapshot.info.start.loadout, snapshot.access
-    if value is not None and not (isinstance(value, str) and value.casefold() in access.world.loadouts):
+    state, base, permissions = snapshot.state, snapshot.info.start.loadout, snapshot.permissions
+    if value is not None and not (isinstance(value, str) and value.casefold() in permissions.world.loadouts):
         return snapshot, answer("not_found", "There is no such loadout.", tool=tool)
     if state.loadout != base and not state.own_loadout:
         return snapshot, answer("refused", "The host of this session has narrowed it: that is not yours.", tool=tool)
-    if value is not None and base is not None and not active_plugins(access, value) <= active_plugins(access, base):
+    if (
+        value is not None
+        and base is not None
+        and not active_plugins(permissions, value) <= active_plugins(permissions, base)
+    ):
         return snapshot, answer("refused", f"'{value}' is wider than '{base}', which this session has.", tool=tool)
     chosen = base if value is None else value
     after, outcome = await apply_command(services, snapshot, SetLoadout(loadout=chosen, own=value is not None))

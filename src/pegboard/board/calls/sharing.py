@@ -25,20 +25,20 @@ async def with_sharing(services: Services, snapshot: Snapshot, command: Command)
     info = snapshot.info
     if not isinstance(command, Load | Unload) or not info.stable or info.parent is not None:
         return snapshot
-    toolkits = _shared_toolkits(snapshot.access)
+    toolkits = _shared_toolkits(snapshot.permissions)
     if not toolkits:
         return snapshot
-    refs = (lookup(snapshot.access, name) for name in command.names)
+    refs = (lookup(snapshot.permissions, name) for name in command.names)
     named = (toolkits.get(ref.name, ()) for ref in refs if ref is not None and ref.kind == "toolkit")
     agents = dict.fromkeys(agent for others in named for agent in others)
     return replace(snapshot, sharing=tuple([await read(services, _of(services, info, agent)) for agent in agents]))
 
 
 @once_per_permissions
-def _shared_toolkits(access: CompiledPermissions) -> Mapping[str, tuple[str, ...]]:
+def _shared_toolkits(permissions: CompiledPermissions) -> Mapping[str, tuple[str, ...]]:
     """Return the toolkits that an agent shares, with the other agents that are configured."""
-    agents, toolkits = access.world.agents, access.world.toolkits
-    found = {name: toolkit.sharing(access.agent.name) for name, toolkit in toolkits.items()}
+    agents, toolkits = permissions.world.agents, permissions.world.toolkits
+    found = {name: toolkit.sharing(permissions.agent.name) for name, toolkit in toolkits.items()}
     return {name: tuple(one for one in others if one in agents) for name, others in found.items() if others}
 
 
@@ -59,7 +59,7 @@ def shared(
     It is the same command under the other's own permissions, budget and settings; what did not succeed is not shared.
     """
     done = [item for item in outcome.items if item.status in SUCCEEDED and item.subject is not None]
-    toolkits = _shared_toolkits(own.access)
+    toolkits = _shared_toolkits(own.permissions)
     agent = other.info.key.agent
     subjects = [item.subject for item in done if item.subject is not None and item.subject.kind == "toolkit"]
     names = tuple(str(ref) for ref in subjects if agent in toolkits.get(ref.name, ()))
@@ -70,4 +70,4 @@ def shared(
         if isinstance(command, Load)
         else Unload(names=names)
     )
-    return apply(other.access, other.stored, mine, command_context(services, other.info, other.access))
+    return apply(other.permissions, other.stored, mine, command_context(services, other.info, other.permissions))

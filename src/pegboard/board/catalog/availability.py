@@ -55,27 +55,27 @@ class Availability:
         self._late: set[_Key] = set()
         self._applied: dict[tuple[CompiledPermissions, frozenset[tuple[str, str]]], CompiledPermissions] = {}
 
-    async def apply(self, info: SessionInfo, access: CompiledPermissions) -> CompiledPermissions:
+    async def apply(self, info: SessionInfo, permissions: CompiledPermissions) -> CompiledPermissions:
         """Return the permissions of a session with what cannot run now; the same object while that is the same."""
-        found = conditions(access)
+        found = conditions(permissions)
         if not found:
-            return access
-        return self._with(access, await self._of_tools(info, found))
+            return permissions
+        return self._with(permissions, await self._of_tools(info, found))
 
-    def _with(self, access: CompiledPermissions, faults: Mapping[str, str]) -> CompiledPermissions:
+    def _with(self, permissions: CompiledPermissions, faults: Mapping[str, str]) -> CompiledPermissions:
         if not faults:
-            return access
-        key = access, frozenset(faults.items())
+            return permissions
+        key = permissions, frozenset(faults.items())
         known = self._applied.get(key)
         if known is None:
             if len(self._applied) >= _MOST // 64:
                 self._applied.clear()
-            known = self._applied[key] = access.with_faults(Frozen(faults))
+            known = self._applied[key] = permissions.with_faults(Frozen(faults))
         return known
 
-    def as_known(self, info: SessionInfo, access: CompiledPermissions) -> CompiledPermissions:
+    def as_known(self, info: SessionInfo, permissions: CompiledPermissions) -> CompiledPermissions:
         """Return the permissions of a session with what could not run by the newest answers; none is asked for."""
-        return self._with(access, self._faults_of(_asker(info), conditions(access)))
+        return self._with(permissions, self._faults_of(_asker(info), conditions(permissions)))
 
     async def _of_tools(self, info: SessionInfo, found: Iterable[tuple[str, Condition]]) -> dict[str, str]:
         who = _asker(info)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pegboard.board.catalog.configured import configured, misnamed
+from pegboard.board.catalog.apply_settings import configured, misnamed
 from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.loadouts import category_of

@@ -64,10 +64,12 @@ class PermissionCompiler:
 
         Children are all compiled anew: whose switches decide about them is not looked for.
         """
-        alone = {key: access for key, access in self._compiled.items() if access.constraints.parent is None}
+        alone = {
+            key: permissions for key, permissions in self._compiled.items() if permissions.constraints.parent is None
+        }
         outdated = {key: one for key, one in alone.items() if agents is None or one.agent.name in agents}
         self._before |= outdated
-        self._compiled = {key: access for key, access in alone.items() if key not in outdated}
+        self._compiled = {key: permissions for key, permissions in alone.items() if key not in outdated}
 
     def permissions(self, info: SessionInfo, narrowed_above: tuple[str | None, ...] = ()) -> CompiledPermissions:
         """Return what a session may, as of the last refresh.
@@ -113,7 +115,9 @@ class PermissionCompiler:
     def supposing(self, agent: str, name: str, value: bool | None) -> PermissionCompiler:
         """Return a compiler of the same moment for which an operator has set a switch; nothing is stored or noted."""
         switches = {**self._switches, agent: with_switch(self._switches.get(agent, {}), name, value, self.world)}
-        before = {key: access for key, access in self._compiled.items() if access.constraints.parent is None}
+        before = {
+            key: permissions for key, permissions in self._compiled.items() if permissions.constraints.parent is None
+        }
         other = copy(self)
         other._begin(switches, before)  # noqa: SLF001 - the same class
         return other

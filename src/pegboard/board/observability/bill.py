@@ -97,20 +97,20 @@ class Billing:
         for one in sent:
             of_list = await self._tokens(one.tools) + sum(map(self._count, one.texts))
             tokens += of_list * one.requests
-            everything = await self._everything(one.access)
+            everything = await self._everything(one.permissions)
             if everything is None:
                 unknown += one.requests
             else:
                 saved += (everything - of_list) * one.requests
         return counts._replace(tokens=tokens, saved=saved, unknown=unknown)
 
-    async def _everything(self, access: CompiledPermissions) -> int | None:
+    async def _everything(self, permissions: CompiledPermissions) -> int | None:
         """Return the tokens of everything that an agent may use, or None while some of it is unknown (F4)."""
-        if unknown_plugins(access):
+        if unknown_plugins(permissions):
             return None
-        known = _everything_of(access, self)
+        known = _everything_of(permissions, self)
         if known.tokens is None:
-            known.tokens = await self._tokens(usable(access))
+            known.tokens = await self._tokens(usable(permissions))
         return known.tokens
 
     async def _tokens(self, tools: Sequence[Tool]) -> int:
@@ -129,5 +129,5 @@ class _Everything:
 
 
 @once_per_permissions
-def _everything_of(access: CompiledPermissions, billing: Billing) -> _Everything:  # noqa: ARG001 - prices are a board's
+def _everything_of(permissions: CompiledPermissions, billing: Billing) -> _Everything:  # noqa: ARG001 - prices are a board's
     return _Everything()

@@ -27,7 +27,7 @@ KEPT: Final = 10_000
 class SentList:
     """A tool list and the texts beside it, and for how many requests it stood since the last bill."""
 
-    access: CompiledPermissions
+    permissions: CompiledPermissions
     tools: tuple[Tool, ...]
     texts: tuple[str, ...]
     requests: int = 0
@@ -89,7 +89,7 @@ class SessionMetrics:
         counted.tools = tuple(out.tool for out in surface.tools)
         counted.texts = tuple(text for text in (*surface.hints, surface.suffix, surface.policy) if text)
 
-    def requested(self, key: SessionKey, access: CompiledPermissions, listed: SentTexts | None = None) -> SentList:
+    def requested(self, key: SessionKey, permissions: CompiledPermissions, listed: SentTexts | None = None) -> SentList:
         """Count a request of a model that was sent these tools and texts, or the session's newest surface (None).
 
         They are priced with the next bill.
@@ -97,8 +97,8 @@ class SessionMetrics:
         counted = self._counted((key.principal, key.agent, key.session))
         tools, texts = listed or (counted.tools or (), counted.texts)
         last = counted.sent[-1] if counted.sent else None
-        if last is None or last.access is not access or last.tools != tools or last.texts != texts:
-            last = SentList(access, tools, texts)
+        if last is None or last.permissions is not permissions or last.tools != tools or last.texts != texts:
+            last = SentList(permissions, tools, texts)
             counted.sent.append(last)
         last.requests += 1
         self._is_news(counted)

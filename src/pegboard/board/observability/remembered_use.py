@@ -22,7 +22,7 @@ class _WithinReach:
     """The uses that count for a session: of which records, under which permissions and loadout, and until when."""
 
     records: Sequence[UseRecord]
-    access: CompiledPermissions
+    permissions: CompiledPermissions
     loadout: str | None
     until: float
     uses: tuple[PastUse, ...]
@@ -47,7 +47,9 @@ class RememberedUse:
             )
         )
 
-    async def within_reach(self, key: SessionKey, access: CompiledPermissions, state: State) -> tuple[PastUse, ...]:
+    async def within_reach(
+        self, key: SessionKey, permissions: CompiledPermissions, state: State
+    ) -> tuple[PastUse, ...]:
         """Return what counts now: of tools within the session's reach, and not too old; the newest last (P9).
 
         The same object as long as nothing has changed.
@@ -55,10 +57,10 @@ class RememberedUse:
         who, now = (key.principal, key.agent), self._clock()
         records = await self._store.uses(*who)
         known = self._known.get(who)
-        if known is None or known.records is not records or known.access is not access or now >= known.until:
+        if known is None or known.records is not records or known.permissions is not permissions or now >= known.until:
             known = None
         if known is None or known.loadout != state.loadout:
-            known = _within_reach(records, access, state, now)
+            known = _within_reach(records, permissions, state, now)
             if len(self._known) >= _MOST:
                 self._known.clear()
             self._known[who] = known
@@ -69,18 +71,20 @@ class RememberedUse:
         return await self._store.forget_uses(principal=principal, agent=agent)
 
 
-def _within_reach(records: Sequence[UseRecord], access: CompiledPermissions, state: State, now: float) -> _WithinReach:
-    reached = {tool for tool in {record.tool for record in records} if _reaches(access, state, tool)}
+def _within_reach(
+    records: Sequence[UseRecord], permissions: CompiledPermissions, state: State, now: float
+) -> _WithinReach:
+    reached = {tool for tool in {record.tool for record in records} if _reaches(permissions, state, tool)}
     kept = [record for record in records if record.at > now - USE_LIFETIME and record.tool in reached]
     return _WithinReach(
         records=records,
-        access=access,
+        permissions=permissions,
         loadout=state.loadout,
         until=min((record.at for record in kept), default=now) + USE_LIFETIME,
         uses=tuple(PastUse(need=record.need, tool=record.tool) for record in kept),
     )
 
 
-def _reaches(access: CompiledPermissions, state: State, tool_id: str) -> bool:
-    tool = access.world.catalog.by_id(tool_id)
-    return tool is not None and access.permits(tool) and not excluded_by_loadout(access, state, tool)
+def _reaches(permissions: CompiledPermissions, state: State, tool_id: str) -> bool:
+    tool = permissions.world.catalog.by_id(tool_id)
+    return tool is not None and permissions.permits(tool) and not excluded_by_loadout(permissions, state, tool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pegboard.board.bring_in import bring_in_searchable
+from pegboard.board.discover import discover_searchable
 from pegboard.board.resources import reads
 from pegboard.board.resources.lists import ResourceLists
 from pegboard.board.resources.reads import Subscription
@@ -39,7 +39,9 @@ class ResourceAggregator:
     async def _read(self, info: SessionInfo) -> Snapshot:
         """Return the session once servers that may have what the agent names have been seen."""
         snapshot = await read(self._services, info)
-        return await bring_in_searchable(self._services, snapshot) if snapshot.access.entries.unresolved else snapshot
+        return (
+            await discover_searchable(self._services, snapshot) if snapshot.permissions.entries.unresolved else snapshot
+        )
 
     async def listed(self, info: SessionInfo, kind: ListKind) -> Mapping[str, ListedItem]:
         """Return what the session's agent sees, by the names that clients know, in order."""
@@ -73,7 +75,7 @@ class ResourceAggregator:
     async def sees(self, info: SessionInfo, plugin: str) -> bool:
         """Return whether the session's agent sees a server now (P4)."""
         snapshot = await read(self._services, info)
-        return any(found.name == plugin for found in plugins_with_lists(snapshot.access))
+        return any(found.name == plugin for found in plugins_with_lists(snapshot.permissions))
 
     async def aclose(self) -> None:
         """Stop asking."""

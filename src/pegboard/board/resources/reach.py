@@ -48,7 +48,7 @@ class ReachedServer:
 
 def reached_servers(services: Services, snapshot: Snapshot) -> dict[str, ReachedServer]:
     """Return the servers that the agent sees and that can be asked, by name, in order."""
-    found = (_reached(services, snapshot, plugin) for plugin in plugins_with_lists(snapshot.access))
+    found = (_reached(services, snapshot, plugin) for plugin in plugins_with_lists(snapshot.permissions))
     return {server.plugin.name: server for server in found if server is not None}
 
 
@@ -57,6 +57,6 @@ def _reached(services: Services, snapshot: Snapshot, plugin: Plugin) -> ReachedS
     source = services.loader.source_of(spec) if spec is not None else None
     if spec is None or source is None or getattr(spec, "unavailable", "") or not isinstance(source, HasResources):
         return None
-    scope = pool_scope(snapshot.access, spec, snapshot.info.key.principal)
+    scope = pool_scope(snapshot.permissions, spec, snapshot.info.key.principal)
     fingerprint = source.fingerprint(spec)
     return ReachedServer(plugin=plugin, spec=spec, source=source.offering, scope=scope, fingerprint=fingerprint)

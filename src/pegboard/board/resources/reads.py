@@ -170,10 +170,10 @@ async def _note_refusal(
     services: Services, snapshot: Snapshot, kind: AuditKind, subject: str, owner: str | None
 ) -> None:
     """Audit a request for what there is not for this agent, with the true reason where it is known (P9)."""
-    access = snapshot.access
-    plugin = access.world.catalog.plugins.get(owner or "")
-    denied = plugin is not None and plugin.kind == "server" and not access.may_have_tools_of(plugin)
-    reason = why_not(access, plugin) if plugin is not None and denied else None
+    permissions = snapshot.permissions
+    plugin = permissions.world.catalog.plugins.get(owner or "")
+    denied = plugin is not None and plugin.kind == "server" and not permissions.may_have_tools_of(plugin)
+    reason = why_not(permissions, plugin) if plugin is not None and denied else None
     text, code = (reason.text, reason.code) if reason is not None else ("There is no such thing.", "not_found")
     recorder = services.recorder
     entry = recorder.entry(snapshot.info.key, snapshot.stored.turn, kind, subject, "refused", reason=text, outcome=code)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from pegboard.board.bring_in import bring_in_every
+from pegboard.board.discover import discover_every
 from pegboard.board.meta_tools import duty_fault
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
@@ -31,8 +31,8 @@ async def explain_name(services: Services, snapshot: Snapshot, name: str) -> tup
 
     Where the name is not known, whatever can be asked is asked first.
     """
-    if snapshot.access.world.catalog.find_tool(name) is None:
-        await bring_in_every(services)
+    if snapshot.permissions.world.catalog.find_tool(name) is None:
+        await discover_every(services)
         snapshot = await read(services, snapshot.info)
     return snapshot, _explained(services, snapshot, name)
 
@@ -50,8 +50,8 @@ def unseen_plugin(catalog: Catalog, name: str) -> Plugin | None:
 
 
 def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation:
-    access = snapshot.access
-    catalog = access.world.catalog
+    permissions = snapshot.permissions
+    catalog = permissions.world.catalog
     if name in HOST_DUTIES:
         return _duty(services, snapshot, name)
     if snapshot.info.stable and name in snapshot.meta_tools:
@@ -62,22 +62,22 @@ def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation
         near = {f.id: f for n in catalog.find_folded(name) if (f := catalog.find_tool(n))}
         tool = next(iter(near.values())) if len(near) == 1 else None
     if tool is None:
-        return _not_a_tool(access, name)
-    return explain(access, snapshot.state, tool, known_conflict=_conflict(services, snapshot, tool))
+        return _not_a_tool(permissions, name)
+    return explain(permissions, snapshot.state, tool, known_conflict=_conflict(services, snapshot, tool))
 
 
 def _duty(services: Services, snapshot: Snapshot, name: str) -> Explanation:
     """Return what stands between an agent and one of the host's own tools, if anything."""
-    access, fault = snapshot.access, duty_fault(services, name)
-    has = name in host_duties(access)
-    agent = f"Agent '{access.agent.name}'"
+    permissions, fault = snapshot.permissions, duty_fault(services, name)
+    has = name in host_duties(permissions)
+    agent = f"Agent '{permissions.agent.name}'"
     if has:
-        reasons = [Reason(code="granted_static", text=f"{agent} lists it in `tools`.", where=access.agent.place)]
-    elif name in access.agent.duties:
+        reasons = [Reason(code="granted_static", text=f"{agent} lists it in `tools`.", where=permissions.agent.place)]
+    elif name in permissions.agent.duties:
         reasons = [Reason(code="denied_switch", text="It is switched off, or the parent session does not have it.")]
     else:
         text = f"{agent} does not list it in `tools`."
-        reasons = [Reason(code="not_granted", text=text, where=access.agent.place)]
+        reasons = [Reason(code="not_granted", text=text, where=permissions.agent.place)]
     reasons += [Reason(code="unavailable", text=fault)] if has and fault else []
     runs = has and not fault
     return Explanation(tool=name, permitted=has, loaded=has, visible=runs, callable=runs, reasons=tuple(reasons))
@@ -87,9 +87,9 @@ def _all_true(name: str, reason: Reason) -> Explanation:
     return Explanation(tool=name, permitted=True, loaded=True, visible=True, callable=True, reasons=(reason,))
 
 
-def _not_a_tool(access: CompiledPermissions, name: str) -> Explanation:
+def _not_a_tool(permissions: CompiledPermissions, name: str) -> Explanation:
     """Return what is to be said of a name that no known tool has."""
-    catalog, toolkit = access.world.catalog, access.world.toolkits.get(name)
+    catalog, toolkit = permissions.world.catalog, permissions.world.toolkits.get(name)
     plugin = catalog.plugins.get(name.removeprefix("plugin:"))
     if plugin is not None and plugin.tools:
         listed = ", ".join(tool.wire for tool in plugin.tools[:20])
@@ -101,11 +101,11 @@ def _not_a_tool(access: CompiledPermissions, name: str) -> Explanation:
         return _none_true(name, Reason(code="is_toolkit", text=text, where=toolkit.place))
     unseen = unseen_plugin(catalog, name)
     if unseen is not None:
-        decision = access.decide_unseen(unseen)
+        decision = permissions.decide_unseen(unseen)
         return replace(_none_true(name, *decision.reasons, _not_seen(unseen)), permitted=decision.permitted)
     names = (*catalog.plugins, *(tool.wire for tool in catalog))
     text = f"There is no tool '{name[:100]}' in the catalog. {did_you_mean(name, names)}"
-    return _none_true(name, Reason(code="unknown", text=text.strip()), *_may_have_it(access))
+    return _none_true(name, Reason(code="unknown", text=text.strip()), *_may_have_it(permissions))
 
 
 def _none_true(name: str, *reasons: Reason) -> Explanation:
@@ -119,11 +119,11 @@ def _not_seen(plugin: Plugin) -> Reason:
     return Reason(code="not_seen", text="Its tools are not known yet: load it, or `tools`.")
 
 
-def _may_have_it(access: CompiledPermissions) -> Iterator[Reason]:
+def _may_have_it(permissions: CompiledPermissions) -> Iterator[Reason]:
     """Yield the plugins that may have a tool of any name, because theirs are not known yet, and who denies them."""
-    unseen = [plugin for plugin in access.world.catalog.plugins.values() if not plugin.tools]
+    unseen = [plugin for plugin in permissions.world.catalog.plugins.values() if not plugin.tools]
     for plugin in unseen[:UNSEEN_NAMED]:
-        decision = access.decide_unseen(plugin)
+        decision = permissions.decide_unseen(plugin)
         first = decision.reasons[0]
         text = f"The tools of plugin '{plugin.name}' are not known yet."
         if decision.permitted:
@@ -137,13 +137,13 @@ def _may_have_it(access: CompiledPermissions) -> Iterator[Reason]:
 
 def _conflict(services: Services, snapshot: Snapshot, tool: Tool) -> str:
     """Return which toolkit wants the tool with other settings than it is loaded with (T5)."""
-    access = snapshot.access
-    loaded = active_tools(access, snapshot.state)
-    for name, entries in access.entries.toolkits.items():
+    permissions = snapshot.permissions
+    loaded = active_tools(permissions, snapshot.state)
+    for name, entries in permissions.entries.toolkits.items():
         for entry in entries:
             if tool.id not in entry.ids:
                 continue
-            found = conflict_of(access, loaded, (entry,), services.masker)
+            found = conflict_of(permissions, loaded, (entry,), services.masker)
             if found is not None:
                 return (
                     f"Toolkit '{name}' {found.message} Loaded with {json.dumps(found.existing)}, "

@@ -16,15 +16,15 @@ log = logging.getLogger("pegboard")
 
 
 async def focus_of(
-    services: Services, access: CompiledPermissions, surface: Surface, message: str | None
+    services: Services, permissions: CompiledPermissions, surface: Surface, message: str | None
 ) -> JsonObject | None:
     """Return the focus that a message asks for, or None."""
     if message is None or services.focus is None:
         return None
     bounded = message[:MESSAGE]
     asked = [
-        await _directive(services, services.focus, access, surface, toolkit, rule, bounded)
-        for toolkit, rule in rules(access)
+        await _directive(services, services.focus, permissions, surface, toolkit, rule, bounded)
+        for toolkit, rule in rules(permissions)
     ]
     return overlay(surface, (one for one in asked if one is not None))
 
@@ -32,7 +32,7 @@ async def focus_of(
 async def _directive(
     services: Services,
     judge: FocusRules,
-    access: CompiledPermissions,
+    permissions: CompiledPermissions,
     surface: Surface,
     toolkit: str,
     rule: JsonObject,
@@ -42,8 +42,8 @@ async def _directive(
     if hook is None:
         if not judge.matches(rule["when"], message):
             return None
-        return directive(access, toolkit, rule.get("tools", ()), rule.get("choice", "auto"))
-    own = members(access, toolkit)
+        return directive(permissions, toolkit, rule.get("tools", ()), rule.get("choice", "auto"))
+    own = members(permissions, toolkit)
     visible = [loaded.tool.wire for loaded in surface.tools if loaded.tool.id in own]
     try:
         answer = answered(await judge.ask(hook, message, visible))
@@ -51,4 +51,4 @@ async def _directive(
         why = services.masker.text(f"{type(error).__name__}: {error}")
         log.warning("the focus hook %s of toolkit %s is passed over: %s", hook, toolkit, why)
         return None
-    return directive(access, toolkit, *answer) if answer is not None else None
+    return directive(permissions, toolkit, *answer) if answer is not None else None

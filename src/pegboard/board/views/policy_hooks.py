@@ -20,22 +20,24 @@ PATIENCE: Final = 2.0
 log = logging.getLogger("pegboard")
 
 
-async def initial_policy(services: Services, access: CompiledPermissions, state: State) -> str:
+async def initial_policy(services: Services, permissions: CompiledPermissions, state: State) -> str:
     """Return the policy of what is loaded from the start, without secrets."""
-    written = await _written(services, access, policy.hooked_at_start(access, state))
-    return services.masker.text(policy.initial(access, state, written))
+    written = await _written(services, permissions, policy.hooked_at_start(permissions, state))
+    return services.masker.text(policy.initial(permissions, state, written))
 
 
-async def later_policy(services: Services, access: CompiledPermissions, state: State, tools: Iterable[Tool]) -> str:
+async def later_policy(
+    services: Services, permissions: CompiledPermissions, state: State, tools: Iterable[Tool]
+) -> str:
     """Return the policy that comes with these tools, without secrets."""
     added = tuple(tools)
-    written = await _written(services, access, policy.hooked_with(access, state, added))
-    return services.masker.text(policy.later(access, state, added, written))
+    written = await _written(services, permissions, policy.hooked_with(permissions, state, added))
+    return services.masker.text(policy.later(permissions, state, added, written))
 
 
-async def _written(services: Services, access: CompiledPermissions, asked: Iterable[HookedPolicy]) -> Written:
+async def _written(services: Services, permissions: CompiledPermissions, asked: Iterable[HookedPolicy]) -> Written:
     """Return what the hooks write; one that fails writes nothing, and is asked again the next time."""
-    known, found = _answers(access), dict[HookedPolicy, str]()
+    known, found = _answers(permissions), dict[HookedPolicy, str]()
     for one in asked:
         text = known.get(one)
         if text is None:
@@ -50,7 +52,7 @@ _NOTHING: Final[Mapping[HookedPolicy, str]] = EMPTY  # type: ignore[assignment]
 
 
 @once_per_permissions
-def _answers(access: CompiledPermissions) -> dict[HookedPolicy, str]:  # noqa: ARG001
+def _answers(permissions: CompiledPermissions) -> dict[HookedPolicy, str]:  # noqa: ARG001
     """Return what hooks have written so far: the same members have the same text, so that nothing moves (F1)."""
     return {}
 

@@ -33,14 +33,14 @@ async def rank_context(
     Raises:
         StoreError: what was used cannot be read.
     """
-    info, access = snapshot.info, snapshot.access
+    info, permissions = snapshot.info, snapshot.permissions
     if messages is None:
         before = info.conversation.messages_before([services.masker.value(query) for query in queries])
     else:
         before = newest(*(text for message in messages if (text := cut(message))))
-    if not access.agent.remember:
+    if not permissions.agent.remember:
         return RankContext(messages=before)
-    used = await services.uses.within_reach(info.key, access, snapshot.state)
+    used = await services.uses.within_reach(info.key, permissions, snapshot.state)
     return RankContext(messages=before, used=used)
 
 
@@ -63,7 +63,7 @@ def answered(
     hardly anything; what is known of the answers is what the queries alone tell. As context of every search they
     would cost more than they bring: most searches say all that they need.
     """
-    among = searchable(snapshot.access, snapshot.state.loadout)
+    among = searchable(snapshot.permissions, snapshot.state.loadout)
     ranking = services.ranker.rank(queries, among, context, limit=limit)
     if snapshot.info.host.calls_through and not context.messages and _fits_hardly(ranking):
         masked = [services.masker.value(query) for query in queries]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pegboard.board.bring_in import bring_in_searchable
+from pegboard.board.discover import discover_searchable
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.rank_context import rank_context, ranked
@@ -39,8 +39,8 @@ _GO_ON: Final = "Try other words, one need per query."
 
 async def search(services: Services, snapshot: Snapshot, needs: Search) -> tuple[Snapshot, Found]:
     """Return what answers the needs best, once the plugins that could be searched have been seen."""
-    snapshot = await bring_in_searchable(services, snapshot)
-    await services.ranker.prepare(searchable(snapshot.access, snapshot.state.loadout))
+    snapshot = await discover_searchable(services, snapshot)
+    await services.ranker.prepare(searchable(snapshot.permissions, snapshot.state.loadout))
     context = await rank_context(services, snapshot, needs.queries, messages=needs.context)
     return snapshot, _found(services, snapshot, needs, context)
 
@@ -103,11 +103,11 @@ def _named(snapshot: Snapshot, query: str) -> tuple[Tool | Group, ...]:
 
     Where the model loads toolkits only, it is the toolkits of that name, and those that have such a member.
     """
-    access, state = snapshot.access, snapshot.state
-    if access.agent.dialect != "toolkits":
-        return reachable_in_category(access, state, query)
+    permissions, state = snapshot.permissions, snapshot.state
+    if permissions.agent.dialect != "toolkits":
+        return reachable_in_category(permissions, state, query)
     fold = query.strip().casefold()
-    groups = searchable(access, state.loadout).groups
+    groups = searchable(permissions, state.loadout).groups
     found = [group for group in groups if fold in map(str.casefold, (group.name, *group.members))]
     return tuple(sorted(found, key=lambda group: group.name.casefold() != fold))
 
@@ -133,7 +133,7 @@ def _hint(services: Services, snapshot: Snapshot, needs: Search, ranking: Rankin
         return f"Nothing fits these words. {_GO_ON}{_there_are(services, snapshot, HINT_TOKENS)}"
     if len(needs.queries) > NEEDS:
         return f"Only the first {NEEDS} needs were searched for. Ask for the others in another search."
-    if snapshot.access.agent.dialect == "toolkits":
+    if snapshot.permissions.agent.dialect == "toolkits":
         return ""  # whether it fits is known of tools only
     unlikely = [query for query, known in zip(needs.queries, ranking.needs, strict=True) if known.fits < UNLIKELY]
     if len(unlikely) == len(needs.queries):
@@ -148,7 +148,7 @@ def _hint(services: Services, snapshot: Snapshot, needs: Search, ranking: Rankin
 
 
 def _there_are(services: Services, snapshot: Snapshot, budget: int) -> str:
-    access, loadout, count = snapshot.access, snapshot.state.loadout, services.counter.count
-    form: HintForm = "toolkits" if access.agent.dialect == "toolkits" else "plugins"
-    lines = hints(access, count, budget=budget, loadout=loadout, form=form).lines
+    permissions, loadout, count = snapshot.permissions, snapshot.state.loadout, services.counter.count
+    form: HintForm = "toolkits" if permissions.agent.dialect == "toolkits" else "plugins"
+    lines = hints(permissions, count, budget=budget, loadout=loadout, form=form).lines
     return f" There are: {'; '.join(lines)}." if lines else ""

@@ -18,7 +18,7 @@ from pegboard.ports import Ranked
 
 def described(snapshot: Snapshot, hits: Sequence[Ranked]) -> tuple[FoundTool, ...]:
     """Return hits as results, each told from the others."""
-    loaded = active_tools(snapshot.access, snapshot.state)
+    loaded = active_tools(snapshot.permissions, snapshot.state)
     sentences = distinct_sentences([hit.found.description for hit in hits])
     return tuple(
         _tool(snapshot, loaded, hit, hit.found, sentence)
@@ -45,13 +45,13 @@ def _tool(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], hit: Ranked, too
 
 
 def _standing(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], tool: Tool) -> tuple[Standing, str]:
-    access = snapshot.access
+    permissions = snapshot.permissions
     known = loaded.get(tool.id)
-    key = known.key if known is not None else access.entries.of_tool(tool).key
+    key = known.key if known is not None else permissions.entries.of_tool(tool).key
     fault = (
         tool.unavailable
-        or access.faults.get(tool.id)
-        or access.world.catalog.plugins[tool.plugin].variant(key).unavailable
+        or permissions.faults.get(tool.id)
+        or permissions.world.catalog.plugins[tool.plugin].variant(key).unavailable
     )
     if fault:
         return "unavailable", fault
@@ -63,7 +63,7 @@ def _standing(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], tool: Tool) 
 def _group(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], hit: Ranked, group: Group, sentence: str) -> FoundTool:
     fault = ""
     if group.kind == "plugin":
-        variants = snapshot.access.world.catalog.plugins[group.name].variants.values()
+        variants = snapshot.permissions.world.catalog.plugins[group.name].variants.values()
         fault = next((variant.unavailable for variant in variants if variant.unavailable), "")
     whole = bool(group.tools) and all(tool_id in loaded for tool_id in group.tools)
     ready = whole and not any(loaded[tool_id].pending for tool_id in group.tools)
@@ -90,12 +90,12 @@ def siblings(
     snapshot: Snapshot, best: Sequence[Ranked], named: frozenset[str], *, servers: int, limit: int
 ) -> Iterator[str]:
     """Yield the names of other tools of the best results' plugins, those of the best plugin first."""
-    access, state = snapshot.access, snapshot.state
+    permissions, state = snapshot.permissions, snapshot.state
     plugins = list(dict.fromkeys(hit.found.plugin for hit in best if isinstance(hit.found, Tool)))
     others = (
         tool.wire
         for name in plugins[:servers]
-        for tool in access.world.catalog.plugins[name].tools
-        if tool.wire not in named and access.permits(tool) and not excluded_by_loadout(access, state, tool)
+        for tool in permissions.world.catalog.plugins[name].tools
+        if tool.wire not in named and permissions.permits(tool) and not excluded_by_loadout(permissions, state, tool)
     )
     return islice(others, limit)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pegboard.board.bring_in import bring_in_loaded
+from pegboard.board.discover import discover_loaded
 from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.observability.conversations import Request
 from pegboard.board.observability.metrics import SentList, SentTexts
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot, read, read_start
-from pegboard.board.views.shown import Shown
+from pegboard.board.views.shown_to_model import Shown
 from pegboard.board.views.surface import sent, sent_at_start
 from pegboard.board.views.wire_list import everything_pays
 from pegboard.core.model.delivery import COMMAND
@@ -67,9 +67,9 @@ class SessionReads:
         services, info, known = self._services, self._info, self._known
         if known is None and info.parent is not None:
             return None
-        access = services.compiler.permissions(info, known.narrowed_above if known is not None else ())
+        permissions = services.compiler.permissions(info, known.narrowed_above if known is not None else ())
         state = known.stored if known is not None else info.start
-        return meta_tools_by_name(services, info, access, state).get(name) or find_called(access, name)
+        return meta_tools_by_name(services, info, permissions, state).get(name) or find_called(permissions, name)
 
     async def _read(self, since: float | None = None, *, start: bool = False) -> Snapshot:
         """Return the session as of ``since``, or of now; the one that is known where nothing has changed.
@@ -86,7 +86,7 @@ class SessionReads:
     async def _prepared(self, *, start: bool = False) -> Snapshot:
         """Return the session once what is loaded has been seen; with ``start`` as if nothing had been stored."""
         snapshot = await self._read(start=start)
-        seen = await bring_in_loaded(self._services, snapshot)
+        seen = await discover_loaded(self._services, snapshot)
         if seen is not snapshot:
             seen = await self._read(start=start)
         return await self._planned_for(seen, start=start)
@@ -96,7 +96,7 @@ class SessionReads:
         if snapshot.info.host.cache is None or self._planned:
             return snapshot
         self._planned = True
-        if not everything_pays(self._services, await bring_in_loaded(self._services, snapshot)):
+        if not everything_pays(self._services, await discover_loaded(self._services, snapshot)):
             return snapshot
         self._info = replace(self._info, constraints=replace(self._info.constraints, everything=True))
         return await self._read(start=start)
@@ -109,7 +109,7 @@ class SessionReads:
         elif step is not None and step.wired and message is not None and step.again == message:
             self._step = None
         elif host is not COMMAND:
-            counted = self._services.metrics.requested(self._info.key, snapshot.access)
+            counted = self._services.metrics.requested(self._info.key, snapshot.permissions)
             again = message if shown.focus is not None else None
             self._step = _Step(sent=counted, wired=False, again=again)
 
@@ -121,7 +121,7 @@ class SessionReads:
             if not metrics.withdraw(step.sent):
                 self._step = replace(step, wired=True)
                 return
-        counted = metrics.requested(self._info.key, snapshot.access, (self._shown.wire_list, sent(shown)[1]))
+        counted = metrics.requested(self._info.key, snapshot.permissions, (self._shown.wire_list, sent(shown)[1]))
         self._step = _Step(sent=counted, wired=True, again=again)
 
     def _count_call(self, snapshot: Snapshot, request: Request) -> None:
@@ -131,8 +131,8 @@ class SessionReads:
             return
         listed = self._listed if "array" in host.delivery else None
         if listed is None:
-            listed = sent_at_start(snapshot.access, self._services, host, self._info.stable)
-        self._services.metrics.requested(self._info.key, snapshot.access, listed)
+            listed = sent_at_start(snapshot.permissions, self._services, host, self._info.stable)
+        self._services.metrics.requested(self._info.key, snapshot.permissions, listed)
 
     def _note_shown(self, snapshot: Snapshot, request: Request) -> None:
         """Note what no list of tools keeps after a request, and what its answer has (D1, D3)."""

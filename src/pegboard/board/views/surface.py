@@ -33,9 +33,9 @@ from pegboard.core.surface.surfaces import Costs, Surface, resolve
 async def surface(services: Services, snapshot: Snapshot, message: str | None, *, loaded: bool) -> Surface:
     """Return what goes to the model at this step; without ``loaded`` the part that no load changes."""
     info = snapshot.info
-    shown = None if info.host.calls_through else session_hints(services, info, snapshot.access, snapshot.state)
+    shown = None if info.host.calls_through else session_hints(services, info, snapshot.permissions, snapshot.state)
     rendered = await _rendered(services, snapshot, shown, loaded=loaded)
-    focus = await focus_of(services, snapshot.access, rendered, message) if loaded else None
+    focus = await focus_of(services, snapshot.permissions, rendered, message) if loaded else None
     services.metrics.surfaced(info.key, rendered)
     services.live.note(info)
     return replace(rendered, focus=focus)
@@ -44,35 +44,35 @@ async def surface(services: Services, snapshot: Snapshot, message: str | None, *
 async def surface_to_come(services: Services, snapshot: Snapshot) -> Surface:
     """Return what would go to the model next, for whoever only looks: nothing of it counts as shown."""
     info = snapshot.info
-    shown = None if info.host.calls_through else hints_to_show(services, info, snapshot.access, snapshot.state)
+    shown = None if info.host.calls_through else hints_to_show(services, info, snapshot.permissions, snapshot.state)
     return await _rendered(services, snapshot, shown, loaded=True)
 
 
 async def _rendered(services: Services, snapshot: Snapshot, shown: ShownHints | None, *, loaded: bool) -> Surface:
     """Return a surface with its texts; over MCP hints stand in the meta-tools (None)."""
-    info, access, state = snapshot.info, snapshot.access, snapshot.state
+    info, permissions, state = snapshot.info, snapshot.permissions, snapshot.state
     found = resolve(
-        access,
+        permissions,
         state,
         session=info.key.session if info.stable else None,
         meta=meta_tools(services, info, view_of(services, snapshot)),
-        duties=duties(services, access),
+        duties=duties(services, permissions),
         fixed=info.host.list_is_fixed,
     )
     rendered = replace(
         found,
         hints=shown.lines if shown is not None else (),
         suffix=await _suffix(services, snapshot, found, shown) if loaded else "",
-        policy=await _initial(services, access, state),
+        policy=await _initial(services, permissions, state),
     )
     return replace(rendered, count=lambda: _costs(services, snapshot, rendered))
 
 
-async def _initial(services: Services, access: CompiledPermissions, state: State) -> str:
+async def _initial(services: Services, permissions: CompiledPermissions, state: State) -> str:
     """Return the policy of what is loaded from the start, without secrets."""
-    if policy.hooked_at_start(access, state):
-        return await initial_policy(services, access, state)
-    return services.masker.text(policy.initial(access, state))
+    if policy.hooked_at_start(permissions, state):
+        return await initial_policy(services, permissions, state)
+    return services.masker.text(policy.initial(permissions, state))
 
 
 async def _suffix(services: Services, snapshot: Snapshot, found: Surface, shown: ShownHints | None) -> str:
@@ -80,18 +80,18 @@ async def _suffix(services: Services, snapshot: Snapshot, found: Surface, shown:
 
     The policy is that of what joined ahead of being asked for in this turn (T6).
     """
-    access, state = snapshot.access, snapshot.state
-    ahead = await later_policy(services, access, state, found.anticipated) if found.anticipated else ""
+    permissions, state = snapshot.permissions, snapshot.state
+    ahead = await later_policy(services, permissions, state, found.anticipated) if found.anticipated else ""
     since = "\n".join(_since(services, snapshot, shown)) if shown is not None else ""
-    texts = (suffix(access, state), f"Also available by now:\n{since}" if since else "", ahead)
+    texts = (suffix(permissions, state), f"Also available by now:\n{since}" if since else "", ahead)
     return "\n\n".join(text for text in texts if text)
 
 
 def _since(services: Services, snapshot: Snapshot, shown: ShownHints) -> tuple[str, ...]:
     """Return the lines on what the hints of the session do not know; over MCP they know everything (F2)."""
-    info, access, state = snapshot.info, snapshot.access, snapshot.state
-    form = hint_form(services, access, info.host)
-    return hints_since(access, shown, services.counter.count, state=state, form=form)
+    info, permissions, state = snapshot.info, snapshot.permissions, snapshot.state
+    form = hint_form(services, permissions, info.host)
+    return hints_since(permissions, shown, services.counter.count, state=state, form=form)
 
 
 def sent(rendered: Surface) -> SentTexts:
@@ -101,37 +101,39 @@ def sent(rendered: Surface) -> SentTexts:
 
 
 @once_per_permissions
-def sent_at_start(access: CompiledPermissions, services: Services, host: Host, stable: bool) -> SentTexts:
+def sent_at_start(permissions: CompiledPermissions, services: Services, host: Host, stable: bool) -> SentTexts:
     """Return what is sent of an agent to a client that calls through, as long as nothing is loaded (G4)."""
-    meta = starting_meta_tools(services, access, host, stable=stable)
-    found = resolve(access, DEFAULT, session=None, meta=meta, duties=duties(services, access), fixed=host.list_is_fixed)
-    return sent(replace(found, policy=services.masker.text(policy.initial(access, DEFAULT))))
+    meta = starting_meta_tools(services, permissions, host, stable=stable)
+    found = resolve(
+        permissions, DEFAULT, session=None, meta=meta, duties=duties(services, permissions), fixed=host.list_is_fixed
+    )
+    return sent(replace(found, policy=services.masker.text(policy.initial(permissions, DEFAULT))))
 
 
 def _costs(services: Services, snapshot: Snapshot, rendered: Surface) -> Costs:
     """Return what a surface costs, with a real tokenizer, against everything that the agent may use (F4)."""
-    access = snapshot.access
+    permissions = snapshot.permissions
     tools = services.prices(loaded.tool for loaded in rendered.tools)
     count = services.counter.count
     text = services.prices.texts(rendered.hints) + sum(count(t) for t in (rendered.suffix, rendered.policy) if t)
-    catalog, unknown = _catalog_tokens(access, services), unknown_plugins(access)
+    catalog, unknown = _catalog_tokens(permissions, services), unknown_plugins(permissions)
     total = tools + text
     saved = None if unknown else catalog - total
     return Costs(tools=tools, text=text, total=total, catalog=catalog, saved=saved, unknown=unknown)
 
 
 @once_per_permissions
-def _catalog_tokens(access: CompiledPermissions, services: Services) -> int:
-    return services.prices(usable(access))
+def _catalog_tokens(permissions: CompiledPermissions, services: Services) -> int:
+    return services.prices(usable(permissions))
 
 
 async def instructions(services: Services, snapshot: Snapshot) -> str:
     """Return what a client reads once: how to find more tools, and the policy of what is loaded (F2, T6)."""
-    access = snapshot.access
-    initial = await _initial(services, access, snapshot.state)
-    if not (snapshot.info.stable and loadable(access)):
+    permissions = snapshot.permissions
+    initial = await _initial(services, permissions, snapshot.state)
+    if not (snapshot.info.stable and loadable(permissions)):
         return initial
-    names = [tool.wire for tool in dialect_of(services, access).tools(view_of(services, snapshot))]
+    names = [tool.wire for tool in dialect_of(services, permissions).tools(view_of(services, snapshot))]
     how = (
         f"More tools than are listed can be had. Use {', '.join(names)} to find and load them, "
         "then call them by name or through call_tool."

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pegboard.board.meta_tools import hints_to_show, meta_tools, view
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.shown import Shown
+from pegboard.board.views.shown_to_model import Shown
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.sessions import DEFAULT
@@ -21,20 +21,20 @@ def everything_pays(services: Services, snapshot: Snapshot) -> bool:
 
 
 def _sizes(services: Services, snapshot: Snapshot) -> Sizes:
-    info, access = snapshot.info, snapshot.access
-    start = starting_tools(access)
-    tools = [tool for tool in access.permitted if tool.id not in start.head and tool.id not in start.tail]
+    info, permissions = snapshot.info, snapshot.permissions
+    start = starting_tools(permissions)
+    tools = [tool for tool in permissions.permitted if tool.id not in start.head and tool.id not in start.tail]
     count = services.counter.count
-    shown = hints_to_show(services, info, access, DEFAULT)
+    shown = hints_to_show(services, info, permissions, DEFAULT)
     named = sum(ref.startswith("tool:") for ref in shown.about)
     one_by_one = 2 * named >= len(tools)
     return Sizes(
         everything=services.prices(tools),
         units=len(shown.about),
         by="tool" if one_by_one else "plugin",
-        meta=services.prices(meta_tools(services, info, view(services, info, access, DEFAULT))),
+        meta=services.prices(meta_tools(services, info, view(services, info, permissions, DEFAULT))),
         hints=0 if info.host.calls_through else count("\n".join(shown.lines)),
-        plugins=len({tool.plugin for tool in tools}) if access.agent.anticipate is not None else 0,
+        plugins=len({tool.plugin for tool in tools}) if permissions.agent.anticipate is not None else 0,
     )
 
 
@@ -47,7 +47,7 @@ def next_wire_list(services: Services, snapshot: Snapshot, shown: Shown, surface
     unloaded = shown.unloaded - {tool.wire for tool in loaded}
 
     def may_stay(tool: Tool) -> bool:
-        return tool.wire not in unloaded and snapshot.access.permits(tool)
+        return tool.wire not in unloaded and snapshot.permissions.permits(tool)
 
     tools = wire_list(
         shown.wire_list,

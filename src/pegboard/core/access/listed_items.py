@@ -56,19 +56,19 @@ Target = tuple[str, str]
 """A plugin, and a URI as its server knows it."""
 
 
-def plugins_with_lists(access: CompiledPermissions) -> tuple[Plugin, ...]:
+def plugins_with_lists(permissions: CompiledPermissions) -> tuple[Plugin, ...]:
     """Return the servers whose offers an agent sees, in the order of the configuration (P3).
 
     That is where at least one tool is permitted, or the server as a whole where it has no tools.
     """
-    servers = (plugin for plugin in access.world.catalog.plugins.values() if plugin.kind == "server")
-    return tuple(plugin for plugin in servers if access.may_have_tools_of(plugin))
+    servers = (plugin for plugin in permissions.world.catalog.plugins.values() if plugin.kind == "server")
+    return tuple(plugin for plugin in servers if permissions.may_have_tools_of(plugin))
 
 
-def why_not(access: CompiledPermissions, plugin: Plugin) -> Reason:
+def why_not(permissions: CompiledPermissions, plugin: Plugin) -> Reason:
     """Return the reason that decided against a server's offers, for the audit log (P9)."""
     probe = plugin.tools[0] if plugin.tools else Tool(plugin=plugin.name, name="")
-    return access.decide(probe).reasons[0]
+    return permissions.decide(probe).reasons[0]
 
 
 def alias(plugin: str, uri: str) -> str:

@@ -11,10 +11,10 @@ LOCAL: Final = "local"
 """The principal of whoever started the process: connections that describe a server are its own."""
 
 
-def pool_scope(access: CompiledPermissions, spec: PluginSpec, principal: str) -> str:
+def pool_scope(permissions: CompiledPermissions, spec: PluginSpec, principal: str) -> str:
     """Return which pool a connection is taken from: never one of another principal's (G9)."""
-    agent = access.agent
-    scope = access.constraints.worker_scope or agent.worker_scope
+    agent = permissions.agent
+    scope = permissions.constraints.worker_scope or agent.worker_scope
     if scope == "user_agent":
         return f"user:{principal}:agent:{agent.name}"
     if scope == "user" or agent.private_per is not None:

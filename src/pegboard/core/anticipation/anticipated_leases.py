@@ -44,7 +44,9 @@ class Candidate:
     adds: tuple[Tool, ...]
 
 
-def candidate(access: CompiledPermissions, state: State, subject: Ref, anticipation: Anticipation) -> Candidate | None:
+def candidate(
+    permissions: CompiledPermissions, state: State, subject: Ref, anticipation: Anticipation
+) -> Candidate | None:
     """Return the anticipated lease on a subject, or None where it must not stand (S5).
 
     It starts no server and constructs no plugin: what is not known or cannot run is not anticipated. It
@@ -59,25 +61,29 @@ def candidate(access: CompiledPermissions, state: State, subject: Ref, anticipat
         loaded_turn=state.turn,
         used_turn=state.turn,
     )
-    entries, active = lease_entries(access, lease), active_tools(access, state)
-    tools = tuple(tool for tool, _ in leased_tools(access, lease) if not excluded_by_loadout(access, state, tool))
-    if all(tool.id in active for tool in tools) or access.out_of_scope(entries):
+    entries, active = lease_entries(permissions, lease), active_tools(permissions, state)
+    tools = tuple(
+        tool for tool, _ in leased_tools(permissions, lease) if not excluded_by_loadout(permissions, state, tool)
+    )
+    if all(tool.id in active for tool in tools) or permissions.out_of_scope(entries):
         return None
-    if not all(_stands_ready(access, entry) for entry in entries):
+    if not all(_stands_ready(permissions, entry) for entry in entries):
         return None
-    if any(tool.unavailable or tool.id in access.faults for tool in tools) or missing_requirements(access, tools):
+    if any(tool.unavailable or tool.id in permissions.faults for tool in tools) or missing_requirements(
+        permissions, tools
+    ):
         return None
-    after = active_tools(access, state.with_lease(lease))
+    after = active_tools(permissions, state.with_lease(lease))
     adds = tuple(loaded.tool for key, loaded in after.items() if key not in active)
     if _cut_before(state, adds):
         return None
-    clashes = conflict_of(access, active, entries, Masker()) is not None
+    clashes = conflict_of(permissions, active, entries, Masker()) is not None
     return None if clashes else Candidate(lease=lease, adds=adds)
 
 
-def _stands_ready(access: CompiledPermissions, entry: Entry) -> bool:
+def _stands_ready(permissions: CompiledPermissions, entry: Entry) -> bool:
     """Return whether a plugin is known under these overrides and can run."""
-    variant = access.world.catalog.plugins[entry.plugin].variant(entry.key)
+    variant = permissions.world.catalog.plugins[entry.plugin].variant(entry.key)
     return variant.known and not variant.unavailable
 
 
@@ -87,18 +93,18 @@ def _cut_before(state: State, tools: Iterable[Tool]) -> bool:
     return any(tool.id in cut for tool in tools)
 
 
-def fits(access: CompiledPermissions, state: State, found: Candidate, terms: CommandContext) -> bool:
+def fits(permissions: CompiledPermissions, state: State, found: Candidate, terms: CommandContext) -> bool:
     """Return whether an anticipated lease leaves the budget as it is: nothing gives way to it (S9)."""
-    return not excess(access, replace(state.with_lease(found.lease), shrunk=None), terms)
+    return not excess(permissions, replace(state.with_lease(found.lease), shrunk=None), terms)
 
 
-def newly_anticipated(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
+def newly_anticipated(permissions: CompiledPermissions, state: State) -> tuple[Tool, ...]:
     """Return the tools that joined ahead of being asked for in this turn, in the order of their loading."""
-    active, start = active_tools(access, state), starting_tools(access)
+    active, start = active_tools(permissions, state), starting_tools(permissions)
     known: set[str] = set()
     found: dict[str, Tool] = {}
     for lease in state.leases:
-        leased = (tool for tool, _ in leased_tools(access, lease))
+        leased = (tool for tool, _ in leased_tools(permissions, lease))
         joined = [tool for tool in leased if tool.id not in known and tool.id not in start]
         if lease.because is LeaseReason.ANTICIPATED and lease.loaded_turn == state.turn:
             found.update((tool.id, tool) for tool in joined if tool.id in active)

@@ -36,7 +36,7 @@ def _plugin_evidence(hits: Sequence[Hit]) -> Mapping[str, float]:
 
 
 def with_anticipated(
-    access: CompiledPermissions,
+    permissions: CompiledPermissions,
     state: State,
     hits: Sequence[Hit],
     anticipation: Anticipation,
@@ -46,13 +46,13 @@ def with_anticipated(
 
     Without ``hits`` there is no new message. What else the plugins in use have joins where it is cheap.
     """
-    state, probable = _probable(access, state, hits, anticipation, terms)
-    state, siblings = with_siblings(access, state, used_plugins(access, state), anticipation, terms)
+    state, probable = _probable(permissions, state, hits, anticipation, terms)
+    state, siblings = with_siblings(permissions, state, used_plugins(permissions, state), anticipation, terms)
     return state, (*probable, *siblings)
 
 
 def _probable(
-    access: CompiledPermissions,
+    permissions: CompiledPermissions,
     state: State,
     hits: Sequence[Hit],
     anticipation: Anticipation,
@@ -71,17 +71,17 @@ def _probable(
     first, *others = evidence
     best = [tool for tool, _ in hits[: anticipation.limits.tools]]
     if evidence[first] >= CLEAR * max((evidence[name] for name in others), default=0.0):
-        after, brought = with_siblings(access, state, (first,), anticipation, terms)
+        after, brought = with_siblings(permissions, state, (first,), anticipation, terms)
         if brought:
             return after, brought
-        return _best_few(access, state, [tool for tool in best if tool.plugin == first], anticipation, terms)
-    in_use = max((evidence.get(name, 0.0) for name in used_plugins(access, state)), default=0.0)
+        return _best_few(permissions, state, [tool for tool in best if tool.plugin == first], anticipation, terms)
+    in_use = max((evidence.get(name, 0.0) for name in used_plugins(permissions, state)), default=0.0)
     probable = [tool for tool in best if evidence[tool.plugin] >= in_use]
-    return _best_few(access, state, probable, anticipation, terms)
+    return _best_few(permissions, state, probable, anticipation, terms)
 
 
 def _best_few(
-    access: CompiledPermissions,
+    permissions: CompiledPermissions,
     state: State,
     tools: Sequence[Tool],
     anticipation: Anticipation,
@@ -92,14 +92,18 @@ def _best_few(
     What was loaded ahead and never used takes from what carrying more is worth.
     """
     before = [one for one in state.anticipated if one.loaded_turn == state.turn and one.subject.kind == "tool"]
-    tokens = anticipation.limits.tokens - anticipation.price(_tools(access, before))
-    room = min(tokens, anticipation.carried - anticipation.price(_tools(access, unused(state))))
+    tokens = anticipation.limits.tokens - anticipation.price(_tools(permissions, before))
+    room = min(tokens, anticipation.carried - anticipation.price(_tools(permissions, unused(state))))
     brought: list[Lease] = []
     for tool in tools:
         if len(before) + len(brought) >= anticipation.limits.tools:
             break
-        found = candidate(access, state, Ref("tool", tool.id), anticipation)
-        if found is None or (cost := anticipation.price(found.adds)) > room or not fits(access, state, found, terms):
+        found = candidate(permissions, state, Ref("tool", tool.id), anticipation)
+        if (
+            found is None
+            or (cost := anticipation.price(found.adds)) > room
+            or not fits(permissions, state, found, terms)
+        ):
             continue
         room -= cost
         state = state.with_lease(found.lease)
@@ -107,5 +111,5 @@ def _best_few(
     return state, tuple(brought)
 
 
-def _tools(access: CompiledPermissions, leases: Iterable[Lease]) -> Iterator[Tool]:
-    return (tool for lease in leases for tool, _ in leased_tools(access, lease))
+def _tools(permissions: CompiledPermissions, leases: Iterable[Lease]) -> Iterator[Tool]:
+    return (tool for lease in leases for tool, _ in leased_tools(permissions, lease))

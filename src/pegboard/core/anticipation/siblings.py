@@ -15,16 +15,20 @@ from pegboard.core.state.sessions import State
 
 
 def with_siblings(
-    access: CompiledPermissions, state: State, plugins: Iterable[str], anticipation: Anticipation, terms: CommandContext
+    permissions: CompiledPermissions,
+    state: State,
+    plugins: Iterable[str],
+    anticipation: Anticipation,
+    terms: CommandContext,
 ) -> tuple[State, tuple[Lease, ...]]:
     """Return the state with what else these plugins have, as far as it is cheaper carried than asked for."""
     brought: list[Lease] = []
     for plugin in dict.fromkeys(plugins):
-        found = candidate(access, state, Ref("plugin", plugin), anticipation)
+        found = candidate(permissions, state, Ref("plugin", plugin), anticipation)
         if (
             found is not None
             and anticipation.price(found.adds) <= anticipation.carried
-            and fits(access, state, found, terms)
+            and fits(permissions, state, found, terms)
         ):
             state = state.with_lease(found.lease)
             brought.append(found.lease)
@@ -32,22 +36,22 @@ def with_siblings(
 
 
 def beside_load(
-    access: CompiledPermissions, state: State, outcome: Outcome, anticipation: Anticipation, terms: CommandContext
+    permissions: CompiledPermissions, state: State, outcome: Outcome, anticipation: Anticipation, terms: CommandContext
 ) -> tuple[State, Outcome]:
     """Return what a load did once the siblings of the tools that it names have joined behind them."""
     named = (item.subject for item in outcome.items if item.status in ("loaded", "already_loaded"))
     plugins = [ref.name.partition("/")[0] for ref in named if ref is not None and ref.kind == "tool"]
-    after, brought = with_siblings(access, state, plugins, anticipation, terms)
+    after, brought = with_siblings(permissions, state, plugins, anticipation, terms)
     if not brought:
         return state, outcome
-    before, active = active_tools(access, state), active_tools(access, after)
+    before, active = active_tools(permissions, state), active_tools(permissions, after)
     fresh = tuple(loaded.tool for key, loaded in active.items() if key not in before)
     loaded = tuple(one.tool.wire for one in active.values())
     subjects = tuple(lease.subject for lease in brought)
     return after, replace(outcome, added=(*outcome.added, *fresh), loaded=loaded, anticipated=subjects)
 
 
-def used_plugins(access: CompiledPermissions, state: State) -> tuple[str, ...]:
+def used_plugins(permissions: CompiledPermissions, state: State) -> tuple[str, ...]:
     """Return the plugins of which a tool was used that is still loaded, the last used first."""
-    active = active_tools(access, state)
+    active = active_tools(permissions, state)
     return tuple(dict.fromkeys(tool_id.partition("/")[0] for tool_id in state.recent if tool_id in active))

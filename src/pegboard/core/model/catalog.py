@@ -9,9 +9,9 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pegboard.core.layered import Layered
 from pegboard.core.model.naming import wire_name
 from pegboard.core.model.tools import Frozen, Plugin, Tool
+from pegboard.core.persistent_map import PersistentMap
 
 RefKind = Literal["toolkit", "plugin", "tool", "category"]
 KINDS: tuple[RefKind, ...] = ("toolkit", "plugin", "tool", "category")
@@ -115,9 +115,11 @@ class Catalog:
         self._clashes: Mapping[str, tuple[Clash, ...]] = {}
         self._whole: Mapping[str, Plugin] = {}  # those that lack tools in `plugins`, with these
         self._order: Mapping[str, int] = {}
-        self._taken: Layered[Name, Tool] = Layered({})
-        self._wanted: Layered[Name, tuple[str, ...]] = Layered({})  # the names of excluded tools, with their plugins
-        self._aliases: Layered[str, tuple[Tool, ...]] | None = None
+        self._taken: PersistentMap[Name, Tool] = PersistentMap({})
+        self._wanted: PersistentMap[Name, tuple[str, ...]] = PersistentMap(
+            {}
+        )  # the names of excluded tools, with their plugins
+        self._aliases: PersistentMap[str, tuple[Tool, ...]] | None = None
         self._folds: Mapping[str, list[str]] | None = None
         self._lengths = 0
         self._take({plugin.name: _with_wire_names(plugin) for plugin in plugins})
@@ -232,7 +234,7 @@ class Catalog:
         return tuple(clash for name in names for clash in self._clashes[name])
 
     def _changed_aliases(
-        self, known: Layered[str, tuple[Tool, ...]], gone: Iterable[Tool], came: Iterable[Tool]
+        self, known: PersistentMap[str, tuple[Tool, ...]], gone: Iterable[Tool], came: Iterable[Tool]
     ) -> Mapping[str, tuple[Tool, ...] | None]:
         """Return what stands under the aliases of tools once some have gone and others have come."""
         changed: dict[str, list[Tool]] = {}
@@ -283,7 +285,7 @@ class Catalog:
             for tool in self:
                 for alias in _aliases_of(tool):
                     index.setdefault(alias, []).append(tool)
-            self._aliases = Layered({alias: tuple(tools) for alias, tools in index.items()})
+            self._aliases = PersistentMap({alias: tuple(tools) for alias, tools in index.items()})
         return self._aliases.get(name.casefold()) or ()
 
     def find_tool(self, name: str) -> Tool | None:

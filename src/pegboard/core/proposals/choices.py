@@ -46,11 +46,11 @@ class _Chosen:
     declined: dict[tuple[str, ...], Declined] = field(default_factory=dict[tuple[str, ...], Declined])
 
 
-def choose(access: CompiledPermissions, replay: Replay, *, least: int, refuse: Refuse) -> Findings:
+def choose(permissions: CompiledPermissions, replay: Replay, *, least: int, refuse: Refuse) -> Findings:
     """Return what the recorded sessions of an agent speak for.
 
     Args:
-        access: what the agent may.
+        permissions: what the agent may.
         replay: its sessions.
         least: in how many sessions something must have been done to count.
         refuse: asked before anything is accepted, the best first.
@@ -59,11 +59,11 @@ def choose(access: CompiledPermissions, replay: Replay, *, least: int, refuse: R
     sessions = sum(pattern.sessions for pattern in patterns)
     chosen = _Chosen()
     if sessions >= least:
-        _choose_start(access, replay, chosen, sessions, least, refuse)
-        _choose_toolkits(access, replay, chosen, sessions, least, refuse)
+        _choose_start(permissions, replay, chosen, sessions, least, refuse)
+        _choose_toolkits(permissions, replay, chosen, sessions, least, refuse)
     subjects = {name: replay.subject(name) for name in sorted(_sessions_of(replay, {}))}
     return Findings(
-        agent=access.agent.name,
+        agent=permissions.agent.name,
         enough=sessions >= least,
         sessions=sessions,
         turns=sum(pattern.turns for pattern in patterns),
@@ -90,10 +90,10 @@ def _sessions_of(replay: Replay, standing: Mapping[str, Tool]) -> dict[str, int]
 
 
 def _choose_start(
-    access: CompiledPermissions, replay: Replay, chosen: _Chosen, sessions: int, least: int, refuse: Refuse
+    permissions: CompiledPermissions, replay: Replay, chosen: _Chosen, sessions: int, least: int, refuse: Refuse
 ) -> None:
     """Accept what saves most, then what saves most beside it, as long as something saves."""
-    candidates = list(_candidates(access, replay, sessions, least))
+    candidates = list(_candidates(permissions, replay, sessions, least))
     now = replay.before
     while candidates:
         gains = [now - replay.totals({**chosen.standing, **one.tools}) for one in candidates]
@@ -101,8 +101,8 @@ def _choose_start(
         if gains[best].tokens <= 0:
             break
         one = candidates.pop(best)
-        proposal = _proposal(access, replay, one, chosen.standing, sessions)
-        if reason := _with_other_settings(access, one) or refuse(proposal):
+        proposal = _proposal(permissions, replay, one, chosen.standing, sessions)
+        if reason := _with_other_settings(permissions, one) or refuse(proposal):
             chosen.declined[proposal.names] = Declined(proposal=proposal, reason=reason)
             continue
         chosen.standing.update(one.tools)
@@ -111,19 +111,19 @@ def _choose_start(
         candidates = [c for c in candidates if not c.tools.keys() <= chosen.standing.keys()]
     loaded = _sessions_of(replay, chosen.standing)
     for one in candidates:
-        proposal = _proposal(access, replay, one, chosen.standing, sessions)
+        proposal = _proposal(permissions, replay, one, chosen.standing, sessions)
         still = any(loaded.get(name, 0) > MOST * sessions for name in _subjects_of(one))
         if still and proposal.names not in chosen.declined:
             reason = "It costs more to send its schema with every request than to load it."
             chosen.declined[proposal.names] = Declined(proposal=proposal, reason=reason)
 
 
-def _with_other_settings(access: CompiledPermissions, one: _Candidate) -> str:
+def _with_other_settings(permissions: CompiledPermissions, one: _Candidate) -> str:
     """Return why something cannot be written under its plain name: something else names it otherwise (T5)."""
     for name in one.static:
         tools = [tool for key, tool in one.tools.items() if name in (key, tool.plugin)]
         for plugin in dict.fromkeys(tool.plugin for tool in tools):
-            if any(entry.key or entry.member.filtered for entry in access.entries.by_plugin.get(plugin, ())):
+            if any(entry.key or entry.member.filtered for entry in permissions.entries.by_plugin.get(plugin, ())):
                 return f"Plugin '{plugin}' is named with settings or a filter of its own elsewhere."
     return ""
 
@@ -134,11 +134,11 @@ def _subjects_of(one: _Candidate) -> Iterator[str]:
 
 
 def _proposal(
-    access: CompiledPermissions, replay: Replay, one: _Candidate, standing: Mapping[str, Tool], of: int
+    permissions: CompiledPermissions, replay: Replay, one: _Candidate, standing: Mapping[str, Tool], of: int
 ) -> Proposal:
     fresh = [tool for key, tool in one.tools.items() if key not in standing]
     return Proposal(
-        agent=access.agent.name,
+        agent=permissions.agent.name,
         static=one.static,
         initial=one.initial,
         sessions=one.sessions,
@@ -147,7 +147,7 @@ def _proposal(
     )
 
 
-def _candidates(access: CompiledPermissions, replay: Replay, sessions: int, least: int) -> Iterator[_Candidate]:
+def _candidates(permissions: CompiledPermissions, replay: Replay, sessions: int, least: int) -> Iterator[_Candidate]:
     """Yield what could be loaded from the start: each subject of most sessions, what is called of it, and batches."""
     loaded = _sessions_of(replay, {})
     often = sorted(
@@ -156,7 +156,7 @@ def _candidates(access: CompiledPermissions, replay: Replay, sessions: int, leas
     )
     found: dict[tuple[tuple[str, ...], tuple[str, ...]], _Candidate] = {}
     for names, count in [((name,), loaded[name]) for name in often] + _batches(replay, set(often), sessions, least):
-        one = _candidate(access, replay, names, count)
+        one = _candidate(permissions, replay, names, count)
         if one is not None:
             found.setdefault((one.static, one.initial), one)
     for name in often:
@@ -176,7 +176,9 @@ def _batches(replay: Replay, often: set[str], sessions: int, least: int) -> list
     return sorted(found, key=lambda item: (-item[1], item[0]))
 
 
-def _candidate(access: CompiledPermissions, replay: Replay, names: tuple[str, ...], sessions: int) -> _Candidate | None:
+def _candidate(
+    permissions: CompiledPermissions, replay: Replay, names: tuple[str, ...], sessions: int
+) -> _Candidate | None:
     """Return these subjects as something that is loaded from the start; None where they cannot be."""
     static: list[str] = []
     initial: list[str] = []
@@ -185,7 +187,7 @@ def _candidate(access: CompiledPermissions, replay: Replay, names: tuple[str, ..
         found, ref = replay.subject(name), _parsed(name)
         if ref is None or not found.tools or found.unseen or ref.kind == "category":
             return None
-        if ref.kind == "toolkit" and ref.name not in access.agent.allowed_toolkits:
+        if ref.kind == "toolkit" and ref.name not in permissions.agent.allowed_toolkits:
             return None  # only a switch grants it, and that loads it already
         (initial if ref.kind == "toolkit" else static).append(ref.name)
         tools.update(found.tools)
@@ -217,7 +219,7 @@ def _called(replay: Replay, name: str, sessions: int, least: int) -> _Candidate 
 
 
 def _choose_toolkits(
-    access: CompiledPermissions, replay: Replay, chosen: _Chosen, sessions: int, least: int, refuse: Refuse
+    permissions: CompiledPermissions, replay: Replay, chosen: _Chosen, sessions: int, least: int, refuse: Refuse
 ) -> None:
     """Accept toolkits of what is loaded together, one after the other, where one load in place of several saves."""
     taken: set[str] = set()
@@ -226,8 +228,8 @@ def _choose_toolkits(
         if not taken.isdisjoint(pair):
             continue
         subjects = together.grown(pair, taken)
-        toolkit = named(access, subjects)
-        if toolkit is None or _there_already(access, replay, subjects):
+        toolkit = named(permissions, subjects)
+        if toolkit is None or _there_already(permissions, replay, subjects):
             continue
         group = Group(name=f"toolkit:{toolkit.name}", subjects=frozenset(subjects))
         now = replay.totals(chosen.standing, chosen.groups)
@@ -237,7 +239,7 @@ def _choose_toolkits(
         taken.update(subjects)
         tools = {key: tool for name in subjects for key, tool in replay.subject(name).tools.items()}
         proposal = Proposal(
-            agent=access.agent.name,
+            agent=permissions.agent.name,
             toolkit=toolkit,
             sessions=together.pairs[pair],
             of=sessions,
@@ -294,8 +296,8 @@ def _apart(batches: Iterable[frozenset[str]]) -> set[tuple[str, str]]:
     return {(min(a, b), max(a, b)) for one, other in combinations(batches, 2) for a in one for b in other if a != b}
 
 
-def _there_already(access: CompiledPermissions, replay: Replay, subjects: tuple[str, ...]) -> bool:
+def _there_already(permissions: CompiledPermissions, replay: Replay, subjects: tuple[str, ...]) -> bool:
     """Return whether a toolkit that the agent may load has all of it."""
     wanted = {key for name in subjects for key in replay.subject(name).tools}
-    kits = (replay.subject(f"toolkit:{name}").tools for name in access.entries.loadable_toolkits)
+    kits = (replay.subject(f"toolkit:{name}").tools for name in permissions.entries.loadable_toolkits)
     return any(wanted <= kit.keys() for kit in kits)

@@ -65,18 +65,18 @@ class Replay:
 
     def __init__(
         self,
-        access: CompiledPermissions,
+        permissions: CompiledPermissions,
         patterns: Sequence[Pattern],
         price: Price,
         *,
         cache: Cache,
         usage: Usage = USAGE,
     ) -> None:
-        self._access = access
+        self._access = permissions
         self._price = price
         self._cache = cache
         self._usage = usage
-        self._start = starting_tools(access)
+        self._start = starting_tools(permissions)
         self._subjects: dict[str, Subject] = {}
         self._prices: dict[str, int] = {}
         self.patterns = patterns

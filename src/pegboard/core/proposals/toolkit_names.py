@@ -23,7 +23,7 @@ _LONGEST: Final = 40
 _DESCRIPTION: Final = 160
 
 
-def named(access: CompiledPermissions, subjects: Iterable[str]) -> NewToolkit | None:
+def named(permissions: CompiledPermissions, subjects: Iterable[str]) -> NewToolkit | None:
     """Return a toolkit of these subjects with a name that nothing has yet.
 
     None where it cannot be written plainly: a member with settings or a filter of its own, a reserved
@@ -32,33 +32,33 @@ def named(access: CompiledPermissions, subjects: Iterable[str]) -> NewToolkit | 
     """
     members: dict[str, list[Tool]] = {}
     for subject in subjects:
-        found = _members(access, Ref.parse(subject))
+        found = _members(permissions, Ref.parse(subject))
         if not found or not RESERVED.isdisjoint(found):
             return None
         members.update(found)
-    whole = {name for name in members if name in access.world.catalog.plugins}
+    whole = {name for name in members if name in permissions.world.catalog.plugins}
     written = [name for name in members if name in whole or name.rpartition("/")[0] not in whole]
     if len(written) < 2:
         return None
     tools = [tool for name in written for tool in members[name]]
     return NewToolkit(
-        name=_free(access, _name(written, tools)), description=_description(tools), members=tuple(written)
+        name=_free(permissions, _name(written, tools)), description=_description(tools), members=tuple(written)
     )
 
 
-def _members(access: CompiledPermissions, ref: Ref) -> dict[str, list[Tool]]:
+def _members(permissions: CompiledPermissions, ref: Ref) -> dict[str, list[Tool]]:
     """Return the plugins and tools that a subject names, each with what is permitted; none where one is not plain."""
-    found = tools_of_subject(access, ref)
+    found = tools_of_subject(permissions, ref)
     members: dict[str, list[Tool]] = {}
     for entry in found.entries:
         if entry.key or entry.member.filtered:
             return {}
-        permitted = [tool for tool in entry.tools if access.permits(tool)]
+        permitted = [tool for tool in entry.tools if permissions.permits(tool)]
         if entry.whole:
             members[entry.plugin] = permitted
         else:
             members.update((tool.id, [tool]) for tool in permitted)
-    written = access.world.toolkits[ref.name].members if ref.kind == "toolkit" else found.entries
+    written = permissions.world.toolkits[ref.name].members if ref.kind == "toolkit" else found.entries
     return members if len(found.entries) == len(written) else {}
 
 
@@ -84,9 +84,9 @@ def _safe(text: str) -> str:
     return _UNSAFE.sub("-", text.lower())[:_LONGEST].strip("-") or "together"
 
 
-def _free(access: CompiledPermissions, name: str) -> str:
+def _free(permissions: CompiledPermissions, name: str) -> str:
     """Return the name, with a number behind it where something is called so."""
-    world = access.world
+    world = permissions.world
     taken = {one.casefold() for one in (*world.toolkits, *world.catalog.plugins, *RESERVED)}
     free, number = name, 2
     while free in taken or world.catalog.find_tool(free) is not None:

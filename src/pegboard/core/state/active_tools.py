@@ -50,8 +50,8 @@ class ActiveTools:
 
     __slots__ = ("_access", "found")
 
-    def __init__(self, access: CompiledPermissions, found: Mapping[str, LoadedTool] | None = None) -> None:
-        self._access = access
+    def __init__(self, permissions: CompiledPermissions, found: Mapping[str, LoadedTool] | None = None) -> None:
+        self._access = permissions
         self.found: dict[str, LoadedTool] = dict(found or {})
 
     def add(
@@ -114,20 +114,20 @@ class StartingTools:
 
 
 @once_per_permissions
-def starting_tools(access: CompiledPermissions) -> StartingTools:
+def starting_tools(permissions: CompiledPermissions) -> StartingTools:
     """Return what is loaded for an agent before anything else is."""
-    active = ActiveTools(access)
-    needing = active.place(_permitted(access, access.entries.essential), ALWAYS, LeaseReason.ESSENTIAL)
-    needing += active.place(_permitted(access, access.entries.static), ALWAYS, LeaseReason.STATIC)
+    active = ActiveTools(permissions)
+    needing = active.place(_permitted(permissions, permissions.entries.essential), ALWAYS, LeaseReason.ESSENTIAL)
+    needing += active.place(_permitted(permissions, permissions.entries.static), ALWAYS, LeaseReason.STATIC)
     active.require(needing, ALWAYS)
     head = dict(active.found)
-    needing = active.place(_permitted(access, _initial(access)), ALWAYS, LeaseReason.INITIAL)
-    if access.constraints.draws_ui:
-        needing += active.place(_entered(access, lambda tool: tool.has_ui), ALWAYS, LeaseReason.INITIAL)
-    needing += active.place(_switched(access), ALWAYS, LeaseReason.SWITCH)
-    needing += active.place(_permitted(access, _active_of_loadout(access)), ALWAYS, LeaseReason.LOADOUT)
-    if access.constraints.everything:
-        needing += active.place(_entered(access, lambda _: True), ALWAYS, LeaseReason.INITIAL)
+    needing = active.place(_permitted(permissions, _initial(permissions)), ALWAYS, LeaseReason.INITIAL)
+    if permissions.constraints.draws_ui:
+        needing += active.place(_entered(permissions, lambda tool: tool.has_ui), ALWAYS, LeaseReason.INITIAL)
+    needing += active.place(_switched(permissions), ALWAYS, LeaseReason.SWITCH)
+    needing += active.place(_permitted(permissions, _active_of_loadout(permissions)), ALWAYS, LeaseReason.LOADOUT)
+    if permissions.constraints.everything:
+        needing += active.place(_entered(permissions, lambda _: True), ALWAYS, LeaseReason.INITIAL)
     active.require(needing, ALWAYS)
     return StartingTools(
         head={key: one for key, one in active.found.items() if key in head},
@@ -135,156 +135,156 @@ def starting_tools(access: CompiledPermissions) -> StartingTools:
     )
 
 
-def starting_entries(access: CompiledPermissions) -> Iterator[Entry]:
+def starting_entries(permissions: CompiledPermissions) -> Iterator[Entry]:
     """Yield what is to be loaded from the start, whether its tools are known or not."""
-    yield from (*access.entries.essential, *access.entries.static)
-    for name in access.agent.initial_toolkits:
-        yield from access.entries.toolkits.get(name, ())
-    for plugin in access.world.catalog.plugins.values():
-        loadout, switch = access.loadout, access.switches.plugins.get(plugin.name)
+    yield from (*permissions.entries.essential, *permissions.entries.static)
+    for name in permissions.agent.initial_toolkits:
+        yield from permissions.entries.toolkits.get(name, ())
+    for plugin in permissions.world.catalog.plugins.values():
+        loadout, switch = permissions.loadout, permissions.switches.plugins.get(plugin.name)
         switched = switch is not None and switch.on
         active = loadout is not None and loadout.includes(plugin.name, plugin.category) is not None
-        if (switched or active) and access.grants_unseen(plugin):
-            yield access.entries.of_plugin(plugin.name)
+        if (switched or active) and permissions.grants_unseen(plugin):
+            yield permissions.entries.of_plugin(plugin.name)
 
 
-def _permitted(access: CompiledPermissions, group: Iterable[Entry]) -> Iterator[tuple[Tool, Entry]]:
-    return ((tool, entry) for entry in group for tool in entry.tools if access.permits(tool))
+def _permitted(permissions: CompiledPermissions, group: Iterable[Entry]) -> Iterator[tuple[Tool, Entry]]:
+    return ((tool, entry) for entry in group for tool in entry.tools if permissions.permits(tool))
 
 
-def _entered(access: CompiledPermissions, wanted: Callable[[Tool], bool]) -> Iterator[tuple[Tool, Entry]]:
-    return ((tool, access.entries.of_tool(tool)) for tool in access.permitted if wanted(tool))
+def _entered(permissions: CompiledPermissions, wanted: Callable[[Tool], bool]) -> Iterator[tuple[Tool, Entry]]:
+    return ((tool, permissions.entries.of_tool(tool)) for tool in permissions.permitted if wanted(tool))
 
 
-def _initial(access: CompiledPermissions) -> Iterator[Entry]:
+def _initial(permissions: CompiledPermissions) -> Iterator[Entry]:
     """Yield the entries of the initial toolkits that the agent may load."""
-    for name in access.agent.initial_toolkits:
-        if access.may_load_toolkit(name):
-            yield from access.entries.toolkits.get(name, ())
+    for name in permissions.agent.initial_toolkits:
+        if permissions.may_load_toolkit(name):
+            yield from permissions.entries.toolkits.get(name, ())
 
 
-def _switched(access: CompiledPermissions) -> Iterator[tuple[Tool, Entry]]:
+def _switched(permissions: CompiledPermissions) -> Iterator[tuple[Tool, Entry]]:
     """Yield what only a switch grants: it is loaded from the start (P2)."""
-    for tool in access.switches.named_on():
-        reasons = access.decide(tool).reasons
-        if all(reason.code == "granted_switch" for reason in reasons) and access.permits(tool):
-            yield tool, access.entries.of_tool(tool)
+    for tool in permissions.switches.named_on():
+        reasons = permissions.decide(tool).reasons
+        if all(reason.code == "granted_switch" for reason in reasons) and permissions.permits(tool):
+            yield tool, permissions.entries.of_tool(tool)
 
 
-def _active_of_loadout(access: CompiledPermissions) -> Iterator[Entry]:
+def _active_of_loadout(permissions: CompiledPermissions) -> Iterator[Entry]:
     """Yield the plugins that the agent's loadout makes active, by name."""
-    loadout = access.loadout
+    loadout = permissions.loadout
     if loadout is None:
         return
-    for plugin in sorted(access.world.catalog.plugins.values(), key=lambda p: p.name):
+    for plugin in sorted(permissions.world.catalog.plugins.values(), key=lambda p: p.name):
         if loadout.includes(plugin.name, plugin.category) is not None:
-            yield access.entries.of_plugin(plugin.name)
+            yield permissions.entries.of_plugin(plugin.name)
 
 
-def from_start(access: CompiledPermissions, toolkit: str) -> bool:
+def from_start(permissions: CompiledPermissions, toolkit: str) -> bool:
     """Return whether a toolkit is loaded from the start: initial, or granted by nothing but a switch (P2)."""
-    agent, start = access.agent, starting_tools(access)
+    agent, start = permissions.agent, starting_tools(permissions)
     if toolkit in agent.initial_toolkits or toolkit in agent.allowed_toolkits:
         return toolkit in agent.initial_toolkits
-    tools = tools_of_subject(access, Ref("toolkit", toolkit)).tools
+    tools = tools_of_subject(permissions, Ref("toolkit", toolkit)).tools
     return bool(tools) and all(tool.id in start for tool, _ in tools)
 
 
 @once_per_permissions
-def loadable(access: CompiledPermissions, loadout: str | None = None) -> bool:
+def loadable(permissions: CompiledPermissions, loadout: str | None = None) -> bool:
     """Return whether the agent has anything that its model may load, so that it needs meta-tools (T4).
 
     An active loadout takes none of it away, and adds what it only makes discoverable of what is static (L7).
     """
-    if any(toolkit_to_load(access, DEFAULT, name) for name in access.entries.loadable_toolkits):
+    if any(toolkit_to_load(permissions, DEFAULT, name) for name in permissions.entries.loadable_toolkits):
         return True
-    if access.agent.dialect == "toolkits":
+    if permissions.agent.dialect == "toolkits":
         return False
-    if loadout is not None and _loadable_under(access, loadout):
+    if loadout is not None and _loadable_under(permissions, loadout):
         return True
-    return any(_plugin_loadable(access, plugin) for plugin in access.world.catalog.plugins.values())
+    return any(_plugin_loadable(permissions, plugin) for plugin in permissions.world.catalog.plugins.values())
 
 
-def names_loadable(access: CompiledPermissions) -> bool:
+def names_loadable(permissions: CompiledPermissions) -> bool:
     """Return whether the agent's file names something that can be loaded in its dialect, loaded or not (T4)."""
-    agent = access.agent
+    agent = permissions.agent
     others = agent.dialect != "toolkits" and (agent.discoverable or agent.loadout is not None)
     return bool(agent.allowed_toolkits or others)
 
 
-def _loadable_under(access: CompiledPermissions, loadout: str) -> bool:
-    state, plugins = State(loadout=loadout), access.world.catalog.plugins
-    start = _started(access, loadout, None)
-    if any(tool.id not in start for tool in reachable(access, state)):
+def _loadable_under(permissions: CompiledPermissions, loadout: str) -> bool:
+    state, plugins = State(loadout=loadout), permissions.world.catalog.plugins
+    start = _started(permissions, loadout, None)
+    if any(tool.id not in start for tool in reachable(permissions, state)):
         return True
-    unseen = plugins_in_reach(access, loadout) - active_plugins(access, loadout)
-    return any(not plugins[name].tools and access.grants_unseen(plugins[name]) for name in unseen)
+    unseen = plugins_in_reach(permissions, loadout) - active_plugins(permissions, loadout)
+    return any(not plugins[name].tools and permissions.grants_unseen(plugins[name]) for name in unseen)
 
 
-def toolkit_to_load(access: CompiledPermissions, state: State, name: str) -> bool:
+def toolkit_to_load(permissions: CompiledPermissions, state: State, name: str) -> bool:
     """Return whether a toolkit has something that is not loaded from the start and that a loadout does not exclude."""
-    if name in access.agent.initial_toolkits:
+    if name in permissions.agent.initial_toolkits:
         return False
-    start, catalog = started(access, state), access.world.catalog
-    for entry in access.entries.toolkits[name]:
+    start, catalog = started(permissions, state), permissions.world.catalog
+    for entry in permissions.entries.toolkits[name]:
         plugin = catalog.plugins[entry.plugin]
-        if any(tool.id not in start and _within_reach(access, state, tool) for tool in entry.tools):
+        if any(tool.id not in start and _within_reach(permissions, state, tool) for tool in entry.tools):
             return True
-        unseen = not plugin.variant(entry.key).known and access.grants_unseen(plugin)
-        if unseen and may_bring(access, state, plugin):
+        unseen = not plugin.variant(entry.key).known and permissions.grants_unseen(plugin)
+        if unseen and may_bring(permissions, state, plugin):
             return True
-    return any(find(member.name, catalog) is None for member in access.world.toolkits[name].members)
+    return any(find(member.name, catalog) is None for member in permissions.world.toolkits[name].members)
 
 
-def _within_reach(access: CompiledPermissions, state: State, tool: Tool) -> bool:
-    return access.permits(tool) and not excluded_by_loadout(access, state, tool)
+def _within_reach(permissions: CompiledPermissions, state: State, tool: Tool) -> bool:
+    return permissions.permits(tool) and not excluded_by_loadout(permissions, state, tool)
 
 
-def _plugin_loadable(access: CompiledPermissions, plugin: Plugin) -> bool:
-    start = starting_tools(access)
+def _plugin_loadable(permissions: CompiledPermissions, plugin: Plugin) -> bool:
+    start = starting_tools(permissions)
     if plugin.tools:
-        return any(tool.id not in start and access.permits(tool) for tool in plugin.tools)
-    return plugin.name not in access.entries.plugins_from_start and access.grants_unseen(plugin)
+        return any(tool.id not in start and permissions.permits(tool) for tool in plugin.tools)
+    return plugin.name not in permissions.entries.plugins_from_start and permissions.grants_unseen(plugin)
 
 
 # -- with the leases of a session ------------------------------------------------------------------
 
 
-def active_tools(access: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:
+def active_tools(permissions: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:
     """Return every loaded tool by its id: what is loaded from the start, then what was loaded, in order (F1)."""
-    known = _started(access, state.loadout, state.shrunk)
+    known = _started(permissions, state.loadout, state.shrunk)
     if not state.leases:
         return known
-    active = ActiveTools(access, known)
+    active = ActiveTools(permissions, known)
     for lease in state.leases:
         pending = lease.from_turn > max(state.turn, 0)
-        active.add(leased_tools(access, lease), lease.until, lease.because, pending=pending)
-    return _kept(active.found, narrowing(access, state))
+        active.add(leased_tools(permissions, lease), lease.until, lease.because, pending=pending)
+    return _kept(active.found, narrowing(permissions, state))
 
 
-def started(access: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:
+def started(permissions: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:
     """Return what is loaded from the start of a session under its active loadout, whatever the budget (L7)."""
-    return _started(access, state.loadout, None)
+    return _started(permissions, state.loadout, None)
 
 
 @once_per_permissions
-def _started(access: CompiledPermissions, loadout: str | None, shrunk: str | None) -> Mapping[str, LoadedTool]:
+def _started(permissions: CompiledPermissions, loadout: str | None, shrunk: str | None) -> Mapping[str, LoadedTool]:
     """Return what is loaded before anything is: the agent's start, and what the session's loadout makes active (L7)."""
-    start = starting_tools(access)
+    start = starting_tools(permissions)
     found: Mapping[str, LoadedTool] = {**start.head, **start.tail}
     if loadout is not None:
-        active = ActiveTools(access, found)
-        active.add(_of_session_loadout(access, loadout), ALWAYS, LeaseReason.LOADOUT)
+        active = ActiveTools(permissions, found)
+        active.add(_of_session_loadout(permissions, loadout), ALWAYS, LeaseReason.LOADOUT)
         found = active.found
-    return _kept(found, start_narrowing(access, State(loadout=loadout, shrunk=shrunk)))
+    return _kept(found, start_narrowing(permissions, State(loadout=loadout, shrunk=shrunk)))
 
 
-def _of_session_loadout(access: CompiledPermissions, loadout: str) -> Iterator[tuple[Tool, Entry]]:
+def _of_session_loadout(permissions: CompiledPermissions, loadout: str) -> Iterator[tuple[Tool, Entry]]:
     """Yield the permitted tools of the plugins that a loadout makes active, by name."""
-    plugins = access.world.catalog.plugins
-    for name in sorted(active_plugins(access, loadout)):
-        for tool in access.plugin_permissions.tools_of(plugins[name]):
-            yield tool, access.entries.of_tool(tool)
+    plugins = permissions.world.catalog.plugins
+    for name in sorted(active_plugins(permissions, loadout)):
+        for tool in permissions.plugin_permissions.tools_of(plugins[name]):
+            yield tool, permissions.entries.of_tool(tool)
 
 
 def _kept(active: Mapping[str, LoadedTool], keep: Keep | None) -> Mapping[str, LoadedTool]:
@@ -298,18 +298,18 @@ def _kept(active: Mapping[str, LoadedTool], keep: Keep | None) -> Mapping[str, L
     return {key: one for key, one in active.items() if key in stay}
 
 
-def unavailable(access: CompiledPermissions, loaded: LoadedTool) -> str:
+def unavailable(permissions: CompiledPermissions, loaded: LoadedTool) -> str:
     """Return why a loaded tool cannot run now, or nothing (P6)."""
-    variant = access.world.catalog.plugins[loaded.tool.plugin].variants.get(loaded.key)
-    own = loaded.tool.unavailable or access.faults.get(loaded.tool.id)
+    variant = permissions.world.catalog.plugins[loaded.tool.plugin].variants.get(loaded.key)
+    own = loaded.tool.unavailable or permissions.faults.get(loaded.tool.id)
     return own or (variant.unavailable if variant is not None else "")
 
 
-def available(access: CompiledPermissions, tools: Iterable[LoadedTool]) -> list[LoadedTool]:
+def available(permissions: CompiledPermissions, tools: Iterable[LoadedTool]) -> list[LoadedTool]:
     """Return the loaded tools that can run now, in order (P6)."""
-    return [loaded for loaded in tools if not unavailable(access, loaded)]
+    return [loaded for loaded in tools if not unavailable(permissions, loaded)]
 
 
-def available_tools(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
+def available_tools(permissions: CompiledPermissions, state: State) -> tuple[Tool, ...]:
     """Return the loaded tools of a session that can run, now or from the next request on, in order (D2, P6)."""
-    return tuple(loaded.tool for loaded in available(access, active_tools(access, state).values()))
+    return tuple(loaded.tool for loaded in available(permissions, active_tools(permissions, state).values()))

@@ -48,15 +48,15 @@ class Refuse:
 Plan = Run | LoadFirst | Refuse
 
 
-def plan_call(access: CompiledPermissions, state: State, name: str) -> Plan:
+def plan_call(permissions: CompiledPermissions, state: State, name: str) -> Plan:
     """Return what a call of this name comes to; permission is asked now, not when it was listed (P3)."""
-    tool = find_called(access, name)
+    tool = find_called(permissions, name)
     if tool is None:
-        return _unknown(access, name)
-    loaded = active_tools(access, heal(access, state)).get(tool.id)
+        return _unknown(permissions, name)
+    loaded = active_tools(permissions, heal(permissions, state)).get(tool.id)
     if loaded is None:
-        return _not_loaded(access, state, tool)
-    fault = unavailable(access, loaded)
+        return _not_loaded(permissions, state, tool)
+    fault = unavailable(permissions, loaded)
     if fault:
         message = f"'{tool.wire}' is not available now: {fault}"
         reason = Reason(code="unavailable", text=fault)
@@ -66,33 +66,33 @@ def plan_call(access: CompiledPermissions, state: State, name: str) -> Plan:
     return Run(loaded=loaded)
 
 
-def find_called(access: CompiledPermissions, name: str) -> Tool | None:
+def find_called(permissions: CompiledPermissions, name: str) -> Tool | None:
     """Return the permitted tool of this wire name or id; else of this own name, or the only one that differs in case.
 
     A wire name or id means its one tool, permitted or not: a call never begins to mean another tool
     because of a switch. Tools of which only the own name fits are passed over where they are denied (P9).
     """
-    catalog = access.world.catalog
+    catalog = permissions.world.catalog
     exact = catalog.by_wire(name) or catalog.by_id(name)
     if exact is not None:
-        return exact if access.permits(exact) else None
-    same = [tool for tool in catalog.named(name) if access.permits(tool)]
+        return exact if permissions.permits(exact) else None
+    same = [tool for tool in catalog.named(name) if permissions.permits(tool)]
     if same:
         return same[0] if len(same) == 1 else None
     near = {
         found.id: found
         for alias in catalog.find_folded(name)
-        if (found := catalog.find_tool(alias)) is not None and access.permits(found)
+        if (found := catalog.find_tool(alias)) is not None and permissions.permits(found)
     }
     return next(iter(near.values())) if len(near) == 1 else None
 
 
-def _unknown(access: CompiledPermissions, name: str) -> Refuse:
-    tool = access.world.catalog.find_tool(name)
+def _unknown(permissions: CompiledPermissions, name: str) -> Refuse:
+    tool = permissions.world.catalog.find_tool(name)
     if tool is None:
         reason = Reason(code="unknown", text="There is no tool of this name.")
     else:
-        reason = access.decide(tool).reasons[0]
+        reason = permissions.decide(tool).reasons[0]
     shown = name if len(name) <= 100 else f"{name[:100]}…"
     return Refuse(status="not_found", message=f"Tool '{shown}' was not found.", reason=reason)
 
@@ -103,15 +103,15 @@ def _from_next_request(tool: Tool) -> Refuse:
     return Refuse(status="next_request", message=message, reason=reason, tool=tool)
 
 
-def _not_loaded(access: CompiledPermissions, state: State, tool: Tool) -> Plan:
-    why = exclusion_reason(access, state, tool) if excluded_by_loadout(access, state, tool) else None
+def _not_loaded(permissions: CompiledPermissions, state: State, tool: Tool) -> Plan:
+    why = exclusion_reason(permissions, state, tool) if excluded_by_loadout(permissions, state, tool) else None
     if why is not None:
         return Refuse(status="not_found", message=f"Tool '{tool.wire}' was not found.", reason=why, tool=tool)
-    if unloaded_in_turn(access, state, tool):
+    if unloaded_in_turn(permissions, state, tool):
         message = f"'{tool.wire}' was unloaded in this turn and has not run. Load it by name if it is needed again."
         reason = Reason(code="unloaded_in_turn", text="It was unloaded in this turn, and no call loads it again in it.")
         return Refuse(status="not_loaded", message=message, reason=reason, tool=tool)
-    then = access.agent.unloaded_call
+    then = permissions.agent.unloaded_call
     if then == "reject":
         message = f"'{tool.wire}' is not loaded. Load it first."
         reason = Reason(code="not_loaded", text="It is not loaded, and calls do not load.")

@@ -176,24 +176,24 @@ def first_turn(state: State, terms: CommandContext) -> int:
     return state.turn + 1 if terms.from_next_turn else 0
 
 
-def title(access: CompiledPermissions, ref: Ref) -> str:
+def title(permissions: CompiledPermissions, ref: Ref) -> str:
     """Return a subject as it stands at the beginning of a sentence."""
-    name = ref.name if ref.kind == "category" else display_name(access, ref)
+    name = ref.name if ref.kind == "category" else display_name(permissions, ref)
     return f"{ref.kind.capitalize()} '{name}'"
 
 
-def display_name(access: CompiledPermissions, ref: Ref) -> str:
+def display_name(permissions: CompiledPermissions, ref: Ref) -> str:
     """Return the name by which a model can load and unload a subject: a tool's wire name, ``category:NAME``."""
-    tool = access.world.catalog.by_id(ref.name) if ref.kind == "tool" else None
+    tool = permissions.world.catalog.by_id(ref.name) if ref.kind == "tool" else None
     if tool is not None:
         return tool.wire
     return str(ref) if ref.kind == "category" else ref.name
 
 
-def not_found(access: CompiledPermissions, state: State, name: str) -> Item:
+def not_found(permissions: CompiledPermissions, state: State, name: str) -> Item:
     """Return the answer for a name that means nothing in reach, with what may have been meant."""
     shown = name if len(name) <= 100 else f"{name[:100]}…"
-    within = plugins_in_reach(access, state.loadout).__contains__ if state.loadout is not None else None
-    hint = suggestion(access, name, within)
+    within = plugins_in_reach(permissions, state.loadout).__contains__ if state.loadout is not None else None
+    hint = suggestion(permissions, name, within)
     message = f"'{shown}' was not found." + (f" {hint}" if hint else "")
     return Item(name=name, status="not_found", message=message)

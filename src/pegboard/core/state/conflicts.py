@@ -25,14 +25,14 @@ class Conflict:
 
 
 def conflict_of(
-    access: CompiledPermissions, active: Mapping[str, LoadedTool], entries: tuple[Entry, ...], masker: Masker
+    permissions: CompiledPermissions, active: Mapping[str, LoadedTool], entries: tuple[Entry, ...], masker: Masker
 ) -> Conflict | None:
     """Return the first conflict between what is loaded and what would be loaded, or within the latter."""
     by_plugin: dict[str, list[LoadedTool]] = {}
     for loaded in active.values():
         by_plugin.setdefault(loaded.tool.plugin, []).append(loaded)
     for position, entry in enumerate(entries):
-        plugin = access.world.catalog.plugins[entry.plugin]
+        plugin = permissions.world.catalog.plugins[entry.plugin]
         for other in entries[:position]:
             if other.ids & entry.ids and not equal(plugin, other.overrides, entry.overrides):
                 return _overrides_differ(plugin, other.overrides, entry.overrides, masker, _WITHIN)
@@ -40,14 +40,14 @@ def conflict_of(
             if loaded.tool.id in entry.ids and not equal(plugin, loaded.overrides, entry.overrides):
                 how = _WITH_WHAT_IS_LOADED if STICKY.isdisjoint(loaded.because) else _WITH_WHAT_IS_STICKY
                 return _overrides_differ(plugin, loaded.overrides, entry.overrides, masker, how)
-        if (clash := _name_taken(access, plugin, entry)) is not None:
+        if (clash := _name_taken(permissions, plugin, entry)) is not None:
             return clash
     return None
 
 
-def _name_taken(access: CompiledPermissions, plugin: Plugin, entry: Entry) -> Conflict | None:
+def _name_taken(permissions: CompiledPermissions, plugin: Plugin, entry: Entry) -> Conflict | None:
     """Return the conflict of a tool that is not in the catalog because another one has its name (G10)."""
-    for clash in access.world.catalog.clashes:
+    for clash in permissions.world.catalog.clashes:
         if clash.second.partition("/")[0] == plugin.name and _stands(plugin, entry, clash.second):
             message = (
                 f"conflicts with another tool that is called '{clash.wire}': give plugin '{plugin.name}' a prefix."

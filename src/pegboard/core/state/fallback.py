@@ -30,15 +30,15 @@ class _Choice:
     excluded: tuple[Tool, ...]
 
 
-def fallback(access: CompiledPermissions, state: State, terms: CommandContext) -> tuple[State, Item]:
+def fallback(permissions: CompiledPermissions, state: State, terms: CommandContext) -> tuple[State, Item]:
     """Return the state with one-turn leases on everything permitted, and how much of it there was room for."""
     if not terms.stable:
         return state, Item(name="fallback", status="error", message=NO_SESSION)
-    candidates = [tool for tool in access.permitted if not tool_fault(access, tool)]
-    choice = _choose(access, state, candidates, terms)
+    candidates = [tool for tool in permissions.permitted if not tool_fault(permissions, tool)]
+    choice = _choose(permissions, state, candidates, terms)
     if choice.excluded:
         state = state.without(state.anticipated)
-        choice = _choose(access, state, candidates, terms)
+        choice = _choose(permissions, state, candidates, terms)
     loaded, of = len(choice.loaded), len(candidates)
     count = f"{loaded} of {of}" if loaded < of else f"All {loaded}"
     item = Item(
@@ -51,17 +51,19 @@ def fallback(access: CompiledPermissions, state: State, terms: CommandContext) -
     return state.with_leases((*state.leases, *leases)), item
 
 
-def _choose(access: CompiledPermissions, state: State, candidates: Iterable[Tool], terms: CommandContext) -> _Choice:
-    active = active_tools(access, state)
+def _choose(
+    permissions: CompiledPermissions, state: State, candidates: Iterable[Tool], terms: CommandContext
+) -> _Choice:
+    active = active_tools(permissions, state)
     loaded = {tool.id for tool in candidates if tool.id in active}
-    missing = _missing(access, state, candidates, active)
-    size = size_of(access, active, terms)
+    missing = _missing(permissions, state, candidates, active)
+    size = size_of(permissions, active, terms)
     for tool in missing:
-        together = with_required(access, tool, loaded)
+        together = with_required(permissions, tool, loaded)
         if together is None:
             continue
-        larger = size.with_tools(access, together, terms)
-        if not over(access, larger):
+        larger = size.with_tools(permissions, together, terms)
+        if not over(permissions, larger):
             size = larger
             loaded.update(one.id for one in together)
     return _Choice(
@@ -72,10 +74,10 @@ def _choose(access: CompiledPermissions, state: State, candidates: Iterable[Tool
 
 
 def _missing(
-    access: CompiledPermissions, state: State, candidates: Iterable[Tool], active: Mapping[str, LoadedTool]
+    permissions: CompiledPermissions, state: State, candidates: Iterable[Tool], active: Mapping[str, LoadedTool]
 ) -> list[Tool]:
     """Return the candidates that are not loaded and that the active loadout keeps, what was used last first."""
-    keep = narrowing(access, state)
+    keep = narrowing(permissions, state)
     missing = (tool for tool in candidates if tool.id not in active and (keep is None or keep(tool)))
     rank = {tool_id: position for position, tool_id in enumerate(state.recent)}
     return sorted(missing, key=lambda tool: rank.get(tool.id, len(rank)))

@@ -30,12 +30,12 @@ from pegboard.core.state.subjects import lease_entries, leased_tools
 
 
 def load(
-    access: CompiledPermissions, state: State, name: str, command: Load, terms: CommandContext
+    permissions: CompiledPermissions, state: State, name: str, command: Load, terms: CommandContext
 ) -> tuple[State, Item]:
     """Return the state with what a name means loaded, or why not; all of it or nothing (S10)."""
-    ref = lookup(access, name)
+    ref = lookup(permissions, name)
     if ref is None:
-        return state, not_found(access, state, name)
+        return state, not_found(permissions, state, name)
     until = command.until or terms.until
     lease = Lease(
         subject=ref,
@@ -45,25 +45,27 @@ def load(
         from_turn=0 if command.renews else first_turn(state, terms),
         by=command.by,
     )
-    after, item = _load(access, state, lease, terms)
+    after, item = _load(permissions, state, lease, terms)
     if item.status == "conflict":
-        after, item = _load_instead(access, state, lease, terms) or (after, item)
+        after, item = _load_instead(permissions, state, lease, terms) or (after, item)
     if item.status == "not_found" and item.subject is None:
-        return state, not_found(access, state, name)
+        return state, not_found(permissions, state, name)
     if item.status in SUCCEEDED:
         after = replace(after, unloaded=tuple(subject for subject in after.unloaded if subject != ref))
     return after, replace(item, name=name, subject=ref)
 
 
 def _load_instead(
-    access: CompiledPermissions, state: State, lease: Lease, terms: CommandContext
+    permissions: CompiledPermissions, state: State, lease: Lease, terms: CommandContext
 ) -> tuple[State, Item] | None:
     """Return a load to which what nobody asked for gives way, or None where that does not help (S9)."""
-    plugins = {entry.plugin for entry in lease_entries(access, lease)}
+    plugins = {entry.plugin for entry in lease_entries(permissions, lease)}
     anticipated = state.anticipated
-    concerned = [one for one in anticipated if any(entry.plugin in plugins for entry in lease_entries(access, one))]
+    concerned = [
+        one for one in anticipated if any(entry.plugin in plugins for entry in lease_entries(permissions, one))
+    ]
     for ending in (concerned, anticipated):
-        after, item = _load(access, state.without(ending), lease, terms)
+        after, item = _load(permissions, state.without(ending), lease, terms)
         if item.status != "conflict":
             return (after if item.status == "loaded" else state), item
     return None
@@ -72,32 +74,32 @@ def _load_instead(
 _NOTHING = Item(name="", status="not_found", message="")
 
 
-def _load(access: CompiledPermissions, state: State, lease: Lease, terms: CommandContext) -> tuple[State, Item]:
+def _load(permissions: CompiledPermissions, state: State, lease: Lease, terms: CommandContext) -> tuple[State, Item]:
     """Return the state with the lease, or why it cannot stand, in the order of their precedence."""
-    entries = lease_entries(access, lease)
-    if (clash := _scope_clash(access, entries)) is not None:
+    entries = lease_entries(permissions, lease)
+    if (clash := _scope_clash(permissions, entries)) is not None:
         return state, clash
-    subject = title(access, lease.subject)
-    permitted = tuple(tool for tool, _ in leased_tools(access, lease))
-    tools = tuple(tool for tool in permitted if not excluded_by_loadout(access, state, tool))
+    subject = title(permissions, lease.subject)
+    permitted = tuple(tool for tool, _ in leased_tools(permissions, lease))
+    tools = tuple(tool for tool in permitted if not excluded_by_loadout(permissions, state, tool))
     if permitted and not tools:
         return state, _NOTHING
-    faults = _faults(access, entries, tools)
+    faults = _faults(permissions, entries, tools)
     if not tools and not faults:
         return state, _NOTHING
-    if _already(access, state, lease, tools):
+    if _already(permissions, state, lease, tools):
         item = Item(name="", status="already_loaded", message=f"{subject} is already loaded.")
-        return _again(access, state, lease, tools), item
+        return _again(permissions, state, lease, tools), item
     if not terms.stable:
         return state, Item(name="", status="error", message=NO_SESSION)
-    refusal = _refused(access, state, lease, entries, tools, faults, terms)
+    refusal = _refused(permissions, state, lease, entries, tools, faults, terms)
     if refusal is not None:
         return state, refusal
     return state.with_lease(lease), Item(name="", status="loaded", message=_loaded_message(subject, terms))
 
 
 def _refused(
-    access: CompiledPermissions,
+    permissions: CompiledPermissions,
     state: State,
     lease: Lease,
     entries: tuple[Entry, ...],
@@ -106,8 +108,8 @@ def _refused(
     terms: CommandContext,
 ) -> Item | None:
     """Return why a load that may be is not done now: conflict, unavailable, budget, in this order."""
-    subject = title(access, lease.subject)
-    conflict = conflict_of(access, active_tools(access, state), entries, terms.masker)
+    subject = title(permissions, lease.subject)
+    conflict = conflict_of(permissions, active_tools(permissions, state), entries, terms.masker)
     if conflict is not None:
         details = {
             "conflicting_tool": conflict.tool,
@@ -116,7 +118,7 @@ def _refused(
         }
         return Item(name="", status="conflict", message=f"{subject} {conflict.message}", details=details)
     if not faults and any(tool.requires for tool in tools):
-        faults = missing_requirements(access, tools)
+        faults = missing_requirements(permissions, tools)
     if faults:
         return Item(
             name="",
@@ -124,7 +126,7 @@ def _refused(
             message=f"{subject} is not available now: {' '.join(faults)}",
             details={"unavailable_messages": list(faults)},
         )
-    return _over_budget(access, state, state.with_lease(lease), subject, terms)
+    return _over_budget(permissions, state, state.with_lease(lease), subject, terms)
 
 
 def _loaded_message(subject: str, terms: CommandContext) -> str:
@@ -134,60 +136,64 @@ def _loaded_message(subject: str, terms: CommandContext) -> str:
     return f"{subject} is loaded; call it from the next step on, not in the same batch."
 
 
-def _scope_clash(access: CompiledPermissions, entries: tuple[Entry, ...]) -> Item | None:
-    clashing = access.out_of_scope(entries)
+def _scope_clash(permissions: CompiledPermissions, entries: tuple[Entry, ...]) -> Item | None:
+    clashing = permissions.out_of_scope(entries)
     if not clashing:
         return None
     names = ", ".join(clashing)
     return Item(
         name="",
         status="scope_incompatible",
-        message=f"{names} cannot be used with {access.scope.label}: it works only where it is shared.",
+        message=f"{names} cannot be used with {permissions.scope.label}: it works only where it is shared.",
         details={
-            "scope_label": access.scope.label,
+            "scope_label": permissions.scope.label,
             "unsupported_tools": list(clashing),
         },
     )
 
 
-def _faults(access: CompiledPermissions, entries: tuple[Entry, ...], tools: tuple[Tool, ...]) -> tuple[str, ...]:
+def _faults(permissions: CompiledPermissions, entries: tuple[Entry, ...], tools: tuple[Tool, ...]) -> tuple[str, ...]:
     """Return why something of a subject cannot run now; the whole is loaded, or nothing (S10)."""
-    plugins = access.world.catalog.plugins
+    plugins = permissions.world.catalog.plugins
     found: list[str] = []
     for entry in entries:
         plugin = plugins[entry.plugin]
         variant = plugin.variants.get(entry.key)
         fault = variant.unavailable if variant is not None else ""
-        if fault and _has_something(access, entry, plugin):
+        if fault and _has_something(permissions, entry, plugin):
             found.append(f"{entry.plugin}: {fault}")
-    found.extend(f"{tool.wire}: {fault}" for tool in tools if (fault := tool.unavailable or access.faults.get(tool.id)))
+    found.extend(
+        f"{tool.wire}: {fault}" for tool in tools if (fault := tool.unavailable or permissions.faults.get(tool.id))
+    )
     return tuple(dict.fromkeys(found))
 
 
-def _has_something(access: CompiledPermissions, entry: Entry, plugin: Plugin) -> bool:
+def _has_something(permissions: CompiledPermissions, entry: Entry, plugin: Plugin) -> bool:
     """Return whether something of an entry is permitted, or would be if it were known."""
     if entry.tools:
-        return any(access.permits(tool) for tool in entry.tools)
-    return access.grants_unseen(plugin)
+        return any(permissions.permits(tool) for tool in entry.tools)
+    return permissions.grants_unseen(plugin)
 
 
-def _already(access: CompiledPermissions, state: State, lease: Lease, tools: tuple[Tool, ...]) -> bool:
+def _already(permissions: CompiledPermissions, state: State, lease: Lease, tools: tuple[Tool, ...]) -> bool:
     """Return whether a load changes nothing: a toolkit has its own lease or none is needed (P2)."""
     subject = lease.subject
     if subject.kind == "toolkit":
         standing = state.leases_on(subject)
         lacking = frozenset[str].intersection(*(one.excluded for one in standing)) if standing else None
-        start = from_start(access, subject.name) and all(tool.id in active_tools(access, state) for tool in tools)
+        start = from_start(permissions, subject.name) and all(
+            tool.id in active_tools(permissions, state) for tool in tools
+        )
         return start or (lacking is not None and not lacking)
-    active = active_tools(access, state)
+    active = active_tools(permissions, state)
     return bool(tools) and all(tool.id in active for tool in tools)
 
 
-def _again(access: CompiledPermissions, state: State, lease: Lease, tools: tuple[Tool, ...]) -> State:
+def _again(permissions: CompiledPermissions, state: State, lease: Lease, tools: tuple[Tool, ...]) -> State:
     """Return the state after loading what is loaded: what stands is used, and upgraded, never weakened (S5, S7)."""
     ids = {tool.id for tool in tools}
-    state = state.used(one for one in state.leases if any(tool.id in ids for tool, _ in leased_tools(access, one)))
-    active = active_tools(access, state)
+    state = state.used(one for one in state.leases if any(tool.id in ids for tool, _ in leased_tools(permissions, one)))
+    active = active_tools(permissions, state)
     at_once = not lease.pending(state.turn)
     stronger = any(
         tool.id not in active
@@ -200,18 +206,18 @@ def _again(access: CompiledPermissions, state: State, lease: Lease, tools: tuple
 
 
 def _over_budget(
-    access: CompiledPermissions, before: State, after: State, subject: str, terms: CommandContext
+    permissions: CompiledPermissions, before: State, after: State, subject: str, terms: CommandContext
 ) -> Item | None:
     """Return the refusal of what does not fit, with what could go or step in; nothing where it fits (S9)."""
-    over = excess(access, fit_to_budget(access, after, terms), terms) if access.budgeted else ""
+    over = excess(permissions, fit_to_budget(permissions, after, terms), terms) if permissions.budgeted else ""
     if not over:
         return None
     asked_for = before.without(before.anticipated).leases
-    could_go = list(dict.fromkeys(display_name(access, lease.subject) for lease in asked_for))
+    could_go = list(dict.fromkeys(display_name(permissions, lease.subject) for lease in asked_for))
     advice = f" Unload first, for example: {', '.join(could_go[:5])}." if could_go else ""
     details: dict[str, object] = {"could_unload": could_go}
-    smaller = fitting(access, after, terms)
-    if smaller is not None and not access.agent.budget.shrink:
+    smaller = fitting(permissions, after, terms)
+    if smaller is not None and not permissions.agent.budget.shrink:
         advice += f" It would fit with loadout '{smaller}' for what is loaded from the start (budget: shrink)."
         details["loadout"] = smaller
     return Item(

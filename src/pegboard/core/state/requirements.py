@@ -25,110 +25,114 @@ class Requirement:
     problem: str = ""
 
 
-def requirements(access: CompiledPermissions, tool: Tool) -> tuple[Requirement, ...]:
+def requirements(permissions: CompiledPermissions, tool: Tool) -> tuple[Requirement, ...]:
     """Return what a tool needs, name by name; what is denied looks like what does not exist (P9)."""
-    return tuple(_requirement(access, tool.plugin, name) for name in tool.requires)
+    return tuple(_requirement(permissions, tool.plugin, name) for name in tool.requires)
 
 
 @once_per_permissions
-def _requirement(access: CompiledPermissions, plugin: str, name: str) -> Requirement:
+def _requirement(permissions: CompiledPermissions, plugin: str, name: str) -> Requirement:
     """Return what a name stands for to a tool of this plugin: its sibling first, else what lookup finds."""
-    catalog = access.world.catalog
+    catalog = permissions.world.catalog
     own = _sibling(catalog, plugin, name)
-    ref = Ref("tool", own.id) if own is not None else lookup(access, name)
-    tools = tuple(tool for tool, _ in tools_of_subject(access, ref).tools) if ref is not None else ()
+    ref = Ref("tool", own.id) if own is not None else lookup(permissions, name)
+    tools = tuple(tool for tool, _ in tools_of_subject(permissions, ref).tools) if ref is not None else ()
     if tools:
         return Requirement(name=name, tools=tools)
-    same = [tool.wire for tool in _of_own_name(catalog, name) if access.permits(tool)]
+    same = [tool.wire for tool in _of_own_name(catalog, name) if permissions.permits(tool)]
     if own is None and len(same) > 1:
         return Requirement(name=name, problem=f"'{name}', which may be {' or '.join(map(repr, same))}.")
     return Requirement(name=name, problem=f"'{name}', which is not available to this agent.")
 
 
-def required(access: CompiledPermissions, tool: Tool) -> Iterator[Tool]:
+def required(permissions: CompiledPermissions, tool: Tool) -> Iterator[Tool]:
     """Yield the permitted tools that a tool requires."""
-    for requirement in requirements(access, tool):
+    for requirement in requirements(permissions, tool):
         yield from requirement.tools
 
 
-def tool_fault(access: CompiledPermissions, tool: Tool) -> str:
+def tool_fault(permissions: CompiledPermissions, tool: Tool) -> str:
     """Return why a tool could not run now if it were loaded, or nothing (P6)."""
-    variants = access.world.catalog.plugins[tool.plugin].variants
-    own = tool.unavailable or access.faults.get(tool.id, "")
+    variants = permissions.world.catalog.plugins[tool.plugin].variants
+    own = tool.unavailable or permissions.faults.get(tool.id, "")
     if own or not any(variant.unavailable for variant in variants.values()):
         return own
-    variant = variants.get(access.entries.of_tool(tool).key)
+    variant = variants.get(permissions.entries.of_tool(tool).key)
     return variant.unavailable if variant is not None else ""
 
 
 @once_per_permissions
-def usable(access: CompiledPermissions) -> tuple[Tool, ...]:
+def usable(permissions: CompiledPermissions) -> tuple[Tool, ...]:
     """Return everything that the agent may use and that can run, of what is known (F4)."""
-    return tuple(tool for tool in access.permitted if not tool_fault(access, tool))
+    return tuple(tool for tool in permissions.permitted if not tool_fault(permissions, tool))
 
 
 @once_per_permissions
-def unknown_plugins(access: CompiledPermissions) -> tuple[str, ...]:
+def unknown_plugins(permissions: CompiledPermissions) -> tuple[str, ...]:
     """Return the plugins that the agent may use and whose tools are not known yet (F4)."""
-    plugins = access.world.catalog.plugins.values()
-    return tuple(plugin.name for plugin in plugins if _unasked(plugin) and access.grants_unseen(plugin))
+    plugins = permissions.world.catalog.plugins.values()
+    return tuple(plugin.name for plugin in plugins if _unasked(plugin) and permissions.grants_unseen(plugin))
 
 
 @once_per_permissions
-def unknown_toolkits(access: CompiledPermissions) -> tuple[str, ...]:
+def unknown_toolkits(permissions: CompiledPermissions) -> tuple[str, ...]:
     """Return the toolkits that the agent may load with a member whose tools are not known yet (X1)."""
-    unknown = frozenset(unknown_plugins(access))
-    toolkits = access.entries.loadable_toolkits
-    return tuple(name for name in toolkits if any(e.plugin in unknown for e in access.entries.toolkits.get(name, ())))
+    unknown = frozenset(unknown_plugins(permissions))
+    toolkits = permissions.entries.loadable_toolkits
+    return tuple(
+        name for name in toolkits if any(e.plugin in unknown for e in permissions.entries.toolkits.get(name, ()))
+    )
 
 
-def missing_requirements(access: CompiledPermissions, tools: Iterable[Tool]) -> tuple[str, ...]:
+def missing_requirements(permissions: CompiledPermissions, tools: Iterable[Tool]) -> tuple[str, ...]:
     """Return which tools cannot be loaded because something that they require cannot, directly or not (T8)."""
     pending = deque(tools)
     known = {tool.id for tool in pending}
     found: list[str] = []
     while pending:
         tool = pending.popleft()
-        found.extend(_missing(access, tool))
+        found.extend(_missing(permissions, tool))
         fresh = [
-            needed for needed in required(access, tool) if needed.id not in known and not tool_fault(access, needed)
+            needed
+            for needed in required(permissions, tool)
+            if needed.id not in known and not tool_fault(permissions, needed)
         ]
         known.update(needed.id for needed in fresh)
         pending.extend(fresh)
     return tuple(dict.fromkeys(found))
 
 
-def _missing(access: CompiledPermissions, tool: Tool) -> Iterator[str]:
-    for requirement in requirements(access, tool):
+def _missing(permissions: CompiledPermissions, tool: Tool) -> Iterator[str]:
+    for requirement in requirements(permissions, tool):
         if requirement.problem:
             yield f"{tool.wire} needs {requirement.problem}"
         for needed in requirement.tools:
-            if fault := tool_fault(access, needed):
+            if fault := tool_fault(permissions, needed):
                 yield f"{tool.wire} needs '{needed.wire}', which is not available now: {fault}"
 
 
-def with_required(access: CompiledPermissions, tool: Tool, loaded: Container[str]) -> tuple[Tool, ...] | None:
+def with_required(permissions: CompiledPermissions, tool: Tool, loaded: Container[str]) -> tuple[Tool, ...] | None:
     """Return a tool and what it requires beyond what is loaded, or None where that cannot come (T8)."""
     together = {tool.id: tool} if tool.id not in loaded else {}
     pending = list(together.values())
     while pending:
         by = pending.pop()
-        if next(_missing(access, by), None) is not None:
+        if next(_missing(permissions, by), None) is not None:
             return None
-        fresh = {t.id: t for t in required(access, by) if t.id not in loaded and t.id not in together}
+        fresh = {t.id: t for t in required(permissions, by) if t.id not in loaded and t.id not in together}
         together.update(fresh)
         pending.extend(fresh.values())
     return tuple(together.values())
 
 
-def plugins_to_ask(access: CompiledPermissions, tools: Iterable[Tool]) -> tuple[str, ...]:
+def plugins_to_ask(permissions: CompiledPermissions, tools: Iterable[Tool]) -> tuple[str, ...]:
     """Return the plugins that were not asked for their tools yet and may have what these tools require."""
-    names = {item.name for tool in tools for item in requirements(access, tool) if item.problem}
+    names = {item.name for tool in tools for item in requirements(permissions, tool) if item.problem}
     found = {
         plugin.name: None
         for name in names
-        for plugin in _possible_owners(access.world.catalog, split_kind(name)[1])
-        if _unasked(plugin) and access.grants_unseen(plugin)
+        for plugin in _possible_owners(permissions.world.catalog, split_kind(name)[1])
+        if _unasked(plugin) and permissions.grants_unseen(plugin)
     }
     return tuple(found)
 

@@ -23,23 +23,23 @@ class Size:
     tools: int
     tokens: int = 0
 
-    def with_tools(self, access: CompiledPermissions, tools: Iterable[Tool], terms: CommandContext) -> Size:
+    def with_tools(self, permissions: CompiledPermissions, tools: Iterable[Tool], terms: CommandContext) -> Size:
         """Return the size with more tools."""
         more = tuple(tools)
-        counted = access.agent.budget.tokens is not None and terms.price is not None
+        counted = permissions.agent.budget.tokens is not None and terms.price is not None
         price = terms.price(more) if counted and terms.price is not None else 0
         return Size(tools=self.tools + len(more), tokens=self.tokens + price)
 
 
-def size_of(access: CompiledPermissions, active: Mapping[str, LoadedTool], terms: CommandContext) -> Size:
+def size_of(permissions: CompiledPermissions, active: Mapping[str, LoadedTool], terms: CommandContext) -> Size:
     """Return what the meta-tools and all loaded tools that are available take."""
-    available = (loaded.tool for loaded in active.values() if not unavailable(access, loaded))
-    return Size(tools=0).with_tools(access, (*terms.meta, *available), terms)
+    available = (loaded.tool for loaded in active.values() if not unavailable(permissions, loaded))
+    return Size(tools=0).with_tools(permissions, (*terms.meta, *available), terms)
 
 
-def over(access: CompiledPermissions, size: Size) -> str:
+def over(permissions: CompiledPermissions, size: Size) -> str:
     """Return by how much a size exceeds the agent's budget, or nothing."""
-    budget = access.agent.budget
+    budget = permissions.agent.budget
     found: list[str] = []
     if budget.tools is not None and size.tools > budget.tools:
         found.append(f"{size.tools} tools of {budget.tools}")
@@ -48,81 +48,85 @@ def over(access: CompiledPermissions, size: Size) -> str:
     return " and ".join(found)
 
 
-def excess(access: CompiledPermissions, state: State, terms: CommandContext) -> str:
+def excess(permissions: CompiledPermissions, state: State, terms: CommandContext) -> str:
     """Return by how much a surface exceeds the budget, or nothing: "5 tools of 4 and 90 tokens of 80"."""
-    return over(access, size_of(access, active_tools(access, state), terms)) if access.agent.budget else ""
+    return (
+        over(permissions, size_of(permissions, active_tools(permissions, state), terms))
+        if permissions.agent.budget
+        else ""
+    )
 
 
-def fit_to_budget(access: CompiledPermissions, state: State, terms: CommandContext) -> State:
+def fit_to_budget(permissions: CompiledPermissions, state: State, terms: CommandContext) -> State:
     """Return the state with the loadout that has to step in, or none; it goes when there is room again (S9).
 
     What was loaded ahead of being asked for gives way first. What was loaded stays: only what is loaded
     from the start is narrowed. Where no loadout fits, the one that comes nearest steps in; one that would leave
     nothing never does.
     """
-    plain = _given_way(access, replace(state, shrunk=None) if state.shrunk is not None else state, terms)
-    if not _may_shrink(access, plain, terms) or not excess(access, plain, terms):
+    plain = _given_way(permissions, replace(state, shrunk=None) if state.shrunk is not None else state, terms)
+    if not _may_shrink(permissions, plain, terms) or not excess(permissions, plain, terms):
         return plain
-    smaller = _choice(access, plain, terms)
+    smaller = _choice(permissions, plain, terms)
     return replace(plain, shrunk=smaller[0]) if smaller is not None else plain
 
 
-def _may_shrink(access: CompiledPermissions, state: State, terms: CommandContext) -> bool:
+def _may_shrink(permissions: CompiledPermissions, state: State, terms: CommandContext) -> bool:
     """Return whether a loadout may step in: where the agent says so, or the session's own loads too much (L7)."""
-    if access.agent.budget.shrink or state.loadout is None:
-        return access.agent.budget.shrink
-    return bool(excess(access, replace(state, leases=()), terms))
+    if permissions.agent.budget.shrink or state.loadout is None:
+        return permissions.agent.budget.shrink
+    return bool(excess(permissions, replace(state, leases=()), terms))
 
 
-def _given_way(access: CompiledPermissions, state: State, terms: CommandContext) -> State:
+def _given_way(permissions: CompiledPermissions, state: State, terms: CommandContext) -> State:
     """Return the state without as many anticipated leases as exceed the budget (S9).
 
     What was used longest ago goes first, and nothing goes where that would not be enough.
     """
     anticipated = state.anticipated
-    if not anticipated or not excess(access, state, terms):
+    if not anticipated or not excess(permissions, state, terms):
         return state
     left = state
     for lease in sorted(anticipated, key=lambda one: one.used_turn):
         left = left.without((lease,))
-        if not excess(access, left, terms):
+        if not excess(permissions, left, terms):
             return left
-    return left if access.agent.budget.shrink else state
+    return left if permissions.agent.budget.shrink else state
 
 
-def fitting(access: CompiledPermissions, state: State, terms: CommandContext) -> str | None:
+def fitting(permissions: CompiledPermissions, state: State, terms: CommandContext) -> str | None:
     """Return the largest loadout for what is loaded from the start with which the budget is kept (S9)."""
-    smaller = _choice(access, replace(state, shrunk=None), terms)
+    smaller = _choice(permissions, replace(state, shrunk=None), terms)
     return smaller[0] if smaller is not None and smaller[1] else None
 
 
-def _choice(access: CompiledPermissions, state: State, terms: CommandContext) -> tuple[str, bool] | None:
+def _choice(permissions: CompiledPermissions, state: State, terms: CommandContext) -> tuple[str, bool] | None:
     """Return the loadout that keeps most of what fits, and whether it does; else the one that takes least."""
-    before = _from_start(access, state, active_tools(access, state))
+    before = _from_start(permissions, state, active_tools(permissions, state))
     best: tuple[tuple[int, int, int], str, bool] | None = None
-    for name in _candidates(access, state):
-        active = active_tools(access, replace(state, shrunk=name))
-        kept = _from_start(access, state, active)
+    for name in _candidates(permissions, state):
+        active = active_tools(permissions, replace(state, shrunk=name))
+        kept = _from_start(permissions, state, active)
         if not kept or kept == before:
             continue
-        size = size_of(access, active, terms)
-        fits = not over(access, size)
+        size = size_of(permissions, active, terms)
+        fits = not over(permissions, size)
         rank = (1, len(kept), size.tokens) if fits else (0, -size.tokens, -size.tools)
         if best is None or rank > best[0]:
             best = rank, name, fits
     return best[1:] if best is not None else None
 
 
-def _from_start(access: CompiledPermissions, state: State, active: Mapping[str, LoadedTool]) -> frozenset[str]:
+def _from_start(permissions: CompiledPermissions, state: State, active: Mapping[str, LoadedTool]) -> frozenset[str]:
     """Return what is loaded from the start and not essential: what a loadout can narrow."""
-    start = started(access, state)
+    start = started(permissions, state)
     return frozenset(key for key, one in active.items() if LeaseReason.ESSENTIAL not in one.because and key in start)
 
 
-def _candidates(access: CompiledPermissions, state: State) -> Iterator[str]:
+def _candidates(permissions: CompiledPermissions, state: State) -> Iterator[str]:
     """Yield the loadouts that may step in: the chain of the one in force, then the built-in ones."""
-    loadouts = access.world.loadouts
-    own = state.loadout or access.agent.loadout
+    loadouts = permissions.world.loadouts
+    own = state.loadout or permissions.agent.loadout
     links = [link.name for link in reversed(chain(own, loadouts))] if own is not None else []
     seen: set[str] = set()
     for name in (*links, *(name for name in _LARGEST_FIRST if name in BUILT_IN)):

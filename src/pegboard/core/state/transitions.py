@@ -40,15 +40,15 @@ RECENT_KEPT = 64
 
 
 def transition(
-    access: CompiledPermissions, state: State, command: Command, terms: CommandContext
+    permissions: CompiledPermissions, state: State, command: Command, terms: CommandContext
 ) -> tuple[State, Outcome]:
     """Return the state after a command, and its outcome without policy text; ``state`` is healed first (S3)."""
-    healed = heal(access, state)
-    state = _within_budget(access, healed, terms)
-    before = active_tools(access, state)
-    after, items = _carried_out(access, state, command, terms)
-    after = _within_budget(access, after, terms)
-    outcome = _outcome(before, active_tools(access, after), after.turn, items, terms)
+    healed = heal(permissions, state)
+    state = _within_budget(permissions, healed, terms)
+    before = active_tools(permissions, state)
+    after, items = _carried_out(permissions, state, command, terms)
+    after = _within_budget(permissions, after, terms)
+    outcome = _outcome(before, active_tools(permissions, after), after.turn, items, terms)
     gave_way = _gave_way(healed, after) if not isinstance(command, EndTurn | MarkTurn | Unload) else ()
     return after, replace(outcome, gave_way=gave_way) if gave_way else outcome
 
@@ -59,29 +59,29 @@ def _gave_way(before: State, after: State) -> tuple[Ref, ...]:
     return tuple(lease.subject for lease in before.anticipated if lease.subject not in standing)
 
 
-def _within_budget(access: CompiledPermissions, state: State, terms: CommandContext) -> State:
-    return fit_to_budget(access, state, terms) if access.budgeted else state
+def _within_budget(permissions: CompiledPermissions, state: State, terms: CommandContext) -> State:
+    return fit_to_budget(permissions, state, terms) if permissions.budgeted else state
 
 
 def _carried_out(
-    access: CompiledPermissions, state: State, command: Command, terms: CommandContext
+    permissions: CompiledPermissions, state: State, command: Command, terms: CommandContext
 ) -> tuple[State, tuple[Item, ...]]:
     match command:
         case Load():
-            return _each(command.names, state, lambda s, n: load(access, s, n, command, terms))
+            return _each(command.names, state, lambda s, n: load(permissions, s, n, command, terms))
         case Unload():
-            return _each(command.names, state, lambda s, n: unload(access, s, n, terms))
+            return _each(command.names, state, lambda s, n: unload(permissions, s, n, terms))
         case Fallback():
-            return _one(fallback(access, state, terms))
+            return _one(fallback(permissions, state, terms))
         case SetLoadout():
-            after, item = _set_loadout(access, state, command.loadout, terms)
+            after, item = _set_loadout(permissions, state, command.loadout, terms)
             return (replace(after, own_loadout=command.own) if item.status in SUCCEEDED else after), (item,)
         case EndTurn():
-            return _end_turn(access, state, command.turn)
+            return _end_turn(permissions, state, command.turn)
         case MarkTurn():
-            return _mark_turn(access, state, command.label)
+            return _mark_turn(permissions, state, command.label)
         case Use():
-            return used(access, state, command.tool), ()
+            return used(permissions, state, command.tool), ()
         case _:
             assert_never(command)
 
@@ -121,12 +121,12 @@ def _outcome(
 
 
 def _set_loadout(
-    access: CompiledPermissions, state: State, loadout: str | None, terms: CommandContext
+    permissions: CompiledPermissions, state: State, loadout: str | None, terms: CommandContext
 ) -> tuple[State, Item]:
     """Return the state narrowed to a loadout, or to nothing; leases stay (L7)."""
-    found = access.world.loadouts.get(loadout.casefold()) if loadout is not None else None
+    found = permissions.world.loadouts.get(loadout.casefold()) if loadout is not None else None
     if loadout is not None and found is None:
-        return state, _no_loadout(access, loadout)
+        return state, _no_loadout(permissions, loadout)
     chosen, before = found.name if found is not None else None, state.loadout
     after, message = replace(state, loadout=chosen), ""
     status: Status
@@ -142,14 +142,16 @@ def _set_loadout(
     return after, Item(name=chosen or (before if status == "unloaded" else "") or "", status=status, message=message)
 
 
-def _no_loadout(access: CompiledPermissions, loadout: str) -> Item:
-    names = tuple(known.name for known in access.world.loadouts.values())
+def _no_loadout(permissions: CompiledPermissions, loadout: str) -> Item:
+    names = tuple(known.name for known in permissions.world.loadouts.values())
     hint = did_you_mean(loadout, names) or f"There are: {', '.join(names)}."
     message = f"There is no loadout '{one_line(loadout, limit=100)}'. {hint}"
     return Item(name=loadout, status="not_found", message=message)
 
 
-def _end_turn(access: CompiledPermissions, state: State, begins: int | None = None) -> tuple[State, tuple[Item, ...]]:
+def _end_turn(
+    permissions: CompiledPermissions, state: State, begins: int | None = None
+) -> tuple[State, tuple[Item, ...]]:
     """Return the state in the turn that begins, without what lapses; turns passed over were without use (S6, S7)."""
     begins = state.turn + 1 if begins is None else begins
     if begins <= state.turn:
@@ -157,9 +159,9 @@ def _end_turn(access: CompiledPermissions, state: State, begins: int | None = No
     gone = tuple(lease for lease in state.leases if lease.lapses(begins - 1))
     items = tuple(
         Item(
-            name=display_name(access, lease.subject),
+            name=display_name(permissions, lease.subject),
             status="unloaded",
-            message=f"{title(access, lease.subject)} was unloaded ({lease.until}).",
+            message=f"{title(permissions, lease.subject)} was unloaded ({lease.until}).",
             subject=lease.subject,
         )
         for lease in gone
@@ -175,30 +177,30 @@ def _end_turn(access: CompiledPermissions, state: State, begins: int | None = No
     return after, items
 
 
-def _mark_turn(access: CompiledPermissions, state: State, label: str) -> tuple[State, tuple[Item, ...]]:
+def _mark_turn(permissions: CompiledPermissions, state: State, label: str) -> tuple[State, tuple[Item, ...]]:
     """Return the state with the label; the first one of a session ends nothing (G3)."""
     if state.label == label:
         return state, ()
-    after, items = (state, ()) if state.label is None else _end_turn(access, state)
+    after, items = (state, ()) if state.label is None else _end_turn(permissions, state)
     return replace(after, label=label), items
 
 
-def used(access: CompiledPermissions, state: State, tool_id: str) -> State:
+def used(permissions: CompiledPermissions, state: State, tool_id: str) -> State:
     """Return the state with the tool used in this turn; the same where that is known already (S2)."""
-    tool = access.world.catalog.by_id(tool_id)
+    tool = permissions.world.catalog.by_id(tool_id)
     if tool is None:
         return state
-    ids = _used_with(access, state, tool_id)
-    covering = [lease for lease in state.leases if any(one.id in ids for one, _ in leased_tools(access, lease))]
+    ids = _used_with(permissions, state, tool_id)
+    covering = [lease for lease in state.leases if any(one.id in ids for one, _ in leased_tools(permissions, lease))]
     if not covering or (tool_id in state.recent and all(lease.used_turn == state.turn for lease in covering)):
         return state
     recent = (tool_id, *(other for other in state.recent if other != tool_id))[:RECENT_KEPT]
     return replace(state.used(covering), recent=recent)
 
 
-def _used_with(access: CompiledPermissions, state: State, tool_id: str) -> frozenset[str]:
+def _used_with(permissions: CompiledPermissions, state: State, tool_id: str) -> frozenset[str]:
     """Return a tool with those that it stands for: what requires it is used with it (T8)."""
-    active = active_tools(access, state)
+    active = active_tools(permissions, state)
     found, pending = {tool_id}, [tool_id]
     while pending:
         loaded = active.get(pending.pop())

@@ -15,19 +15,19 @@ from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import leased_tools, stands_for_nothing
 
 
-def unload(access: CompiledPermissions, state: State, name: str, terms: CommandContext) -> tuple[State, Item]:
+def unload(permissions: CompiledPermissions, state: State, name: str, terms: CommandContext) -> tuple[State, Item]:
     """Return the state with what a name means unloaded, or why not (S10)."""
-    ref = lookup(access, name)
+    ref = lookup(permissions, name)
     if ref is None:
-        return state, not_found(access, state, name)
-    tools = tuple(tool for tool, _ in leased_tools(access, Lease(subject=ref, until=UNLOAD)))
-    if tools and all(excluded_by_loadout(access, state, tool) for tool in tools):
-        return state, not_found(access, state, name)
+        return state, not_found(permissions, state, name)
+    tools = tuple(tool for tool, _ in leased_tools(permissions, Lease(subject=ref, until=UNLOAD)))
+    if tools and all(excluded_by_loadout(permissions, state, tool) for tool in tools):
+        return state, not_found(permissions, state, name)
     targets = frozenset(tool.id for tool in tools)
-    after = _without(access, state, ref, targets)
-    subject, changes = title(access, ref), after != state
-    needing = _needing(access, after, targets)
-    if _sticky(access, state, ref, targets, changes=changes):
+    after = _without(permissions, state, ref, targets)
+    subject, changes = title(permissions, ref), after != state
+    needing = _needing(permissions, after, targets)
+    if _sticky(permissions, state, ref, targets, changes=changes):
         status, message = "sticky", f"{subject} cannot be unloaded: it is loaded from the start."
     elif not changes and needing and ref.kind != "toolkit":
         status, message = "sticky", f"{subject} cannot be unloaded: {needing} needs it."
@@ -50,23 +50,25 @@ def _unloaded_message(subject: str, needing: str, terms: CommandContext) -> str:
     return f"{subject} {when}{kept}"
 
 
-def _needing(access: CompiledPermissions, after: State, targets: frozenset[str]) -> str:
+def _needing(permissions: CompiledPermissions, after: State, targets: frozenset[str]) -> str:
     """Return the names of the tools that still need one of the targets once it is unloaded."""
-    active = active_tools(access, after)
+    active = active_tools(permissions, after)
     needing = sorted({by for i in targets if i in active for by in active[i].needed_by} - targets)
-    return ", ".join(display_name(access, Ref("tool", tool_id)) for tool_id in needing)
+    return ", ".join(display_name(permissions, Ref("tool", tool_id)) for tool_id in needing)
 
 
-def _sticky(access: CompiledPermissions, state: State, ref: Ref, targets: frozenset[str], *, changes: bool) -> bool:
+def _sticky(
+    permissions: CompiledPermissions, state: State, ref: Ref, targets: frozenset[str], *, changes: bool
+) -> bool:
     """Return whether what a name stands for is loaded from the start, all of it or all that is loaded."""
     if ref.kind == "toolkit":
-        return from_start(access, ref.name)
-    active = active_tools(access, state)
+        return from_start(permissions, ref.name)
+    active = active_tools(permissions, state)
     stuck = [not STICKY.isdisjoint(active[i].because) for i in targets if i in active]
     return any(stuck) and (all(stuck) or not changes)
 
 
-def _without(access: CompiledPermissions, state: State, ref: Ref, targets: frozenset[str]) -> State:
+def _without(permissions: CompiledPermissions, state: State, ref: Ref, targets: frozenset[str]) -> State:
     """Return the state without what a name stands for.
 
     A toolkit takes only its own lease with it, where it has one; a plugin or tool goes from every
@@ -77,13 +79,15 @@ def _without(access: CompiledPermissions, state: State, ref: Ref, targets: froze
         return replace(state, leases=kept)
     leases: list[Lease] = []
     for lease in state.leases:
-        covered = frozenset(tool.id for tool, _ in leased_tools(access, lease))
+        covered = frozenset(tool.id for tool, _ in leased_tools(permissions, lease))
         if lease.subject == ref or (covered and covered <= targets and _smaller(lease, ref)):
             continue
         cut = covered & targets
         spare = ref.kind == "toolkit" or not cut
         leases.append(lease if spare else replace(lease, excluded=lease.excluded | cut))
-    return state.with_leases(lease for lease in leases if not lease.excluded or not stands_for_nothing(access, lease))
+    return state.with_leases(
+        lease for lease in leases if not lease.excluded or not stands_for_nothing(permissions, lease)
+    )
 
 
 def _smaller(lease: Lease, ref: Ref) -> bool:

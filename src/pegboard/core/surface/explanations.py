@@ -38,15 +38,15 @@ class Explanation:
     reasons: tuple[Reason, ...]
 
 
-def explain(access: CompiledPermissions, state: State, tool: Tool, *, known_conflict: str = "") -> Explanation:
+def explain(permissions: CompiledPermissions, state: State, tool: Tool, *, known_conflict: str = "") -> Explanation:
     """Return the four predicates for a tool and the chain of reasons (F5)."""
-    permitted = access.permits(tool)
-    loaded = active_tools(access, state).get(tool.id)
-    plugin = access.world.catalog.plugins[tool.plugin]
-    key = loaded.key if loaded is not None else access.entries.of_tool(tool).key
-    fault = tool.unavailable or access.faults.get(tool.id) or plugin.variant(key).unavailable
+    permitted = permissions.permits(tool)
+    loaded = active_tools(permissions, state).get(tool.id)
+    plugin = permissions.world.catalog.plugins[tool.plugin]
+    key = loaded.key if loaded is not None else permissions.entries.of_tool(tool).key
+    fault = tool.unavailable or permissions.faults.get(tool.id) or plugin.variant(key).unavailable
     now = loaded is not None and not loaded.pending and not fault
-    reasons = [*access.decide(tool).reasons, *_state_reasons(access, state, tool, loaded)]
+    reasons = [*permissions.decide(tool).reasons, *_state_reasons(permissions, state, tool, loaded)]
     if known_conflict:
         reasons.append(Reason(code="conflict", text=known_conflict))
     if fault and permitted:
@@ -62,23 +62,23 @@ def explain(access: CompiledPermissions, state: State, tool: Tool, *, known_conf
 
 
 def _state_reasons(
-    access: CompiledPermissions, state: State, tool: Tool, loaded: LoadedTool | None
+    permissions: CompiledPermissions, state: State, tool: Tool, loaded: LoadedTool | None
 ) -> Iterator[Reason]:
     """Yield why a tool is loaded, or why it is not although it is permitted."""
     if loaded is not None:
-        yield from loaded_because(access, state, loaded)
+        yield from loaded_because(permissions, state, loaded)
         if loaded.pending:
             yield Reason(code="next_request", text=_NEXT_REQUEST)
-    elif access.permits(tool):
-        why = exclusion_reason(access, state, tool)
-        if why is None and unloaded_in_turn(access, state, tool):
+    elif permissions.permits(tool):
+        why = exclusion_reason(permissions, state, tool)
+        if why is None and unloaded_in_turn(permissions, state, tool):
             why = Reason(code="unloaded_in_turn", text=_UNLOADED)
-        yield why or Reason(code="not_loaded", text=_NOT_LOADED[access.agent.unloaded_call])
+        yield why or Reason(code="not_loaded", text=_NOT_LOADED[permissions.agent.unloaded_call])
 
 
-def loaded_because(access: CompiledPermissions, state: State, loaded: LoadedTool) -> tuple[Reason, ...]:
+def loaded_because(permissions: CompiledPermissions, state: State, loaded: LoadedTool) -> tuple[Reason, ...]:
     """Return why a tool is loaded, the reason that put it into its place first (F5)."""
-    return tuple(_lease_reason(access, state, loaded, because) for because in loaded.because)
+    return tuple(_lease_reason(permissions, state, loaded, because) for because in loaded.because)
 
 
 _NEXT_REQUEST = "It joins the surface with the next turn, and cannot be called before (activation: next_request)."
@@ -103,12 +103,12 @@ _LEASE_TEXT: Mapping[LeaseReason, str] = {
 }
 
 
-def _lease_reason(access: CompiledPermissions, state: State, loaded: LoadedTool, because: LeaseReason) -> Reason:
+def _lease_reason(permissions: CompiledPermissions, state: State, loaded: LoadedTool, because: LeaseReason) -> Reason:
     if because is LeaseReason.REQUIRED:
-        return Reason(code="loaded_required", text=f"It is loaded because {_needing(access, loaded)} it.")
+        return Reason(code="loaded_required", text=f"It is loaded because {_needing(permissions, loaded)} it.")
     text = _LEASE_TEXT[because]
     if because in (LeaseReason.LOADED, LeaseReason.FALLBACK, LeaseReason.ANTICIPATED):
-        found = lease_of(access, state, loaded, because)
+        found = lease_of(permissions, state, loaded, because)
         if found is not None:
             name = f"{found.subject.kind} '{found.subject.name}'"
             when = f"in turn {found.loaded_turn}, until {found.until}."
@@ -120,15 +120,15 @@ def _lease_reason(access: CompiledPermissions, state: State, loaded: LoadedTool,
     return Reason(code=f"loaded_{because.value}", text=text)
 
 
-def _needing(access: CompiledPermissions, loaded: LoadedTool) -> str:
-    tools = (access.world.catalog.by_id(tool_id) for tool_id in loaded.needed_by)
+def _needing(permissions: CompiledPermissions, loaded: LoadedTool) -> str:
+    tools = (permissions.world.catalog.by_id(tool_id) for tool_id in loaded.needed_by)
     names = [tool.wire for tool in tools if tool is not None]
     return f"{', '.join(names)} {'requires' if len(names) == 1 else 'require'}"
 
 
-def lease_of(access: CompiledPermissions, state: State, loaded: LoadedTool, because: LeaseReason) -> Lease | None:
+def lease_of(permissions: CompiledPermissions, state: State, loaded: LoadedTool, because: LeaseReason) -> Lease | None:
     """Return the lease of the session that stands on a loaded tool for a reason, or None."""
     for lease in state.leases:
-        if lease.because is because and any(tool.id == loaded.tool.id for tool, _ in leased_tools(access, lease)):
+        if lease.because is because and any(tool.id == loaded.tool.id for tool, _ in leased_tools(permissions, lease)):
             return lease
     return None

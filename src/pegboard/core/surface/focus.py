@@ -26,27 +26,27 @@ class Directive:
     choice: Choice = "auto"
 
 
-def rules(access: CompiledPermissions) -> Iterator[tuple[str, JsonObject]]:
+def rules(permissions: CompiledPermissions) -> Iterator[tuple[str, JsonObject]]:
     """Yield the focus rules of the toolkits that the agent may load, each with its toolkit."""
-    for name in access.entries.loadable_toolkits:
-        yield from ((name, rule) for rule in access.world.toolkits[name].focus)
+    for name in permissions.entries.loadable_toolkits:
+        yield from ((name, rule) for rule in permissions.world.toolkits[name].focus)
 
 
-def members(access: CompiledPermissions, toolkit: str) -> frozenset[str]:
+def members(permissions: CompiledPermissions, toolkit: str) -> frozenset[str]:
     """Return the ids of the tools of a toolkit."""
-    return frozenset[str]().union(*(entry.ids for entry in access.entries.toolkits.get(toolkit, ())))
+    return frozenset[str]().union(*(entry.ids for entry in permissions.entries.toolkits.get(toolkit, ())))
 
 
-def directive(access: CompiledPermissions, toolkit: str, names: Sequence[str], choice: Choice) -> Directive:
+def directive(permissions: CompiledPermissions, toolkit: str, names: Sequence[str], choice: Choice) -> Directive:
     """Return what a rule asks for: the tools that it names, members first, or all of its toolkit."""
-    own = members(access, toolkit)
+    own = members(permissions, toolkit)
     if not names:
         return Directive(tools=own, choice=choice)
-    return Directive(tools=frozenset(i for name in names for i in _meant(access, own, name)), choice=choice)
+    return Directive(tools=frozenset(i for name in names for i in _meant(permissions, own, name)), choice=choice)
 
 
-def _meant(access: CompiledPermissions, own: frozenset[str], name: str) -> Iterable[str]:
-    catalog = access.world.catalog
+def _meant(permissions: CompiledPermissions, own: frozenset[str], name: str) -> Iterable[str]:
+    catalog = permissions.world.catalog
     bare = split_kind(name)[1]
     same = [tool.id for tool in catalog.named(bare) if tool.id in own]
     if same:

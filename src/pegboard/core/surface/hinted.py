@@ -17,107 +17,110 @@ from pegboard.core.state.sessions import HintForm, ShownHints, State
 
 
 @once_per_permissions
-def hinted_toolkits(access: CompiledPermissions, loadout: str | None, form: HintForm) -> tuple[Toolkit, ...]:
+def hinted_toolkits(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> tuple[Toolkit, ...]:
     """Return the toolkits that are hinted under an active loadout, in the agent's order.
 
     One that is nothing but a plugin under its own name is hinted as that plugin, unless toolkits are all that is.
     """
     state = State(loadout=loadout)
-    known = (access.world.toolkits[name] for name in access.entries.loadable_toolkits)
+    known = (permissions.world.toolkits[name] for name in permissions.entries.loadable_toolkits)
     return tuple(
         toolkit
         for toolkit in known
-        if (form == "toolkits" or not _is_a_plugin(access, toolkit)) and toolkit_to_load(access, state, toolkit.name)
+        if (form == "toolkits" or not _is_a_plugin(permissions, toolkit))
+        and toolkit_to_load(permissions, state, toolkit.name)
     )
 
 
-def _is_a_plugin(access: CompiledPermissions, toolkit: Toolkit) -> bool:
-    plugin = access.world.catalog.plugins.get(toolkit.name)
+def _is_a_plugin(permissions: CompiledPermissions, toolkit: Toolkit) -> bool:
+    plugin = permissions.world.catalog.plugins.get(toolkit.name)
     members = [member.name for member in toolkit.members]
     return plugin is not None and members == [toolkit.name] and toolkit.description in ("", plugin.description)
 
 
-def hinted_tools(access: CompiledPermissions, loadout: str | None, form: HintForm) -> Iterator[Tool]:
+def hinted_tools(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> Iterator[Tool]:
     """Yield the tools that are hinted one by one: what is within reach, can run and is not loaded from the start."""
     if form == "toolkits":
         return
-    state, inside = State(loadout=loadout), _inside(access, loadout, form)[0]
-    start = started(access, state)
-    for tool in reachable(access, state):
+    state, inside = State(loadout=loadout), _inside(permissions, loadout, form)[0]
+    start = started(permissions, state)
+    for tool in reachable(permissions, state):
         known = tool.id in start or tool.id in inside
-        if not known and not tool.unavailable and tool.id not in access.faults:
+        if not known and not tool.unavailable and tool.id not in permissions.faults:
             yield tool
 
 
 @once_per_permissions
-def hinted_plugins(access: CompiledPermissions, loadout: str | None, form: HintForm) -> tuple[Plugin, ...]:
+def hinted_plugins(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> tuple[Plugin, ...]:
     """Return the plugins that have something to load which no toolkit in the hints holds, seen or not seen yet."""
     if form == "toolkits":
         return ()
-    state, (inside, whole) = State(loadout=loadout), _inside(access, loadout, form)
-    start = started(access, state)
+    state, (inside, whole) = State(loadout=loadout), _inside(permissions, loadout, form)
+    start = started(permissions, state)
 
     def has_more(plugin: Plugin) -> bool:
         if not plugin.tools:
-            return plugin.name not in whole and access.grants_unseen(plugin)
-        return any(t.id not in start and t.id not in inside and access.permits(t) for t in plugin.tools)
+            return plugin.name not in whole and permissions.grants_unseen(plugin)
+        return any(t.id not in start and t.id not in inside and permissions.permits(t) for t in plugin.tools)
 
-    plugins = access.world.catalog.plugins.values()
-    return tuple(plugin for plugin in plugins if has_more(plugin) and may_bring(access, state, plugin))
+    plugins = permissions.world.catalog.plugins.values()
+    return tuple(plugin for plugin in plugins if has_more(plugin) and may_bring(permissions, state, plugin))
 
 
 @once_per_permissions
-def unseen_plugins(access: CompiledPermissions, loadout: str | None, form: HintForm) -> tuple[Plugin, ...]:
+def unseen_plugins(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> tuple[Plugin, ...]:
     """Return those of the hinted plugins that have not been asked for their tools yet and are not loaded."""
-    from_start = access.entries.plugins_from_start
-    plugins = hinted_plugins(access, loadout, form)
+    from_start = permissions.entries.plugins_from_start
+    plugins = hinted_plugins(permissions, loadout, form)
     return tuple(plugin for plugin in plugins if not plugin.tools and plugin.name not in from_start)
 
 
 @once_per_permissions
-def _inside(access: CompiledPermissions, loadout: str | None, form: HintForm) -> tuple[frozenset[str], frozenset[str]]:
+def _inside(
+    permissions: CompiledPermissions, loadout: str | None, form: HintForm
+) -> tuple[frozenset[str], frozenset[str]]:
     """Return the ids of the tools that the hinted toolkits hold, and the plugins that they hold whole."""
-    names = [toolkit.name for toolkit in hinted_toolkits(access, loadout, form)] if form != "tools" else []
-    entries = [entry for name in names for entry in access.entries.toolkits[name]]
+    names = [toolkit.name for toolkit in hinted_toolkits(permissions, loadout, form)] if form != "tools" else []
+    entries = [entry for name in names for entry in permissions.entries.toolkits[name]]
     whole = frozenset(entry.plugin for entry in entries if entry.whole)
     return frozenset[str]().union(*(entry.ids for entry in entries)), whole
 
 
-def number_of_tools(access: CompiledPermissions, toolkit: Toolkit) -> int | None:
+def number_of_tools(permissions: CompiledPermissions, toolkit: Toolkit) -> int | None:
     """Return how many tools a toolkit has for the agent, None as long as some of it has not been seen."""
-    catalog = access.world.catalog
-    entries = access.entries.toolkits[toolkit.name]
+    catalog = permissions.world.catalog
+    entries = permissions.entries.toolkits[toolkit.name]
     if any(find(member.name, catalog) is None for member in toolkit.members):
         return None
     if not all(catalog.plugins[entry.plugin].variant(entry.key).known for entry in entries):
         return None
-    return len({tool.id for entry in entries for tool in entry.tools if access.permits(tool)})
+    return len({tool.id for entry in entries for tool in entry.tools if permissions.permits(tool)})
 
 
 # -- what was shown before -------------------------------------------------------------------------
 
 
 @once_per_permissions
-def still_stands(access: CompiledPermissions, shown: ShownHints, loadout: str | None, form: HintForm) -> bool:
+def still_stands(permissions: CompiledPermissions, shown: ShownHints, loadout: str | None, form: HintForm) -> bool:
     """Return whether all that shown hints are about is within reach: else they are rendered anew (P4)."""
     state = State(loadout=loadout)
     return (shown.loadout, shown.form) == (loadout, form) and all(
-        _within_reach(access, state, Ref.parse(text)) for text in shown.about
+        _within_reach(permissions, state, Ref.parse(text)) for text in shown.about
     )
 
 
-def _within_reach(access: CompiledPermissions, state: State, ref: Ref) -> bool:
+def _within_reach(permissions: CompiledPermissions, state: State, ref: Ref) -> bool:
     """Return whether it can be loaded; a tool whose plugin has not been seen by this process is taken for granted."""
     if ref.kind == "toolkit":
-        return access.may_load_toolkit(ref.name)
-    catalog = access.world.catalog
+        return permissions.may_load_toolkit(ref.name)
+    catalog = permissions.world.catalog
     tool = catalog.by_id(ref.name) if ref.kind == "tool" else None
     if tool is not None:
-        return access.permits(tool) and not excluded_by_loadout(access, state, tool)
+        return permissions.permits(tool) and not excluded_by_loadout(permissions, state, tool)
     plugin = catalog.plugins.get(ref.name if ref.kind == "plugin" else ref.name.partition("/")[0])
-    if plugin is None or not may_bring(access, state, plugin):
+    if plugin is None or not may_bring(permissions, state, plugin):
         return False
-    return access.may_have_tools_of(plugin) and (ref.kind == "plugin" or not plugin.tools)
+    return permissions.may_have_tools_of(plugin) and (ref.kind == "plugin" or not plugin.tools)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,17 +143,17 @@ class Hinted:
 
 
 @once_per_permissions
-def known_since(access: CompiledPermissions, shown: ShownHints, loadout: str | None, form: HintForm) -> Hinted:
+def known_since(permissions: CompiledPermissions, shown: ShownHints, loadout: str | None, form: HintForm) -> Hinted:
     """Return what could be hinted now and was not known, or not granted, when hints were shown."""
     about = shown.about
-    plugins = unseen_plugins(access, loadout, form)
+    plugins = unseen_plugins(permissions, loadout, form)
     tools: Iterable[Tool] = ()
     if shown.by_plugin:
-        plugins = hinted_plugins(access, loadout, form)
-    elif any(plugin.tools for plugin in hinted_plugins(access, loadout, form)):
-        tools = hinted_tools(access, loadout, form)
+        plugins = hinted_plugins(permissions, loadout, form)
+    elif any(plugin.tools for plugin in hinted_plugins(permissions, loadout, form)):
+        tools = hinted_tools(permissions, loadout, form)
     return Hinted(
-        toolkits=tuple(t for t in hinted_toolkits(access, loadout, form) if f"toolkit:{t.name}" not in about),
+        toolkits=tuple(t for t in hinted_toolkits(permissions, loadout, form) if f"toolkit:{t.name}" not in about),
         plugins=tuple(plugin for plugin in plugins if f"plugin:{plugin.name}" not in about),
         tools=tuple(tool for tool in tools if f"tool:{tool.id}" not in about),
     )

@@ -34,7 +34,7 @@ _SINCE_TOKENS = 200
 
 
 def hints(
-    access: CompiledPermissions,
+    permissions: CompiledPermissions,
     count: Count,
     *,
     budget: int | None,
@@ -49,38 +49,40 @@ def hints(
     are for in fewer and fewer words, names, and how many more there are, with what finds
     them (``finds``). They depend on the agent and the active loadout alone.
     """
-    return _hints(access, count, budget, loadout, form, finds)
+    return _hints(permissions, count, budget, loadout, form, finds)
 
 
 @once_per_permissions
 def _hints(
-    access: CompiledPermissions, count: Count, budget: int | None, loadout: str | None, form: HintForm, finds: str
+    permissions: CompiledPermissions, count: Count, budget: int | None, loadout: str | None, form: HintForm, finds: str
 ) -> ShownHints:
-    shown = _rendered(access, count, budget, loadout, form, finds)
+    shown = _rendered(permissions, count, budget, loadout, form, finds)
     return replace(shown, form=form, loadout=loadout)
 
 
 def _rendered(
-    access: CompiledPermissions, count: Count, budget: int | None, loadout: str | None, form: HintForm, finds: str
+    permissions: CompiledPermissions, count: Count, budget: int | None, loadout: str | None, form: HintForm, finds: str
 ) -> ShownHints:
-    found = _one_by_one(access, loadout, form, budget) if form != "plugins" else None
+    found = _one_by_one(permissions, loadout, form, budget) if form != "plugins" else None
     if found is not None:
         if not (found.toolkits or found.tools or found.plugins):
             return ShownHints()
         for tier in _TIERS[: None if found.tools else _WITHOUT_TOOLS]:
-            lines = _fitting(tier.lines(access, found), count, budget)
+            lines = _fitting(tier.lines(permissions, found), count, budget)
             if lines is not None:
                 return ShownHints(lines=lines, about=found.about, whole=tier is _TIERS[0])
-    return _of_plugins(access, count, budget or 0, loadout, form, finds)
+    return _of_plugins(permissions, count, budget or 0, loadout, form, finds)
 
 
-def _one_by_one(access: CompiledPermissions, loadout: str | None, form: HintForm, budget: int | None) -> Hinted | None:
+def _one_by_one(
+    permissions: CompiledPermissions, loadout: str | None, form: HintForm, budget: int | None
+) -> Hinted | None:
     """Return toolkits, tools and plugins that were not asked yet; None where even the names do not fit."""
     most = None if budget is None else max(budget, 0) // _LEAST + 1
-    tools = tuple(islice(hinted_tools(access, loadout, form), most))
+    tools = tuple(islice(hinted_tools(permissions, loadout, form), most))
     if budget is not None and len(tools) * _LEAST > budget:
         return None
-    toolkits, unseen = hinted_toolkits(access, loadout, form), unseen_plugins(access, loadout, form)
+    toolkits, unseen = hinted_toolkits(permissions, loadout, form), unseen_plugins(permissions, loadout, form)
     return Hinted(toolkits=toolkits, tools=tools, plugins=unseen)
 
 
@@ -98,9 +100,9 @@ class _Tier:
     text: Shorten
     of_tool: Shorten | None
 
-    def lines(self, access: CompiledPermissions, found: Hinted) -> Iterator[str]:
+    def lines(self, permissions: CompiledPermissions, found: Hinted) -> Iterator[str]:
         """Yield the lines on what is hinted."""
-        yield from _toolkit_lines(access, found.toolkits, self.text)
+        yield from _toolkit_lines(permissions, found.toolkits, self.text)
         if self.of_tool is None:
             yield from _names(found.tools)
         else:
@@ -115,10 +117,10 @@ _WITHOUT_TOOLS = 2
 """The tiers that differ where no tools are hinted one by one."""
 
 
-def _toolkit_lines(access: CompiledPermissions, toolkits: Iterable[Toolkit], shorten: Shorten) -> Iterator[str]:
+def _toolkit_lines(permissions: CompiledPermissions, toolkits: Iterable[Toolkit], shorten: Shorten) -> Iterator[str]:
     for toolkit in toolkits:
         text = toolkit.description or ", ".join(member.name for member in toolkit.members)
-        number = number_of_tools(access, toolkit)
+        number = number_of_tools(permissions, toolkit)
         known = f" ({number} tool{'' if number == 1 else 's'})" if number is not None else ""
         yield f"{_line(toolkit.name, shorten(text))}{known}"
 
@@ -135,20 +137,20 @@ def _names(tools: Iterable[Tool]) -> Iterator[str]:
 
 
 def _of_plugins(
-    access: CompiledPermissions, count: Count, budget: int, loadout: str | None, form: HintForm, finds: str
+    permissions: CompiledPermissions, count: Count, budget: int, loadout: str | None, form: HintForm, finds: str
 ) -> ShownHints:
     """Return toolkits and plugins with what they are for, in fewer words where they are many.
 
     Where that does not fit, it is as many names as fit, and how many more there are.
     """
-    toolkits, plugins = hinted_toolkits(access, loadout, form), hinted_plugins(access, loadout, form)
+    toolkits, plugins = hinted_toolkits(permissions, loadout, form), hinted_plugins(permissions, loadout, form)
     about, names = Hinted(toolkits=toolkits, plugins=plugins).about, _group_names(toolkits, plugins)
     if not names:
         return ShownHints()
-    known: Mapping[str, str] = purposes(access, loadout) if plugins else EMPTY
+    known: Mapping[str, str] = purposes(permissions, loadout) if plugins else EMPTY
     if len(names) * _LEAST <= budget:
         for limit in (None, *_PURPOSE_CHARACTERS):
-            lines = _fitting(_group_lines(access, toolkits, plugins, known, limit), count, budget)
+            lines = _fitting(_group_lines(permissions, toolkits, plugins, known, limit), count, budget)
             if lines is not None:
                 return ShownHints(lines=lines, about=about, by_plugin=True, whole=False)
     return ShownHints(lines=_as_many(names, count, budget, finds), about=about, by_plugin=True, whole=False)
@@ -159,7 +161,7 @@ def _group_names(toolkits: Iterable[Toolkit], plugins: Iterable[Plugin]) -> tupl
 
 
 def _group_lines(
-    access: CompiledPermissions,
+    permissions: CompiledPermissions,
     toolkits: Iterable[Toolkit],
     plugins: Iterable[Plugin],
     known: Mapping[str, str],
@@ -167,9 +169,9 @@ def _group_lines(
 ) -> Iterator[str]:
     """Yield a line on each, its text of at most ``limit`` characters; with None that of a toolkit is whole."""
     if limit is None:
-        yield from _toolkit_lines(access, toolkits, str)
+        yield from _toolkit_lines(permissions, toolkits, str)
     else:
-        yield from _toolkit_lines(access, toolkits, lambda text: _clipped(first_sentence(text), limit))
+        yield from _toolkit_lines(permissions, toolkits, lambda text: _clipped(first_sentence(text), limit))
     for plugin in plugins:
         yield _line(plugin.name, _clipped(known[plugin.name], limit or _PURPOSE_CHARACTERS[0]))
 
@@ -192,16 +194,16 @@ def _as_many(names: tuple[str, ...], count: Count, budget: int, finds: str) -> t
 
 
 def hints_since(
-    access: CompiledPermissions, shown: ShownHints, count: Count, *, state: State, form: HintForm
+    permissions: CompiledPermissions, shown: ShownHints, count: Count, *, state: State, form: HintForm
 ) -> tuple[str, ...]:
     """Return the lines on what has become known since hints were shown, without what is loaded now (F2)."""
-    found = known_since(access, shown, state.loadout, form)
+    found = known_since(permissions, shown, state.loadout, form)
     if not (found.toolkits or found.plugins or found.tools):
         return ()
-    active = active_tools(access, state)
+    active = active_tools(permissions, state)
     rest = tuple(tool for tool in found.tools if tool.id not in active)
     lines = (
-        *_toolkit_lines(access, found.toolkits, first_sentence),
+        *_toolkit_lines(permissions, found.toolkits, first_sentence),
         *(_line(plugin.name, first_sentence(plugin.description)) for plugin in found.plugins),
         *_names(rest),
     )

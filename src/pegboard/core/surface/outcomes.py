@@ -14,7 +14,7 @@ from pegboard.core.surface.policy import later
 
 
 def apply(
-    access: CompiledPermissions,
+    permissions: CompiledPermissions,
     state: State,
     command: Command,
     terms: CommandContext,
@@ -25,9 +25,9 @@ def apply(
     With ``anticipation`` a load that may bring the siblings of the tools that it names brings them, as far as they
     are cheap (S5).
     """
-    after, outcome = transition(access, state, command, terms)
+    after, outcome = transition(permissions, state, command, terms)
     if anticipation is not None and isinstance(command, Load) and command.siblings:
-        after, outcome = beside_load(access, after, outcome, anticipation, terms)
+        after, outcome = beside_load(permissions, after, outcome, anticipation, terms)
     if outcome.added:
-        outcome = replace(outcome, policy=terms.masker.text(later(access, after, outcome.added)))
+        outcome = replace(outcome, policy=terms.masker.text(later(permissions, after, outcome.added)))
     return after, outcome

@@ -43,32 +43,34 @@ Written = Mapping[HookedPolicy, str]
 _NOTHING: Final[Written] = {}
 
 
-def initial(access: CompiledPermissions, state: State, written: Written = _NOTHING) -> str:
+def initial(permissions: CompiledPermissions, state: State, written: Written = _NOTHING) -> str:
     """Return the policy of what is loaded from the start: it stands in the prefix, and no load changes it."""
     if written:
-        return _joined(_texts(access, _start(access, state), written).values())
-    return _initial(access, state.loadout, state.shrunk)
+        return _joined(_texts(permissions, _start(permissions, state), written).values())
+    return _initial(permissions, state.loadout, state.shrunk)
 
 
-def hooked_at_start(access: CompiledPermissions, state: State) -> tuple[HookedPolicy, ...]:
+def hooked_at_start(permissions: CompiledPermissions, state: State) -> tuple[HookedPolicy, ...]:
     """Return what hooks are to write of what is loaded from the start."""
-    return tuple(_hooked_texts(access, _start(access, state)).values()) if _hooks(access) else ()
+    return tuple(_hooked_texts(permissions, _start(permissions, state)).values()) if _hooks(permissions) else ()
 
 
-def hooked_with(access: CompiledPermissions, state: State, tools: Iterable[Tool]) -> tuple[HookedPolicy, ...]:
+def hooked_with(permissions: CompiledPermissions, state: State, tools: Iterable[Tool]) -> tuple[HookedPolicy, ...]:
     """Return what hooks are to write where these tools come."""
-    wanted = {tool.id for tool in tools} if _hooks(access) else ()
-    names = [name for name, hooked in _hooks(access).items() if not hooked.members.isdisjoint(wanted)]
+    wanted = {tool.id for tool in tools} if _hooks(permissions) else ()
+    names = [name for name, hooked in _hooks(permissions).items() if not hooked.members.isdisjoint(wanted)]
     if not names:
         return ()
-    parts = (_hooked_texts(access, found) for found in (available_tools(access, state), _start(access, state)))
+    parts = (
+        _hooked_texts(permissions, found) for found in (available_tools(permissions, state), _start(permissions, state))
+    )
     return tuple(dict.fromkeys(part[name] for part in parts for name in names if name in part))
 
 
-def _hooked_texts(access: CompiledPermissions, tools: Collection[Tool]) -> dict[str, HookedPolicy]:
+def _hooked_texts(permissions: CompiledPermissions, tools: Collection[Tool]) -> dict[str, HookedPolicy]:
     """Return by toolkit what its hook is to write, where a member is among these tools."""
     found: dict[str, HookedPolicy] = {}
-    for name, hooked in _hooks(access).items():
+    for name, hooked in _hooks(permissions).items():
         members = tuple(tool.wire for tool in tools if tool.id in hooked.members)
         if members:
             found[name] = HookedPolicy(toolkit=name, hook=hooked.text, members=members)
@@ -76,63 +78,67 @@ def _hooked_texts(access: CompiledPermissions, tools: Collection[Tool]) -> dict[
 
 
 @once_per_permissions
-def _hooks(access: CompiledPermissions) -> Mapping[str, Text]:
+def _hooks(permissions: CompiledPermissions) -> Mapping[str, Text]:
     """Return the toolkits that the agent may load and whose policy a hook writes; ``text`` is the hook."""
-    toolkits = access.world.toolkits
-    names = (name for name in access.entries.loadable_toolkits if toolkits[name].policy_hook)
-    return {name: replace(_of_toolkit(access, name), text=toolkits[name].policy_hook) for name in names}
+    toolkits = permissions.world.toolkits
+    names = (name for name in permissions.entries.loadable_toolkits if toolkits[name].policy_hook)
+    return {name: replace(_of_toolkit(permissions, name), text=toolkits[name].policy_hook) for name in names}
 
 
 @once_per_permissions
-def _initial(access: CompiledPermissions, loadout: str | None, shrunk: str | None) -> str:
-    return _joined(_texts(access, _start(access, State(loadout=loadout, shrunk=shrunk)), _NOTHING).values())
+def _initial(permissions: CompiledPermissions, loadout: str | None, shrunk: str | None) -> str:
+    return _joined(_texts(permissions, _start(permissions, State(loadout=loadout, shrunk=shrunk)), _NOTHING).values())
 
 
-def later(access: CompiledPermissions, state: State, tools: Iterable[Tool], written: Written = _NOTHING) -> str:
+def later(permissions: CompiledPermissions, state: State, tools: Iterable[Tool], written: Written = _NOTHING) -> str:
     """Return the policy that comes with these tools, without what the prefix has already."""
     wanted = {tool.id for tool in tools}
     if not wanted:
         return ""
-    now = _texts(access, available_tools(access, state), written, about=wanted)
-    before = _texts(access, _start(access, state), written, about=wanted) if now else {}
+    now = _texts(permissions, available_tools(permissions, state), written, about=wanted)
+    before = _texts(permissions, _start(permissions, state), written, about=wanted) if now else {}
     return _joined(text for key, text in now.items() if text != before.get(key))
 
 
-def _start(access: CompiledPermissions, state: State) -> tuple[Tool, ...]:
-    return available_tools(access, replace(state, leases=()))
+def _start(permissions: CompiledPermissions, state: State) -> tuple[Tool, ...]:
+    return available_tools(permissions, replace(state, leases=()))
 
 
 def _texts(
-    access: CompiledPermissions, tools: Collection[Tool], written: Written, *, about: AbstractSet[str] | None = None
+    permissions: CompiledPermissions,
+    tools: Collection[Tool],
+    written: Written,
+    *,
+    about: AbstractSet[str] | None = None,
 ) -> dict[str, str]:
     """Return the texts by toolkit and by tool where a member is visible; ``about`` keeps what concerns these."""
     wires = {tool.id: tool.wire for tool in tools}
-    found = {f"toolkit:{name}": text for name, text in _of_toolkits(access).items()}
+    found = {f"toolkit:{name}": text for name, text in _of_toolkits(permissions).items()}
     for tool in tools:
         if tool.policy.strip():
             only = frozenset({tool.id})
             found[f"tool:{tool.id}"] = Text(text=tool.policy, members=only, names={tool.wire: only})
     concerned = {key: text for key, text in found.items() if about is None or not about.isdisjoint(text.members)}
     filled = {key: _filled(text, wires) for key, text in concerned.items()}
-    hooked = _hooked_texts(access, tools) if written else {}
+    hooked = _hooked_texts(permissions, tools) if written else {}
     for name, asked in hooked.items():
-        if about is None or not about.isdisjoint(_hooks(access)[name].members):
+        if about is None or not about.isdisjoint(_hooks(permissions)[name].members):
             filled[f"toolkit:{name}"] = "\n".join(map(_printable, written.get(asked, "").splitlines())).strip()
     return {key: text for key, text in filled.items() if text}
 
 
 @once_per_permissions
-def _of_toolkits(access: CompiledPermissions) -> Mapping[str, Text]:
+def _of_toolkits(permissions: CompiledPermissions) -> Mapping[str, Text]:
     """Return the policy of every toolkit that the agent may load."""
-    names = (name for name in access.entries.loadable_toolkits if access.world.toolkits[name].policy.strip())
-    return {name: _of_toolkit(access, name) for name in names}
+    names = (name for name in permissions.entries.loadable_toolkits if permissions.world.toolkits[name].policy.strip())
+    return {name: _of_toolkit(permissions, name) for name in names}
 
 
-def _of_toolkit(access: CompiledPermissions, name: str) -> Text:
-    toolkit, entries = access.world.toolkits[name], access.entries.toolkits[name]
+def _of_toolkit(permissions: CompiledPermissions, name: str) -> Text:
+    toolkit, entries = permissions.world.toolkits[name], permissions.entries.toolkits[name]
     named = {split_kind(item.name)[1]: frozenset[str]() for item in toolkit.members}
     for entry in entries:
-        standing = (tool for tool in access.world.catalog.plugins[entry.plugin].tools if tool.id in entry.names)
+        standing = (tool for tool in permissions.world.catalog.plugins[entry.plugin].tools if tool.id in entry.names)
         aliases = [(alias, frozenset({tool.id})) for tool in standing for alias in {tool.wire, tool.name}]
         for alias, ids in ((split_kind(entry.member.name)[1], entry.ids), *aliases):
             named[alias] = named.get(alias, frozenset()) | ids

@@ -21,15 +21,15 @@ _SHORT: Final = 8
 
 
 @once_per_permissions
-def purposes(access: CompiledPermissions, loadout: str | None) -> Mapping[str, str]:
+def purposes(permissions: CompiledPermissions, loadout: str | None) -> Mapping[str, str]:
     """Return what each plugin is for under an active loadout, by its name, on one line.
 
     It is the first sentence of its description; where that says no more than the name, the most distinct of its tools'
     names, else what its first tool is for. Only what is within reach counts (P9). Where nothing is known it is empty.
     """
-    described = {p.name: first_sentence(p.description) for p in access.world.catalog.plugins.values()}
+    described = {p.name: first_sentence(p.description) for p in permissions.world.catalog.plugins.values()}
     bare: dict[str, list[Tool]] = {name: [] for name, text in described.items() if not says_more(text, name)}
-    for tool in reachable(access, State(loadout=loadout)) if bare else ():
+    for tool in reachable(permissions, State(loadout=loadout)) if bare else ():
         if tool.plugin in bare:
             bare[tool.plugin].append(tool)
     times = Counter(word for tools in bare.values() for word in {w for tool in tools for w in words_of(tool.name)})

@@ -52,22 +52,22 @@ class Searchable:
 
 
 @once_per_permissions
-def searchable(access: CompiledPermissions, loadout: str | None) -> Searchable:
+def searchable(permissions: CompiledPermissions, loadout: str | None) -> Searchable:
     """Return what may be found under an active loadout (P3, L7): nothing but what is permitted.
 
     Where the model loads toolkits only, it finds toolkits only (F2).
     """
     state = State(loadout=loadout)
-    if access.agent.dialect == "toolkits":
-        return Searchable(tools=(), groups=_toolkits(access, state))
-    tools = reachable(access, state)
-    catalog = access.world.catalog
+    if permissions.agent.dialect == "toolkits":
+        return Searchable(tools=(), groups=_toolkits(permissions, state))
+    tools = reachable(permissions, state)
+    catalog = permissions.world.catalog
     plugins = {name: catalog.plugins[name].description for name in dict.fromkeys(map(_PLUGIN, tools))}
     unknown = (
         Group(kind="plugin", name=plugin.name, description=plugin.description)
-        for plugin in unseen_plugins(access, loadout, "tools")
+        for plugin in unseen_plugins(permissions, loadout, "tools")
     )
-    return Searchable(tools=tools, plugins=plugins, groups=(*_toolkits(access, state), *unknown))
+    return Searchable(tools=tools, plugins=plugins, groups=(*_toolkits(permissions, state), *unknown))
 
 
 def everything(world: World) -> Searchable:
@@ -92,12 +92,14 @@ def everything(world: World) -> Searchable:
 _PLUGIN = attrgetter("plugin")
 
 
-def _toolkits(access: CompiledPermissions, state: State) -> tuple[Group, ...]:
+def _toolkits(permissions: CompiledPermissions, state: State) -> tuple[Group, ...]:
     groups: list[Group] = []
-    for name in access.entries.loadable_toolkits:
-        toolkit = access.world.toolkits[name]
-        own = {tool.id: tool for entry in access.entries.toolkits[name] for tool in entry.tools}.values()
-        tools = (tool.id for tool in own if access.permits(tool) and not excluded_by_loadout(access, state, tool))
+    for name in permissions.entries.loadable_toolkits:
+        toolkit = permissions.world.toolkits[name]
+        own = {tool.id: tool for entry in permissions.entries.toolkits[name] for tool in entry.tools}.values()
+        tools = (
+            tool.id for tool in own if permissions.permits(tool) and not excluded_by_loadout(permissions, state, tool)
+        )
         groups.append(_group(toolkit, tools))
     return tuple(groups)
 

@@ -11,11 +11,11 @@ from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import heal
 
 
-def suffix(access: CompiledPermissions, state: State) -> str:
+def suffix(permissions: CompiledPermissions, state: State) -> str:
     """Return what is loaded now and from the next request on, what went with the last turn, what narrows the rest."""
-    leases = heal(access, state).leases
-    now = _names(access, (lease for lease in leases if lease.from_turn <= state.turn))
-    later = [name for name in _names(access, leases) if name not in now]
+    leases = heal(permissions, state).leases
+    now = _names(permissions, (lease for lease in leases if lease.from_turn <= state.turn))
+    later = [name for name in _names(permissions, leases) if name not in now]
     names = (*now, *later)
     parts = [f"Loaded now: {', '.join(now)}."] if now else []
     if later:
@@ -32,5 +32,5 @@ def suffix(access: CompiledPermissions, state: State) -> str:
     return " ".join(parts)
 
 
-def _names(access: CompiledPermissions, leases: Iterable[Lease]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(display_name(access, lease.subject) for lease in leases))
+def _names(permissions: CompiledPermissions, leases: Iterable[Lease]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(display_name(permissions, lease.subject) for lease in leases))

@@ -110,7 +110,7 @@ class Surface:
 
 
 def resolve(
-    access: CompiledPermissions,
+    permissions: CompiledPermissions,
     state: State,
     *,
     session: str | None = None,
@@ -124,36 +124,36 @@ def resolve(
     """
     listed = replace(state, leases=()) if fixed else state
     return Surface(
-        agent=access.agent.name,
+        agent=permissions.agent.name,
         session=session,
         turn=state.turn,
-        tools=order(access, active_tools(access, listed), (*loaded_duties(duties), *loaded_meta_tools(meta))),
+        tools=order(permissions, active_tools(permissions, listed), (*loaded_duties(duties), *loaded_meta_tools(meta))),
         loadout=state.loadout,
         shrunk=state.shrunk,
-        anticipated=newly_anticipated(access, state),
-        missing=missing(access),
+        anticipated=newly_anticipated(permissions, state),
+        missing=missing(permissions),
     )
 
 
 @once_per_permissions
-def missing(access: CompiledPermissions) -> tuple[Missing, ...]:
+def missing(permissions: CompiledPermissions) -> tuple[Missing, ...]:
     """Return the plugins that are to be loaded from the start and cannot run, the first reason of each."""
     found: dict[str, str] = {}
-    for entry in starting_entries(access):
-        plugin = access.world.catalog.plugins[entry.plugin]
+    for entry in starting_entries(permissions):
+        plugin = permissions.world.catalog.plugins[entry.plugin]
         reason = plugin.variant(entry.key).unavailable
-        if reason and (entry.tools or access.grants_unseen(plugin)):
+        if reason and (entry.tools or permissions.grants_unseen(plugin)):
             found.setdefault(plugin.name, reason)
-    for name, tools in access.entries.unresolved_from_start.items():
-        plugin = access.world.catalog.plugins[name]
+    for name, tools in permissions.entries.unresolved_from_start.items():
+        plugin = permissions.world.catalog.plugins[name]
         reason = plugin.variant("").unavailable
-        if reason and any(_undenied(access, Tool(plugin=name, name=tool), plugin) for tool in tools):
+        if reason and any(_undenied(permissions, Tool(plugin=name, name=tool), plugin) for tool in tools):
             found.setdefault(name, reason)
     return tuple(Missing(plugin=name, reason=reason) for name, reason in found.items())
 
 
-def _undenied(access: CompiledPermissions, tool: Tool, plugin: Plugin) -> bool:
-    return next(access.decisions.denials(tool, plugin), None) is None
+def _undenied(permissions: CompiledPermissions, tool: Tool, plugin: Plugin) -> bool:
+    return next(permissions.decisions.denials(tool, plugin), None) is None
 
 
 def loaded_meta_tools(tools: Iterable[Tool]) -> tuple[LoadedTool, ...]:
@@ -168,12 +168,12 @@ def loaded_duties(tools: Iterable[Tool]) -> tuple[LoadedTool, ...]:
 
 
 def order(
-    access: CompiledPermissions, active: Mapping[str, LoadedTool], meta: Iterable[LoadedTool]
+    permissions: CompiledPermissions, active: Mapping[str, LoadedTool], meta: Iterable[LoadedTool]
 ) -> tuple[LoadedTool, ...]:
     """Return what the model gets, in the order of F1, without what is unavailable or to come (P6, D2)."""
-    head = starting_tools(access).head
+    head = starting_tools(permissions).head
     now = {key: loaded for key, loaded in active.items() if not loaded.pending}
     first = {key for key, loaded in now.items() if key in head and loaded.because[0] not in LEASED}
     front = [loaded for key, loaded in now.items() if key in first]
     back = [loaded for key, loaded in now.items() if key not in first]
-    return (*available(access, front), *meta, *available(access, back))
+    return (*available(permissions, front), *meta, *available(permissions, back))

@@ -38,10 +38,10 @@ _HINT: Final = re.compile(r"[0-9\"`“@/$€£¥]|(?<!\w)'|\w\.[a-zA-Z]")
 _UNNAMED: Final = frozenset({"quoted", "number"})
 
 
-def parted(text: str) -> tuple[str, list[str], list[str]]:
+def split_values(text: str) -> tuple[str, list[str], list[str]]:
     """Return a text without its values, the values, and the names of their kinds.
 
-    >>> parted("Mail 'Hi there' to ada@example.org at 10:30")
+    >>> split_values("Mail 'Hi there' to ada@example.org at 10:30")
     ('Mail   to   at  ', ["'Hi there'", 'ada@example.org', '10:30'], ['email', 'time'])
     """
     if not _HINT.search(text):

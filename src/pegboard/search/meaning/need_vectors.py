@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.search.analysis.literals import parted
+from pegboard.search.analysis.literals import split_values
 from pegboard.search.analysis.words import sentences
 from pegboard.search.meaning.table import Table
 from pegboard.search.needs import MOST_SENTENCES, ends_of, history_weight, weighted_words
@@ -68,7 +68,7 @@ def by_table(text: str, table: Table) -> Vector:
     """Return the vector of a need by the table, of length one, or zeros where it says nothing."""
     if not any(map(str.isalnum, text)):
         return np.zeros(table.columns, np.float32)
-    rest, values, kinds = parted(ends_of(text))
+    rest, values, kinds = split_values(ends_of(text))
     plain = table.sum(" ".join((rest, *kinds)))
     total = plain + np.float32(VALUES) * table.sum(" ".join(values)) if values else plain
     return total / np.float32(max(float(np.linalg.norm(total)), 1e-9))

@@ -30,13 +30,13 @@ class PanelPart:
         """Return for how many members it stands: what is not known yet is one."""
         return len(self.tools) or 1
 
-    def permitted(self, access: CompiledPermissions) -> int:
+    def permitted(self, permissions: CompiledPermissions) -> int:
         """Return how many of the members are permitted."""
         if not self.tools:
-            return int(access.grants_unseen(self.plugin))
+            return int(permissions.grants_unseen(self.plugin))
         if len(self.tools) == len(self.plugin.tools):
-            return len(access.plugin_permissions.tools_of(self.plugin))
-        return sum(map(access.permits, self.tools))
+            return len(permissions.plugin_permissions.tools_of(self.plugin))
+        return sum(map(permissions.permits, self.tools))
 
     def members(self) -> Iterator[Tool | None]:
         """Yield the tools, or None for what is not known yet."""
@@ -56,9 +56,9 @@ class PanelGroup:
         """Return how many members it has."""
         return sum(part.size for part in self.parts)
 
-    def permitted(self, access: CompiledPermissions) -> int:
+    def permitted(self, permissions: CompiledPermissions) -> int:
         """Return how many of its members are permitted."""
-        return sum(part.permitted(access) for part in self.parts)
+        return sum(part.permitted(permissions) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +84,14 @@ class PanelRow:
     subject: Ref | None = None
 
 
-def panel(access: CompiledPermissions, bare: CompiledPermissions, masker: Masker) -> tuple[JsonObject, ...]:
+def panel(permissions: CompiledPermissions, bare: CompiledPermissions, masker: Masker) -> tuple[JsonObject, ...]:
     """Return every toolkit, then every plugin with those of its tools that stand in none, as plain JSON.
 
     Switches whose names mean nothing known follow. ``bare`` are the permissions as they would be without any switch.
     Inline overrides are no part of it.
     """
-    rows = PanelRows(access, bare)
-    return tuple(masker.value(_with_members(rows, group)) for group in groups(access))
+    rows = PanelRows(permissions, bare)
+    return tuple(masker.value(_with_members(rows, group)) for group in groups(permissions))
 
 
 def _with_members(rows: PanelRows, group: PanelGroup) -> JsonObject:
@@ -118,10 +118,10 @@ def _json(row: PanelRow) -> JsonObject:
 # -- what stands where -----------------------------------------------------------------------------
 
 
-def groups(access: CompiledPermissions) -> tuple[PanelGroup, ...]:
+def groups(permissions: CompiledPermissions) -> tuple[PanelGroup, ...]:
     """Return the toolkits, the plugins that have something outside of these, and the switches of nothing known."""
-    unknown = (PanelGroup(kind="unknown", name=name) for name in access.switches.unknown)
-    return (*_groups(access.entries.looked_up), *unknown)
+    unknown = (PanelGroup(kind="unknown", name=name) for name in permissions.switches.unknown)
+    return (*_groups(permissions.entries.looked_up), *unknown)
 
 
 @once_per_permissions
@@ -160,8 +160,8 @@ def _outside(plugin: Plugin, bundled: Container[str], whole: Container[str]) -> 
 class PanelRows:
     """The rows of one agent's panel, made one by one; ``bare`` are its permissions without any switch."""
 
-    def __init__(self, access: CompiledPermissions, bare: CompiledPermissions) -> None:
-        self._access = access
+    def __init__(self, permissions: CompiledPermissions, bare: CompiledPermissions) -> None:
+        self._access = permissions
         self._bare = bare
 
     def of(self, group: PanelGroup) -> PanelRow:
@@ -183,9 +183,9 @@ class PanelRows:
         return self._tool(tool, part.key) if tool is not None else self._unseen(part.plugin, part.key)
 
     def _toolkit(self, group: PanelGroup) -> PanelRow:
-        access, toolkit = self._access, self._access.world.toolkits[group.name]
-        switch = access.switches.toolkits.get(group.name)
-        on = switch.on if switch is not None else group.permitted(access) > 0
+        permissions, toolkit = self._access, self._access.world.toolkits[group.name]
+        switch = permissions.switches.toolkits.get(group.name)
+        on = switch.on if switch is not None else group.permitted(permissions) > 0
         return PanelRow(
             kind="toolkit",
             name=group.name,
@@ -200,10 +200,10 @@ class PanelRows:
         )
 
     def _plugin(self, group: PanelGroup) -> PanelRow:
-        access, plugin = self._access, self._access.world.catalog.plugins[group.name]
+        permissions, plugin = self._access, self._access.world.catalog.plugins[group.name]
         if not group.parts:
             return self._unseen(plugin)
-        on, switch = group.permitted(access) > 0, access.switches.plugins.get(plugin.name)
+        on, switch = group.permitted(permissions) > 0, permissions.switches.plugins.get(plugin.name)
         reason = self._switched(switch) if switch is not None and switch.on is on else None
         return self._whole(
             plugin,
@@ -221,14 +221,14 @@ class PanelRows:
         return Reason(code="not_seen", text="None of its tools is known.")
 
     def _reasons(self, part: PanelPart, *, on: bool) -> Iterator[Reason]:
-        access = self._access
+        permissions = self._access
         for tool in part.members():
-            decision = access.decide(tool) if tool is not None else access.decide_unseen(part.plugin)
+            decision = permissions.decide(tool) if tool is not None else permissions.decide_unseen(part.plugin)
             if decision.permitted is on:
                 yield decision.reasons[0]
 
     def _tool(self, tool: Tool, key: str) -> PanelRow:
-        access, own = self._access, self._access.switches.own(tool)
+        permissions, own = self._access, self._access.switches.own(tool)
         return PanelRow(
             kind="tool",
             name=tool.wire,
@@ -237,9 +237,9 @@ class PanelRows:
             description=tool.description,
             default=self._bare.permits(tool),
             switch=_value(own),
-            on=access.permits(tool),
-            reason=access.decide(tool).reasons[0],
-            fault=tool.unavailable or access.world.catalog.plugins[tool.plugin].variant(key).unavailable,
+            on=permissions.permits(tool),
+            reason=permissions.decide(tool).reasons[0],
+            fault=tool.unavailable or permissions.world.catalog.plugins[tool.plugin].variant(key).unavailable,
             subject=Ref("tool", tool.id),
         )
 
@@ -273,15 +273,15 @@ class PanelRows:
         return switch_reason(switch, self._access.agent) if switch is not None else None
 
 
-def switch_name(access: CompiledPermissions, row: PanelRow) -> str:
+def switch_name(permissions: CompiledPermissions, row: PanelRow) -> str:
     """Return the name under which a row is switched: as its stored switch is written, else one that means it alone."""
     subject = row.subject
     if subject is None:
         return row.name
-    standing = access.switches.of(subject)
+    standing = permissions.switches.of(subject)
     if standing is not None and standing.at_run_time and standing.kind == subject.kind:
         return standing.name
-    alone = meaning(access.world, row.name, on=True) == (subject,)
+    alone = meaning(permissions.world, row.name, on=True) == (subject,)
     return row.name if alone else f"{subject.kind}:{row.name}"
 
 

@@ -29,14 +29,14 @@ class Asker:
 
 
 @once_per_permissions
-def conditions(access: CompiledPermissions) -> tuple[tuple[str, Condition], ...]:
+def conditions(permissions: CompiledPermissions) -> tuple[tuple[str, Condition], ...]:
     """Return the predicates of the permitted tools, each with the tool's id; nothing where no tool has one."""
     found: list[tuple[str, Condition]] = []
-    for plugin in access.world.catalog.plugins.values():
+    for plugin in permissions.world.catalog.plugins.values():
         if not any(tool.when for tool in plugin.tools):
             continue
-        for tool in access.plugin_permissions.tools_of(plugin):
-            entry = access.entries.of_tool(tool)
+        for tool in permissions.plugin_permissions.tools_of(plugin):
+            entry = permissions.entries.of_tool(tool)
             for name in tool.when:
                 one = Condition(plugin=plugin.name, name=name, variant=entry.key, overrides=entry.overrides)
                 found.append((tool.id, one))

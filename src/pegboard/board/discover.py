@@ -38,24 +38,24 @@ class _Unseen:
     servers: tuple[PluginRequest, ...]
 
 
-async def bring_in_loaded(services: Services, snapshot: Snapshot) -> Snapshot:
+async def discover_loaded(services: Services, snapshot: Snapshot) -> Snapshot:
     """Return the session once the plugins that are loaded have been seen, as far as they answer in time.
 
     Servers that could be searched are asked in the background.
     """
-    unseen = _unseen(snapshot.access)
-    needed = _loaded(snapshot.access, snapshot.state, unseen)
+    unseen = _unseen(snapshot.permissions)
+    needed = _loaded(snapshot.permissions, snapshot.state, unseen)
     seen = await _asked(services, snapshot, needed, unseen.in_process)
     if seen is not snapshot:  # only now it is known what the tools require
-        seen = await _asked(services, seen, _required_at_start(seen.access), ())
+        seen = await _asked(services, seen, _required_at_start(seen.permissions), ())
     for request in unseen.servers:  # last: the first server of all imports the SDK, which nothing above waits for
         services.loader.fetch(request)
     return seen
 
 
-async def bring_in_searchable(services: Services, snapshot: Snapshot) -> Snapshot:
+async def discover_searchable(services: Services, snapshot: Snapshot) -> Snapshot:
     """Return the session once the plugins that could be searched have been seen, as far as they answer in time."""
-    unseen = _unseen(snapshot.access)
+    unseen = _unseen(snapshot.permissions)
     return await _asked(services, snapshot, unseen.servers, unseen.in_process)
 
 
@@ -72,130 +72,138 @@ async def _asked(
 
 def _is_older(services: Services, snapshot: Snapshot) -> bool:
     """Return whether plugins came in since the snapshot was read."""
-    return services.world is not snapshot.access.world
+    return services.world is not snapshot.permissions.world
 
 
-async def bring_in_named(services: Services, snapshot: Snapshot, command: Load) -> Snapshot:
+async def discover_named(services: Services, snapshot: Snapshot, command: Load) -> Snapshot:
     """Return the session once the plugins that a load names have been seen, also those that failed before."""
-    if snapshot.access.entries.unresolved:
-        snapshot = await bring_in_searchable(services, snapshot)
+    if snapshot.permissions.entries.unresolved:
+        snapshot = await discover_searchable(services, snapshot)
     for retry in (True, False):
-        named = _named(snapshot.access, command)
+        named = _named(snapshot.permissions, command)
         if not named or not (await services.loader.ready(named, retry=retry) or _is_older(services, snapshot)):
             break
         snapshot = await read(services, snapshot.info)
     return snapshot
 
 
-async def bring_in_called(services: Services, snapshot: Snapshot, name: str) -> Snapshot:
+async def discover_called(services: Services, snapshot: Snapshot, name: str) -> Snapshot:
     """Return the session once the plugin that the called name belongs to has been seen (X1)."""
-    owner = owner_of(snapshot.access, name)
+    owner = owner_of(snapshot.permissions, name)
     if owner is None:
-        unseen = _unseen(snapshot.access)
-        return await _asked(services, snapshot, _loaded(snapshot.access, snapshot.state, unseen), unseen.in_process)
+        unseen = _unseen(snapshot.permissions)
+        return await _asked(
+            services, snapshot, _loaded(snapshot.permissions, snapshot.state, unseen), unseen.in_process
+        )
     waited = await services.loader.ready([PluginRequest(plugin=owner)], retry=True)
     return await read(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
 
 
-async def bring_in_every(services: Services, kinds: Container[str] = ASKED) -> None:
+async def discover_every(services: Services, kinds: Container[str] = ASKED) -> None:
     """Ask every plugin of these kinds; operators may see all of it (P9)."""
     plugins = services.world.catalog.plugins.values()
     await services.loader.ready([PluginRequest(plugin=p.name) for p in plugins if p.kind in kinds], wait=SERVER_WAIT)
 
 
-def owner_of(access: CompiledPermissions, name: str) -> str | None:
+def owner_of(permissions: CompiledPermissions, name: str) -> str | None:
     """Return the plugin, not seen yet, to which a tool of this name would belong."""
     bare = split_kind(name)[1]
     for mark in ("/", "__"):
-        plugin = access.world.catalog.plugins.get(bare.partition(mark)[0])
-        if plugin is not None and not plugin.tools and access.grants_unseen(plugin):
+        plugin = permissions.world.catalog.plugins.get(bare.partition(mark)[0])
+        if plugin is not None and not plugin.tools and permissions.grants_unseen(plugin):
             return plugin.name
     return None
 
 
-def _loaded(access: CompiledPermissions, state: State, unseen: _Unseen) -> list[PluginRequest]:
+def _loaded(permissions: CompiledPermissions, state: State, unseen: _Unseen) -> list[PluginRequest]:
     """Return what is loaded and not known yet, under the overrides with which it is loaded."""
     requests = list(unseen.at_start)
     if state.loadout is not None:
-        requests += _of_loadout(access, state.loadout)
+        requests += _of_loadout(permissions, state.loadout)
     for lease in state.leases:
-        requests += _of_subject(access, lease.subject)
-    plugins = access.world.catalog.plugins
-    return [request for request in requests if may_bring(access, state, plugins[request.plugin])]
+        requests += _of_subject(permissions, lease.subject)
+    plugins = permissions.world.catalog.plugins
+    return [request for request in requests if may_bring(permissions, state, plugins[request.plugin])]
 
 
 @once_per_permissions
-def _unseen(access: CompiledPermissions) -> _Unseen:
+def _unseen(permissions: CompiledPermissions) -> _Unseen:
     return _Unseen(
-        at_start=tuple(at_start(access)),
-        in_process=tuple(_worth_asking(access, IN_PROCESS)),
-        servers=tuple(_worth_asking(access, frozenset({"server"}))),
+        at_start=tuple(at_start(permissions)),
+        in_process=tuple(_worth_asking(permissions, IN_PROCESS)),
+        servers=tuple(_worth_asking(permissions, frozenset({"server"}))),
     )
 
 
-def at_start(access: CompiledPermissions) -> Iterator[PluginRequest]:
+def at_start(permissions: CompiledPermissions) -> Iterator[PluginRequest]:
     """Yield what is loaded from the start and not known yet, under the overrides with which it is loaded."""
-    return _of_entries(access, starting_entries(access))
+    return _of_entries(permissions, starting_entries(permissions))
 
 
 @once_per_permissions
-def _of_loadout(access: CompiledPermissions, loadout: str) -> tuple[PluginRequest, ...]:
+def _of_loadout(permissions: CompiledPermissions, loadout: str) -> tuple[PluginRequest, ...]:
     """Return the plugins that a session's loadout makes active and that are not known yet (L7)."""
-    return tuple(_of_entries(access, map(access.entries.of_plugin, sorted(active_plugins(access, loadout)))))
+    return tuple(
+        _of_entries(permissions, map(permissions.entries.of_plugin, sorted(active_plugins(permissions, loadout))))
+    )
 
 
 @once_per_permissions
-def _required_at_start(access: CompiledPermissions) -> tuple[PluginRequest, ...]:
+def _required_at_start(permissions: CompiledPermissions) -> tuple[PluginRequest, ...]:
     """Return the plugins not asked yet of which the tools that are loaded from the start require something (T8)."""
-    starting = starting_tools(access)
+    starting = starting_tools(permissions)
     names = (name for part in (starting.head, starting.tail) for one in part.values() for name in one.tool.requires)
     owners = dict.fromkeys(split_kind(name)[1].partition("/")[0] for name in names if "/" in name)
-    plugins = (access.world.catalog.plugins.get(owner) for owner in owners)
-    return tuple(PluginRequest(plugin=p.name) for p in plugins if p and not p.tools and access.grants_unseen(p))
+    plugins = (permissions.world.catalog.plugins.get(owner) for owner in owners)
+    return tuple(PluginRequest(plugin=p.name) for p in plugins if p and not p.tools and permissions.grants_unseen(p))
 
 
 @once_per_permissions
-def _of_subject(access: CompiledPermissions, subject: Ref) -> tuple[PluginRequest, ...]:
-    return tuple(_of_entries(access, tools_of_subject(access, subject).entries))
+def _of_subject(permissions: CompiledPermissions, subject: Ref) -> tuple[PluginRequest, ...]:
+    return tuple(_of_entries(permissions, tools_of_subject(permissions, subject).entries))
 
 
-def _of_entries(access: CompiledPermissions, entries: Iterable[Entry]) -> Iterator[PluginRequest]:
+def _of_entries(permissions: CompiledPermissions, entries: Iterable[Entry]) -> Iterator[PluginRequest]:
     for entry in entries:
-        plugin = access.world.catalog.plugins[entry.plugin]
+        plugin = permissions.world.catalog.plugins[entry.plugin]
         variant = plugin.variant(entry.key)
         if variant.known or variant.unavailable:
             continue
-        if entry.tools or access.grants_unseen(plugin):
+        if entry.tools or permissions.grants_unseen(plugin):
             yield PluginRequest(plugin=entry.plugin, overrides=entry.overrides)
 
 
-def _named(access: CompiledPermissions, command: Load) -> tuple[PluginRequest, ...]:
-    return tuple(request for name in command.names for request in _of_name(access, name))
+def _named(permissions: CompiledPermissions, command: Load) -> tuple[PluginRequest, ...]:
+    return tuple(request for name in command.names for request in _of_name(permissions, name))
 
 
-def _of_name(access: CompiledPermissions, name: str) -> tuple[PluginRequest, ...]:
+def _of_name(permissions: CompiledPermissions, name: str) -> tuple[PluginRequest, ...]:
     """Return what a name stands for and is not known or failed; a server may have a tool whose bare name is written."""
-    ref = lookup(access, name)
+    ref = lookup(permissions, name)
     if ref is not None:
-        return _not_known(access, ref)
-    owner = owner_of(access, name)
+        return _not_known(permissions, ref)
+    owner = owner_of(permissions, name)
     return (PluginRequest(plugin=owner),) if owner is not None else ()
 
 
 @once_per_permissions
-def _not_known(access: CompiledPermissions, subject: Ref) -> tuple[PluginRequest, ...]:
-    plugins, found = access.world.catalog.plugins, tools_of_subject(access, subject)
+def _not_known(permissions: CompiledPermissions, subject: Ref) -> tuple[PluginRequest, ...]:
+    plugins, found = permissions.world.catalog.plugins, tools_of_subject(permissions, subject)
     own = (
         PluginRequest(plugin=entry.plugin, overrides=entry.overrides)
         for entry in found.entries
-        if not plugins[entry.plugin].variant(entry.key).known and not access.scope_only(plugins[entry.plugin])
+        if not plugins[entry.plugin].variant(entry.key).known and not permissions.scope_only(plugins[entry.plugin])
     )
-    required = (PluginRequest(plugin=name) for name in plugins_to_ask(access, (tool for tool, _ in found.tools)))
+    required = (PluginRequest(plugin=name) for name in plugins_to_ask(permissions, (tool for tool, _ in found.tools)))
     return (*own, *required)
 
 
-def _worth_asking(access: CompiledPermissions, kinds: frozenset[str]) -> Iterator[PluginRequest]:
+def _worth_asking(permissions: CompiledPermissions, kinds: frozenset[str]) -> Iterator[PluginRequest]:
     """Yield the plugins without known tools that may have something for the agent."""
-    for plugin in access.world.catalog.plugins.values():
-        if plugin.kind in kinds and not plugin.tools and (access.entries.unresolved or access.grants_unseen(plugin)):
+    for plugin in permissions.world.catalog.plugins.values():
+        if (
+            plugin.kind in kinds
+            and not plugin.tools
+            and (permissions.entries.unresolved or permissions.grants_unseen(plugin))
+        ):
             yield PluginRequest(plugin=plugin.name)

@@ -12,7 +12,7 @@ _ROOM: Final = 16
 """The square of the changes may be this many times the size of what they stand over."""
 
 
-class Layered(Generic[K, V]):
+class PersistentMap(Generic[K, V]):
     """An immutable mapping: a base that many versions share, and over it what has changed since (None: gone).
 
     A change copies the changes before it; once they are about as many as the square root of the base, both become a
@@ -30,17 +30,17 @@ class Layered(Generic[K, V]):
         """Return the value of a key, or None."""
         return self._changes[key] if key in self._changes else self._base.get(key)
 
-    def changed(self, changes: Mapping[K, V | None]) -> Layered[K, V]:
+    def changed(self, changes: Mapping[K, V | None]) -> PersistentMap[K, V]:
         """Return the mapping with other values, and without the keys whose value is None."""
         if not changes:
             return self
         over = {**self._changes, **changes}
         if len(over) ** 2 <= _ROOM * len(self._base):
-            return Layered(self._base, over)
+            return PersistentMap(self._base, over)
         whole = dict(self._base)
         for key, value in over.items():
             if value is None:
                 whole.pop(key, None)
             else:
                 whole[key] = value
-        return Layered(whole)
+        return PersistentMap(whole)

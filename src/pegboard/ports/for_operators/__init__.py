@@ -1,1 +1,0 @@
-"""What only operators ask for; imported when the first of them does, since every start would pay for it."""
