@@ -181,7 +181,7 @@ class UsageError(PegboardError):
     code = "usage"
 
 
-def board_closed(opened_with: str) -> UsageError:
+def board_closed(opened_with: str = "Pegboard.open") -> UsageError:
     """Return the error that a board is asked for something after it was closed, or is closed meanwhile."""
     return UsageError("The board is closed.", hint=f"Open it again with `{opened_with}`.")
 

@@ -9,22 +9,28 @@ from dataclasses import replace
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.anticipating import TurnMessage, anticipate
 from pegboard.board.calls.approvals import Approvals
+from pegboard.board.calls.call_request import CallRequest
 from pegboard.board.calls.commands import apply_command, carry_out, end_turn
 from pegboard.board.calls.meta_call import call_meta_tool
 from pegboard.board.calls.resuming import resume
+from pegboard.board.discover import discover_loaded
+from pegboard.board.meta_tools import meta_tools_by_name
+from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
-from pegboard.board.session_info import CallerChannel, SessionInfo, agent_of, child_of
+from pegboard.board.session_info import SessionInfo, agent_of, child_of
+from pegboard.board.snapshot import Snapshot, read, read_start
 from pegboard.board.views.check_input import checked_message, checked_search, checked_turn
 from pegboard.board.views.explain import explain_name
+from pegboard.board.views.request_counter import RequestCounter
 from pegboard.board.views.search import search
-from pegboard.board.views.session_reads import OPEN, SessionReads
+from pegboard.board.views.shown_to_model import Shown
 from pegboard.board.views.surface import instructions, surface
-from pegboard.board.views.wire_list import next_wire_list
+from pegboard.board.views.wire_list import everything_pays, next_wire_list
 from pegboard.core.access.host_duties import delegates
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host, deliverable
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
-from pegboard.core.state.call_plans import CallAnswer
+from pegboard.core.state.call_plans import CallAnswer, find_called
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.surfaces import Surface
@@ -32,10 +38,9 @@ from pegboard.dialects.names import Found
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import StoreError, UsageError, board_closed
 from pegboard.ports import Client, Progress, SessionKey
-from pegboard.removed import NamesReplacements
 
 
-class Session(SessionReads, NamesReplacements):
+class Session:
     """One conversation: what its model sees, loads and calls.
 
     Every request reads the stored state once and stores what it changed at once; any number of objects, in any
@@ -44,9 +49,14 @@ class Session(SessionReads, NamesReplacements):
     """
 
     def __init__(self, services: Services, info: SessionInfo) -> None:
-        super().__init__(services, info)
         self.approvals = Approvals(services)
+        self._services = services
+        self._info = info
+        self._newest: Snapshot | None = None
+        self._planned = False
+        self._shown = Shown()
         self._ranked: TurnMessage | None = None
+        self._requests = RequestCounter(services)
 
     @property
     def key(self) -> SessionKey:
@@ -75,6 +85,30 @@ class Session(SessionReads, NamesReplacements):
     @host.setter
     def host(self, host: Host) -> None:
         self._info = replace(self._info, host=deliverable(host))
+
+    async def snapshot(self) -> Snapshot:
+        """Return the session as it is stored now: what it may, its leases and turn; for adapters and diagnostics.
+
+        Raises:
+            StoreError: the stored state cannot be read.
+            UnknownAgentError: the agent is not configured any more.
+        """
+        return await self._read()
+
+    def known_tool(self, name: str) -> Tool | None:
+        """Return the permitted tool or meta-tool that a call of this name means as of the last request, or None.
+
+        Nothing is waited for or read (P9).
+
+        Args:
+            name: the wire name that the model wrote.
+        """
+        services, info, newest = self._services, self._info, self._newest
+        if newest is None and info.parent is not None:
+            return None
+        permissions = services.compiler.permissions(info, newest.narrowed_above if newest is not None else ())
+        state = newest.stored if newest is not None else info.start
+        return meta_tools_by_name(services, info, permissions, state).get(name) or find_called(permissions, name)
 
     # -- what a model or a host asks for ---------------------------------------------------------
 
@@ -105,7 +139,7 @@ class Session(SessionReads, NamesReplacements):
         if loaded:
             focus = None if shown.focus is None else frozenset(shown.focus["allowed_tools"])
             self._shown = replace(self._shown, focus=focus)
-        self._count_surface(snapshot, shown, message)
+        self._requests.count_surface(snapshot, shown, message)
         return shown
 
     async def wire(self) -> tuple[Tool, ...]:
@@ -121,7 +155,7 @@ class Session(SessionReads, NamesReplacements):
         snapshot = await self._prepared()
         shown = await surface(self._services, snapshot, None, loaded=True)
         self._shown = next_wire_list(self._services, snapshot, replace(self._shown, focus=None), shown)
-        self._count_wire_list(snapshot, shown)
+        self._requests.count_wire_list(snapshot, shown, self._shown.wire_list)
         return self._shown.wire_list
 
     async def instructions(self) -> str:
@@ -316,36 +350,38 @@ class Session(SessionReads, NamesReplacements):
             UnknownAgentError: the agent is not configured any more.
             UsageError: the board is closed, or was before the call ended.
         """
-        given: JsonObject = arguments if arguments is not None else {}
         with self._info.conversation.requests.start(arrived) as request:
-            channel = CallerChannel(
-                request=request, progress=progress, client=client, meta=request_meta or EMPTY, waiting=waiting
-            )
             try:
-                answered = await self._answered(name, given, channel, arrived)
+                snapshot = await self._read(arrived)
+                call = CallRequest(
+                    services=self._services,
+                    name=name,
+                    arguments=arguments if arguments is not None else {},
+                    shown=self._shown,
+                    request=request,
+                    progress=progress,
+                    client=client,
+                    meta=request_meta or EMPTY,
+                    waiting=waiting,
+                )
+                answered = await self._answered(call, snapshot)
                 if request.brought:
                     await request.let_others_start()
             except StoreError:
                 if self._services.loader.closed:
-                    raise board_closed(OPEN) from None
+                    raise board_closed() from None
                 raise
             return answered
 
-    async def _answered(
-        self, name: str, arguments: JsonObject, channel: CallerChannel, arrived: float | None
-    ) -> CallAnswer:
-        services, snapshot = self._services, await self._read(arrived)
-        self._step = None
-        if self._info.host.calls_through:
-            self._count_call(snapshot, channel.request)
-        tool = snapshot.meta_tools.get(name)
+    async def _answered(self, call: CallRequest, snapshot: Snapshot) -> CallAnswer:
+        self._requests.count_call(snapshot, call.request)
+        tool = snapshot.meta_tools.get(call.name)
         if tool is None:
-            snapshot, answered = await pipeline.run(services, snapshot, self._shown, name, arguments, channel)
+            snapshot, answered = await pipeline.run(call, snapshot)
         else:
-            snapshot = await self._planned_for(snapshot)
-            snapshot, answered = await call_meta_tool(services, snapshot, self._shown, tool, arguments, channel)
-        if snapshot.unloaded or channel.request.brought:
-            self._note_shown(snapshot, channel.request)
+            snapshot, answered = await call_meta_tool(call, await self._planned_for(snapshot), tool)
+        if snapshot.unloaded or call.request.brought:
+            self._note_shown(snapshot, call.request)
         return answered
 
     async def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
@@ -364,3 +400,40 @@ class Session(SessionReads, NamesReplacements):
             UsageError: a result is given for a call that runs here.
         """
         return await resume(self._services, await self._read(), self._shown, approval_id, result)
+
+    # -- how its requests read the session: once, and what is loaded has been seen (S2, P4)
+
+    async def _read(self, since: float | None = None, *, start: bool = False) -> Snapshot:
+        """Return the session as of ``since``, or of now; the one that is known where nothing has changed.
+
+        With ``start`` it is as if nothing had been stored of it.
+        """
+        if self._services.loader.closed:
+            raise board_closed()
+        if start:
+            return await read_start(self._services, self._info)
+        self._newest = snapshot = await read(self._services, self._info, since, known=self._newest)
+        return snapshot
+
+    async def _prepared(self, *, start: bool = False) -> Snapshot:
+        """Return the session once what is loaded has been seen; with ``start`` as if nothing had been stored."""
+        snapshot = await self._read(start=start)
+        seen = await discover_loaded(self._services, snapshot)
+        if seen is not snapshot:
+            seen = await self._read(start=start)
+        return await self._planned_for(seen, start=start)
+
+    async def _planned_for(self, snapshot: Snapshot, *, start: bool = False) -> Snapshot:
+        """Return the session with everything loaded from the start where that is cheapest; decided once (F4)."""
+        if snapshot.info.host.cache is None or self._planned:
+            return snapshot
+        self._planned = True
+        if not everything_pays(self._services, await discover_loaded(self._services, snapshot)):
+            return snapshot
+        self._info = replace(self._info, constraints=replace(self._info.constraints, everything=True))
+        return await self._read(start=start)
+
+    def _note_shown(self, snapshot: Snapshot, request: Request) -> None:
+        """Note what no list of tools keeps after a request, and what its answer has (D1, D3)."""
+        if snapshot.unloaded or (request.brought and "result" in self._info.host.delivery):
+            self._shown = self._shown.after(snapshot, request)

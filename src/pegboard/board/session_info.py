@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Container, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
-from pegboard.board.observability.conversations import Conversation, Request
-from pegboard.core.access.approvals.approval import Approval
+from pegboard.board.observability.conversations import Conversation
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.loadout_registry import loadout_of_kind
 from pegboard.core.model.naming import did_you_mean, one_line
-from pegboard.core.model.tools import EMPTY, CallResult, JsonObject
 from pegboard.core.state.sessions import DEFAULT, State
 from pegboard.errors import UnknownAgentError, UsageError
-from pegboard.ports import Client, Progress, SessionKey
+from pegboard.ports import SessionKey
 
 DEPTH: Final = 3
 """How many sessions may stand above one."""
@@ -59,23 +56,6 @@ class Delegation:
     def fault(self) -> str:
         """Return why nothing can be delegated, or nothing (P6)."""
         return "" if self.run is not None else "Nobody runs subagents here: the host sets no board.on_delegate."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallerChannel:
-    """The way back to whoever calls: its request, who takes progress, who can be asked, and the request's ``_meta``.
-
-    ``waiting`` is entered while a person is asked. ``approval`` is the one that the call is resumed with, ``result``
-    what it came to where it was run elsewhere.
-    """
-
-    request: Request
-    progress: Progress | None = None
-    client: Client | None = None
-    meta: JsonObject = EMPTY
-    waiting: Callable[[], AbstractContextManager[object]] = nullcontext
-    approval: Approval | None = None
-    result: CallResult | None = None
 
 
 def agent_of(world: World, name: str) -> Agent:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, agent_of
 from pegboard.board.snapshot import Snapshot, looked_at, narrowed_above_of, read, read_start, stored_state
-from pegboard.board.views.session_reads import OPEN
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.delivery import COMMAND
 from pegboard.errors import board_closed
@@ -53,7 +52,7 @@ async def read_session(
 
 def _info(services: Services, agent: str, principal: str, session: str) -> SessionInfo:
     if services.loader.closed:
-        raise board_closed(OPEN)
+        raise board_closed()
     key = SessionKey(principal=principal, agent=agent_of(services.world, agent).name, session=session)
     live = services.live.get(key) if session else None
     return live[0] if live is not None else SessionInfo(key=key, stable=True, host=COMMAND, constraints=_NOTHING_ADDED)

@@ -6,14 +6,14 @@ import time
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pegboard.board.calls.call_request import CallRequest, guarded
 from pegboard.board.services import Services
-from pegboard.board.session_info import CallerChannel
 from pegboard.board.snapshot import DecidedCall, Snapshot
 from pegboard.core.access.approvals.approval import Approval, Binding
 from pegboard.core.access.approvals.demands import Demand, ToolRules, demanded
 from pegboard.core.access.approvals.digests import canonical, definition_digest, digest, rules_digest
 from pegboard.core.access.approvals.verdicts import Ask, Declined, Stands, Use, Verdict, Wait, judge, mismatch
-from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Tool, text_result
+from pegboard.core.model.tools import Frozen, JsonObject, Tool, text_result
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import AuditRecord, CallContext, HasHooks, HookAnswer
@@ -32,15 +32,18 @@ Passed = CallAnswer | JsonObject
 class GatedCall:
     """A call at the gate: ``text`` is its arguments as JSON, ``recorded`` their digest on the audit trail."""
 
-    services: Services
+    call: CallRequest
     snapshot: Snapshot
     tool: Tool
     demand: Demand
-    arguments: JsonObject
     text: str
     binding: Binding
     recorded: str
-    channel: CallerChannel
+
+    @property
+    def services(self) -> Services:
+        """Return the services of the board."""
+        return self.call.services
 
     def audited(self, decision: str, approval: Approval) -> tuple[AuditRecord, ...]:
         """Return the record that something became of an approval by a call."""
@@ -54,35 +57,33 @@ class GatedCall:
 
 
 async def pass_gate(
-    services: Services,
+    call: CallRequest,
     snapshot: Snapshot,
-    call: DecidedCall,
+    decided: DecidedCall,
     rules: ToolRules,
-    arguments: JsonObject,
-    recorded: str,
     context: CallContext,
-    channel: CallerChannel,
+    recorded: str,
 ) -> Passed:
     """Return the arguments that a call runs with, or the answer to one that does not run."""
-    tool = call.tool.tool
-    demand = demanded(rules, tool, arguments)
+    services, tool = call.services, decided.tool.tool
+    demand = demanded(rules, tool, call.arguments)
     if demand is None and not rules.hook:
-        return arguments
+        return call.arguments
     hooks = _NOTHING
-    if isinstance(call.source, HasHooks):
+    if isinstance(decided.source, HasHooks):
         try:
-            hooks = await call.source.ask_hooks(call.spec, call.tool.overrides, tool, arguments, context)
+            hooks = await decided.source.ask_hooks(decided.spec, decided.tool.overrides, tool, call.arguments, context)
         except ToolUnavailableError as error:
             return answer("tool_unavailable", services.masker.text(error.text), tool=tool)
     if hooks.refused:
         return await guarded(services, snapshot, tool, text_result(hooks.refused, is_error=True))
     if demand is None:
         if not hooks.approval:
-            return arguments
+            return call.arguments
         demand = Demand(reason=hooks.approval)
     if (refused := _impossible(snapshot, tool, demand)) is not None:
         return refused
-    gated = await _gated(services, snapshot, call, rules, demand, arguments, recorded, channel)
+    gated = await _gated(call, snapshot, decided, rules, demand, recorded)
     return gated if isinstance(gated, CallAnswer) else await _decided(gated)
 
 
@@ -101,141 +102,133 @@ def _impossible(snapshot: Snapshot, tool: Tool, demand: Demand) -> CallAnswer | 
 
 
 async def _gated(
-    services: Services,
-    snapshot: Snapshot,
-    call: DecidedCall,
-    rules: ToolRules,
-    demand: Demand,
-    arguments: JsonObject,
-    recorded: str,
-    channel: CallerChannel,
+    call: CallRequest, snapshot: Snapshot, decided: DecidedCall, rules: ToolRules, demand: Demand, recorded: str
 ) -> GatedCall | CallAnswer:
-    tool, key = call.tool.tool, await services.store.digest_key()
+    tool, key = decided.tool.tool, await call.services.store.digest_key()
     try:
-        text = canonical(arguments)
+        text = canonical(call.arguments)
     except (ValueError, TypeError, RecursionError):
         return answer(
             "refused", f"The arguments of '{tool.wire}' are not JSON: nobody can be asked about it.", tool=tool
         )
-    own = snapshot.info.key
+    session = snapshot.info.key
     binding = Binding(
-        principal=own.principal,
-        agent=own.agent,
-        session=own.session,
+        principal=session.principal,
+        agent=session.agent,
+        session=session.session,
         tool=tool.id,
         definition=definition_digest(key, tool),
         arguments=digest(key, text),
-        rules=rules_digest(key, rules.in_force, call.tool.key, call.source.fingerprint(call.spec)),
+        rules=rules_digest(key, rules.in_force, decided.tool.key, decided.source.fingerprint(decided.spec)),
     )
     return GatedCall(
-        services=services, snapshot=snapshot, tool=tool, demand=demand, arguments=arguments, text=text,
-        binding=binding, recorded=recorded, channel=channel,
-    )  # fmt: skip
+        call=call, snapshot=snapshot, tool=tool, demand=demand, text=text, binding=binding, recorded=recorded
+    )
 
 
-async def _decided(call: GatedCall) -> Passed:
+async def _decided(gated: GatedCall) -> Passed:
     """Return what the approvals of now come to; where another call uses one first, they are read again."""
     while True:
-        verdict = await _verdict(call)
+        verdict = await _verdict(gated)
         match verdict:
             case Stands():
-                return call.arguments
+                return gated.call.arguments
             case Use(approval=approval):
-                arguments = await _arguments(call, approval)
-                if isinstance(arguments, CallAnswer) or await _used(call, approval):
+                arguments = await _arguments(gated, approval)
+                if isinstance(arguments, CallAnswer) or await _used(gated, approval):
                     return arguments
             case Wait(approval=approval):
-                handed_in = call.channel.result if call.demand.kind == "external" else None
+                handed_in = gated.call.result if gated.demand.kind == "external" else None
                 if handed_in is None:
-                    return waiting(approval, call.tool)
-                if await _used(call, approval):
-                    return CallAnswer(status="ok", result=handed_in, tool=call.tool)
+                    return waiting(approval, gated.tool)
+                if await _used(gated, approval):
+                    return CallAnswer(status="ok", result=handed_in, tool=gated.tool)
             case Declined(approval=approval):
-                return declined(approval, call.tool)
+                return declined(approval, gated.tool)
             case Ask():
-                resumed = call.channel.approval
-                return await _asked(call) if resumed is None else _outdated(call, resumed)
+                resumed = gated.call.approval
+                return await _asked(gated) if resumed is None else _outdated(gated, resumed)
 
 
-async def _verdict(call: GatedCall) -> Verdict:
-    store, resumed = call.services.store, call.channel.approval
+async def _verdict(gated: GatedCall) -> Verdict:
+    store, resumed = gated.services.store, gated.call.approval
     if resumed is None:
-        return judge(call.binding, await store.approvals_for(call.binding), time.time())
+        return judge(gated.binding, await store.approvals_for(gated.binding), time.time())
     newest = await store.approval(resumed.id)
-    return judge(call.binding, () if newest is None else (newest,), time.time())
+    return judge(gated.binding, () if newest is None else (newest,), time.time())
 
 
-async def _used(call: GatedCall, approval: Approval) -> bool:
+async def _used(gated: GatedCall, approval: Approval) -> bool:
     """Return whether this call is the one that uses the approval: it is marked so before anything runs (A2)."""
     used = replace(approval, status="used", arguments=Frozen())
-    audit = call.audited("used", approval)
-    stored = await call.services.store.change_approval(used, expected=approval.status, audit=audit)
+    audit = gated.audited("used", approval)
+    stored = await gated.services.store.change_approval(used, expected=approval.status, audit=audit)
     if stored:
-        call.services.unkept.drop(approval.id)
-        call.services.recorder.emit("approval_used", audit[0])
+        gated.services.unkept.drop(approval.id)
+        gated.services.recorder.emit("approval_used", audit[0])
     return stored
 
 
-async def _arguments(call: GatedCall, approval: Approval) -> Passed:
+async def _arguments(gated: GatedCall, approval: Approval) -> Passed:
     """Return what an approved call runs with: what the model gave, and what a person filled in."""
     if approval.kind != "user_input":
-        return call.arguments
-    filled = call.services.unkept.get(approval.id) or approval.arguments
-    key = await call.services.store.digest_key()
+        return gated.call.arguments
+    filled = gated.services.unkept.get(approval.id) or approval.arguments
+    key = await gated.services.store.digest_key()
     if digest(key, canonical(filled)) == approval.binding.arguments:
         return filled
     message = (
-        f"What was filled in for '{call.tool.wire}' holds a secret, which only the process that was given it has, "
+        f"What was filled in for '{gated.tool.wire}' holds a secret, which only the process that was given it has, "
         "and it was not called."
     )
-    return answer("refused", message, tool=call.tool)
+    return answer("refused", message, tool=gated.tool)
 
 
-async def _asked(call: GatedCall) -> CallAnswer:
+async def _asked(gated: GatedCall) -> CallAnswer:
     """Store that a person is asked, and return the answer that says so."""
     import secrets  # every start would pay for it
 
-    if (refused := await _too_much(call)) is not None:
+    if (refused := await _too_much(gated)) is not None:
         return refused
-    services, demand, now = call.services, call.demand, time.time()
-    shown: JsonObject = services.masker.value(dict(call.arguments))
+    services, demand, now = gated.services, gated.demand, time.time()
+    shown: JsonObject = services.masker.value(dict(gated.call.arguments))
     approval = Approval(
         id=secrets.token_hex(6),
-        tool=call.tool.wire,
+        tool=gated.tool.wire,
         kind=demand.kind,
         reason=services.masker.text(demand.reason),
         arguments=Frozen(shown),
         fields=demand.fields,
-        binding=call.binding,
-        asked=call.binding.arguments,
-        turn=call.snapshot.state.turn,
+        binding=gated.binding,
+        asked=gated.binding.arguments,
+        turn=gated.snapshot.state.turn,
         asked_at=now,
-        expires_at=now + call.snapshot.permissions.agent.approval_expires,
+        expires_at=now + gated.snapshot.permissions.agent.approval_expires,
     )
-    if canonical(shown) != call.text:
-        services.unkept.put(approval.id, call.arguments)
-    audit = call.audited("asked", approval)
+    if canonical(shown) != gated.text:
+        services.unkept.put(approval.id, gated.call.arguments)
+    audit = gated.audited("asked", approval)
     await services.store.add_approval(approval, audit=audit)
     services.recorder.emit("approval_asked", audit[0])
-    return waiting(approval, call.tool)
+    return waiting(approval, gated.tool)
 
 
-async def _too_much(call: GatedCall) -> CallAnswer | None:
+async def _too_much(gated: GatedCall) -> CallAnswer | None:
     """Return the refusal of what no person can be asked about: too long a call, or one too many."""
-    if len(call.text) > LONGEST:
+    if len(gated.text) > LONGEST:
         message = (
-            f"'{call.tool.wire}' needs the approval of a person, and its arguments have {len(call.text):,} bytes; "
+            f"'{gated.tool.wire}' needs the approval of a person, and its arguments have {len(gated.text):,} bytes; "
             f"at most {LONGEST:,} can be read by one. It was not called."
         )
-        return answer("refused", message, tool=call.tool)
-    own, store = call.binding, call.services.store
+        return answer("refused", message, tool=gated.tool)
+    own, store = gated.binding, gated.services.store
     known = await store.approvals(principal=own.principal, agent=own.agent, session=own.session, open_at=time.time())
     if sum(one.status == "waiting" for one in known) < MOST_WAITING:
         return None
     message = (
-        f"{MOST_WAITING} calls of this session wait for the approval of a person. '{call.tool.wire}' was not called."
+        f"{MOST_WAITING} calls of this session wait for the approval of a person. '{gated.tool.wire}' was not called."
     )
-    return answer("refused", message, tool=call.tool)
+    return answer("refused", message, tool=gated.tool)
 
 
 def waiting(approval: Approval, tool: Tool | None, why: str = "") -> CallAnswer:
@@ -262,8 +255,8 @@ def declined(approval: Approval, tool: Tool) -> CallAnswer:
     return _of_approval("refused", message, approval, tool)
 
 
-def _outdated(call: GatedCall, approval: Approval) -> CallAnswer:
-    return ended(approval) or outdated(approval, mismatch(approval, call.binding) or "it was used already", call.tool)
+def _outdated(gated: GatedCall, approval: Approval) -> CallAnswer:
+    return ended(approval) or outdated(approval, mismatch(approval, gated.binding) or "it was used already", gated.tool)
 
 
 def ended(approval: Approval) -> CallAnswer | None:
@@ -284,11 +277,3 @@ def _of_approval(status: str, message: str, approval: Approval, tool: Tool | Non
     data = {"status": status, "message": message, "approval": about}
     result = replace(text_result(message, is_error=True), structured=data)
     return CallAnswer(status=status, result=result, message=message, tool=tool, approval=approval)
-
-
-async def guarded(services: Services, snapshot: Snapshot, tool: Tool, result: CallResult) -> CallAnswer:
-    """Audit that a guard of the plugin refused the call, before anything ran (T10)."""
-    text = " ".join(str(block.get("text", "")) for block in result.content)
-    key, turn = snapshot.info.key, snapshot.state.turn
-    await services.recorder.denied(key, turn, subject=tool.wire, reason=text, outcome="guard")
-    return CallAnswer(status="refused", result=result, message=text, tool=tool)

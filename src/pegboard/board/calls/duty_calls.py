@@ -6,15 +6,16 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from pegboard.board.calls.call_request import Answered, denied
 from pegboard.board.calls.delegating import delegate
 from pegboard.board.calls.self_configuring import self_config
 from pegboard.board.meta_tools import duty_fault
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.core.model.tools import Frozen, JsonObject, Tool
-from pegboard.core.state.call_plans import CallAnswer, answer
+from pegboard.core.state.call_plans import refused_as_unavailable
 
-Duty = Callable[[Services, Snapshot, Tool, JsonObject], Awaitable[tuple[Snapshot, CallAnswer]]]
+Duty = Callable[[Services, Snapshot, Tool, JsonObject], Awaitable[Answered]]
 """A function that carries out a call whose arguments are valid."""
 _DUTIES: Final[Mapping[str, Duty]] = Frozen({"delegate": delegate, "self_config": self_config})
 
@@ -24,13 +25,10 @@ def is_duty(tool: Tool) -> bool:
     return tool.wire in _DUTIES
 
 
-async def call_duty(
-    services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject
-) -> tuple[Snapshot, CallAnswer]:
+async def call_duty(services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject) -> Answered:
     """Return the session after a call of one of the host's own tools, and its answer; it is audited as any call."""
     if fault := duty_fault(services, tool.wire):
-        await _denied(services, snapshot, tool, fault)
-        return snapshot, answer("tool_unavailable", f"'{tool.wire}' is not available now: {fault}", tool=tool)
+        return snapshot, await denied(services, snapshot, refused_as_unavailable(tool, fault), tool.wire)
     digest, started = await services.recorder.digest(arguments), time.perf_counter()
     status = "cancelled"
     try:
@@ -44,8 +42,3 @@ async def call_duty(
         )
         services.recorder.note_later(record, "called")
     return snapshot, answered
-
-
-async def _denied(services: Services, snapshot: Snapshot, tool: Tool, reason: str) -> None:
-    key, turn = snapshot.info.key, snapshot.state.turn
-    await services.recorder.denied(key, turn, subject=tool.wire, reason=reason, outcome="unavailable")

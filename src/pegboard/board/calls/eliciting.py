@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from pegboard.board.calls.approvals import Approvals
+from pegboard.board.calls.call_request import CallRequest
 from pegboard.board.services import Services
-from pegboard.board.session_info import CallerChannel
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.errors import UsageError
@@ -20,7 +20,7 @@ _FORM: Final[JsonObject] = {"type": "object", "properties": {}}
 _PRIMITIVE: Final = frozenset({"string", "number", "integer", "boolean"})
 
 
-async def asked_client(services: Services, approval: Approval, channel: CallerChannel, client: Client) -> str:
+async def asked_client(call: CallRequest, client: Client, approval: Approval) -> str:
     """Return nothing once the client, or an operator meanwhile, has answered; else why nobody did.
 
     While it is asked no call is in flight, so that neither other calls nor the end of the turn wait for it.
@@ -34,14 +34,14 @@ async def asked_client(services: Services, approval: Approval, channel: CallerCh
         f"Arguments: {shown}\nAllow this call once?"
     )
     try:
-        with channel.waiting():
+        with call.waiting():
             answer = await client.ask("elicitation/create", {"message": message, "requestedSchema": form})
     except AskRefusedError as error:
         return error.message
     try:
-        return await _answered(services, approval, answer)
+        return await _answered(call.services, approval, answer)
     except UsageError as error:
-        newest = await services.store.approval(approval.id)
+        newest = await call.services.store.approval(approval.id)
         decided = newest is None or newest.status != "waiting"
         return "" if decided else error.message
 

@@ -9,16 +9,15 @@ from dataclasses import replace
 from typing import Final
 
 from pegboard.board.calls import pipeline
+from pegboard.board.calls.call_request import Answered, CallRequest
 from pegboard.board.calls.commands import carry_out
 from pegboard.board.calls.duty_calls import call_duty, is_duty
 from pegboard.board.meta_tools import dialect_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
-from pegboard.board.session_info import CallerChannel
 from pegboard.board.snapshot import Change, Snapshot, change, view_of
 from pegboard.board.views.policy_hooks import later_policy
 from pegboard.board.views.search import search
-from pegboard.board.views.shown_to_model import Shown
 from pegboard.core.model.delivery import choose
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, answer
@@ -36,31 +35,29 @@ FAILURES: Final = 2
 """Equal failures of a meta-tool in a row after which the next is not executed (X3)."""
 
 
-async def call_meta_tool(
-    services: Services, snapshot: Snapshot, shown: Shown, tool: Tool, arguments: JsonObject, channel: CallerChannel
-) -> pipeline.Answered:
+async def call_meta_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Answered:
     """Return the session after a call of a meta-tool, and its answer.
 
     The third equal failure in a row is not executed (X3).
     """
-    through = tool.wire in (CALL, CALL_READ_ONLY)
-    if through and not services.validator.problems(tool, arguments):
-        return await _through(services, snapshot, shown, tool, arguments, channel)
+    services = call.services
+    if tool.wire in (CALL, CALL_READ_ONLY) and not services.validator.problems(tool, call.arguments):
+        return await _through(call, snapshot, tool)
     if not is_duty(tool):
         services.metrics.meta_called(snapshot.info.key)
-    arguments = _tidied(tool, arguments)
-    if _stopped(snapshot.state, tool, arguments):
+    call = replace(call, arguments=_tidied(tool, call.arguments))
+    if _stopped(snapshot.state, tool, call.arguments):
         message = (
             f"'{tool.wire}' failed {FAILURES} times with the same arguments in this turn; this call "
             "was not executed. Do something else, or go on without it."
         )
         return snapshot, answer("stopped", message, tool=tool)
-    if problems := services.validator.problems(tool, arguments):
+    if problems := services.validator.problems(tool, call.arguments):
         message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
         done = answer("invalid_arguments", message, tool=tool)
     else:
-        snapshot, done = await _executed(services, snapshot, tool, arguments, channel.request)
-    return await _counted(services, snapshot, tool, arguments, failed=_is_failure(done)), done
+        snapshot, done = await _executed(call, snapshot, tool)
+    return await _counted(services, snapshot, tool, call.arguments, failed=_is_failure(done)), done
 
 
 def _is_failure(done: CallAnswer) -> bool:
@@ -68,12 +65,11 @@ def _is_failure(done: CallAnswer) -> bool:
     return done.is_error and done.status != "needs_approval"
 
 
-async def _executed(
-    services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject, request: Request
-) -> pipeline.Answered:
+async def _executed(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Answered:
+    services = call.services
     if is_duty(tool):
-        return await call_duty(services, snapshot, tool, arguments)
-    snapshot, payload = await _converse(services, snapshot, tool, arguments, request)
+        return await call_duty(services, snapshot, tool, call.arguments)
+    snapshot, payload = await _converse(call, snapshot, tool)
     blocks = [payload.text()]
     if payload.schemas:
         blocks += await _beside(services, snapshot, payload)
@@ -106,16 +102,14 @@ async def _beside(services: Services, snapshot: Snapshot, payload: Payload) -> l
     return [json.dumps(block, ensure_ascii=False)] if block else []
 
 
-async def _converse(
-    services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject, request: Request
-) -> tuple[Snapshot, Payload]:
+async def _converse(call: CallRequest, snapshot: Snapshot, tool: Tool) -> tuple[Snapshot, Payload]:
     """Drive the dialect: give it what its steps did until it has its payload."""
-    dialect = dialect_of(services, snapshot.permissions)
-    conversation = dialect.run(view_of(services, snapshot), tool.wire, arguments)
+    dialect = dialect_of(call.services, snapshot.permissions)
+    conversation = dialect.run(view_of(call.services, snapshot), tool.wire, call.arguments)
     try:
         step = next(conversation)
         while True:
-            snapshot, done = await _step(services, snapshot, step, tool.wire, request)
+            snapshot, done = await _step(call.services, snapshot, step, tool.wire, call.request)
             step = conversation.send(done)
     except StopIteration as stop:
         payload: Payload = stop.value
@@ -140,23 +134,14 @@ async def _step(
     return snapshot, Done(view=view_of(services, snapshot), outcome=outcome)
 
 
-async def _through(
-    services: Services, snapshot: Snapshot, shown: Shown, tool: Tool, arguments: JsonObject, channel: CallerChannel
-) -> pipeline.Answered:
+async def _through(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Answered:
     """Call the tool that ``call_tool`` or ``call_read_only_tool`` names; meta-tools can be named, not these two."""
-    name = str(arguments["name"])
-    inner: JsonObject = arguments.get("arguments", {})
-    own = snapshot.meta_tools.get(name)
-    if own is not None and own.wire not in (CALL, CALL_READ_ONLY):
-        return await call_meta_tool(services, snapshot, shown, own, inner, channel)
-    if tool.wire == CALL:
-        return await pipeline.run(services, snapshot, shown, name, inner, channel)
-    plugins = snapshot.permissions.world.catalog.plugins
-
-    def reads_only(called: Tool) -> bool:
-        return services.trust.reads_only(plugins[called.plugin], called)
-
-    return await pipeline.run(services, snapshot, shown, name, inner, channel, allowed=reads_only)
+    inner: JsonObject = call.arguments.get("arguments", {})
+    call = replace(call, name=str(call.arguments["name"]), arguments=inner, read_only=tool.wire == CALL_READ_ONLY)
+    meta_tool = snapshot.meta_tools.get(call.name)
+    if meta_tool is not None and meta_tool.wire not in (CALL, CALL_READ_ONLY):
+        return await call_meta_tool(call, snapshot, meta_tool)
+    return await pipeline.run(call, snapshot)
 
 
 def _digest(tool: Tool, arguments: JsonObject) -> str:

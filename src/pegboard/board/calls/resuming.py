@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.approval_gate import ended
+from pegboard.board.calls.call_request import CallRequest
 from pegboard.board.services import Services
-from pegboard.board.session_info import CallerChannel
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.shown_to_model import Shown
 from pegboard.core.access.approvals.approval import Approval
@@ -42,8 +42,16 @@ async def resume(services: Services, snapshot: Snapshot, shown: Shown, approval_
         return answer("refused", message)
     with snapshot.info.conversation.requests.start() as request:
         handed_in = None if result is None else result_of(result)
-        channel = CallerChannel(request=request, approval=approval, result=handed_in)
-        return (await pipeline.run(services, snapshot, shown, approval.binding.tool, arguments, channel))[1]
+        call = CallRequest(
+            services=services,
+            name=approval.binding.tool,
+            arguments=arguments,
+            shown=shown,
+            request=request,
+            approval=approval,
+            result=handed_in,
+        )
+        return (await pipeline.run(call, snapshot))[1]
 
 
 def _is_of(approval: Approval, key: SessionKey) -> bool:

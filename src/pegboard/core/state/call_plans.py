@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from pegboard.core.access.approvals.approval import Approval
@@ -58,9 +59,7 @@ def plan_call(permissions: CompiledPermissions, state: State, name: str) -> Plan
         return _not_loaded(permissions, state, tool)
     fault = unavailable(permissions, loaded)
     if fault:
-        message = f"'{tool.wire}' is not available now: {fault}"
-        reason = Reason(code="unavailable", text=fault)
-        return Refuse(status="tool_unavailable", message=message, reason=reason, tool=tool)
+        return refused_as_unavailable(tool, fault)
     if loaded.pending:
         return _from_next_request(tool)
     return Run(loaded=loaded)
@@ -95,6 +94,36 @@ def _unknown(permissions: CompiledPermissions, name: str) -> Refuse:
         reason = permissions.decide(tool).reasons[0]
     shown = name if len(name) <= 100 else f"{name[:100]}…"
     return Refuse(status="not_found", message=f"Tool '{shown}' was not found.", reason=reason)
+
+
+def outside_focus(tool: Tool, focus: Collection[str]) -> Refuse:
+    """Return the refusal of a tool that the focus of the step, wire names, excludes (F3)."""
+    message = f"'{tool.wire}' is outside the focus of this step: {', '.join(sorted(focus))}."
+    return Refuse(status="refused", message=message, reason=Reason(code="focus", text=message), tool=tool)
+
+
+def not_read_only(tool: Tool) -> Refuse:
+    """Return the refusal of a tool that came through ``call_read_only_tool`` and may change things (G6)."""
+    message = f"'{tool.wire}' may change things: call it through call_tool."
+    reason = Reason(code="not_read_only", text="It does not count as read-only.")
+    return Refuse(status="refused", message=message, reason=reason, tool=tool)
+
+
+def same_batch(tool: Tool) -> Refuse:
+    """Return the refusal of a call that started before the load of its tool was answered (D2)."""
+    message = f"'{tool.wire}' was loaded in the same batch of calls; this call has not run. Call it again."
+    return Refuse(status="not_loaded", message=message, reason=Reason(code="same_batch", text=message), tool=tool)
+
+
+def refused_by_guard(tool: Tool, text: str) -> Refuse:
+    """Return the refusal of a call that a guard of the plugin refused, in its words (T10)."""
+    return Refuse(status="refused", message=text, reason=Reason(code="guard", text=text), tool=tool)
+
+
+def refused_as_unavailable(tool: Tool, fault: str) -> Refuse:
+    """Return the refusal of a tool that cannot run now (P6)."""
+    message = f"'{tool.wire}' is not available now: {fault}"
+    return Refuse(status="tool_unavailable", message=message, reason=Reason(code="unavailable", text=fault), tool=tool)
 
 
 def _from_next_request(tool: Tool) -> Refuse:

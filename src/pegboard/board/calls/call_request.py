@@ -1,0 +1,97 @@
+"""One call as it came, and how one that is refused is answered (P9, X4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from pegboard.board.observability.conversations import Request
+from pegboard.board.services import Services
+from pegboard.board.session_info import SessionInfo
+from pegboard.board.snapshot import Snapshot
+from pegboard.board.views.shown_to_model import Shown
+from pegboard.core.access.approvals.approval import Approval
+from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
+from pegboard.core.state.call_plans import CallAnswer, Refuse, answer, refused_by_guard
+from pegboard.ports import CallContext, Client, Progress
+
+Answered = tuple[Snapshot, CallAnswer]
+"""The session after a call, and what came of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRequest:
+    """One call as it came: what is called with what, what binds it, and the way back to whoever calls.
+
+    Attributes:
+        services: the services of the board.
+        name: the wire name that the model wrote.
+        arguments: its arguments, not validated yet.
+        shown: what the model was shown last, which binds the call (F3, D3).
+        request: the request that it came with, in flight until it is answered (D2).
+        read_only: whether only a tool that counts as read-only may run (G6).
+        progress: takes what the tool reports, or None.
+        client: takes what an upstream asks and reports, and can be asked for an approval; or None.
+        meta: the request's ``_meta`` for an upstream.
+        waiting: entered while the client is asked for an approval.
+        approval: the approval that the call is resumed with, or None.
+        result: what the call came to where it was run elsewhere (T13), or None.
+    """
+
+    services: Services
+    name: str
+    arguments: JsonObject
+    shown: Shown
+    request: Request
+    read_only: bool = False
+    progress: Progress | None = None
+    client: Client | None = None
+    meta: JsonObject = EMPTY
+    waiting: Callable[[], AbstractContextManager[object]] = nullcontext
+    approval: Approval | None = None
+    result: CallResult | None = None
+
+    def context(self, info: SessionInfo, scope: str) -> CallContext:
+        """Return what a source is told of the call; ``scope`` chooses the connection of its pool (G9)."""
+        key = info.key
+        return CallContext(
+            principal=key.principal,
+            agent=key.agent,
+            session=key.session,
+            scope=scope,
+            progress=self.progress,
+            client=self.client,
+            meta=self.meta,
+        )
+
+
+async def denied(
+    services: Services, snapshot: Snapshot, refusal: Refuse, name: str, *, result: CallResult | None = None
+) -> CallAnswer:
+    """Audit a refusal with its true reason, and return what the model reads of it (P9).
+
+    Args:
+        services: the services of the board.
+        snapshot: the session.
+        refusal: what was decided.
+        name: what was called, for the trail where it is no tool.
+        result: what the model reads where it is more than the message.
+    """
+    tool, reason = refusal.tool, refusal.reason
+    await services.recorder.denied(
+        snapshot.info.key,
+        snapshot.state.turn,
+        subject=tool.wire if tool is not None else name,
+        reason=reason.text,
+        outcome=reason.code,
+    )
+    if result is None:
+        return answer(refusal.status, refusal.message, tool=tool)
+    return CallAnswer(status=refusal.status, result=result, message=refusal.message, tool=tool)
+
+
+async def guarded(services: Services, snapshot: Snapshot, tool: Tool, result: CallResult) -> CallAnswer:
+    """Audit that a guard of the plugin refused the call, before anything ran (T10), and return its answer."""
+    text = " ".join(str(block.get("text", "")) for block in result.content)
+    return await denied(services, snapshot, refused_by_guard(tool, text), tool.wire, result=result)

@@ -1,0 +1,69 @@
+"""Count the requests to its model that a host's surfaces, wire lists and calls stand for (F4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pegboard.board.observability.conversations import Request
+from pegboard.board.observability.metrics import SentList, SentTexts
+from pegboard.board.services import Services
+from pegboard.board.snapshot import Snapshot
+from pegboard.board.views.surface import sent, sent_at_start
+from pegboard.core.model.delivery import COMMAND
+from pegboard.core.model.tools import Tool
+from pegboard.core.surface.surfaces import Surface
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """What a host has asked for since its model called something: a surface, and then perhaps a wire list.
+
+    ``again`` is the message with which it asks for the surface once more, whose focus the wire list took away.
+    """
+
+    sent: SentList
+    wired: bool
+    again: str | None
+
+
+class RequestCounter:
+    """The requests to the model of one session object's host, each counted once, with what was sent."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._listed: SentTexts | None = None
+        self._step: _Step | None = None
+
+    def count_surface(self, snapshot: Snapshot, shown: Surface, message: str | None) -> None:
+        """Count the request that a surface is for; a client's own requests are counted when it calls."""
+        host, step = snapshot.info.host, self._step
+        if host.calls_through:
+            self._listed = sent(shown)
+        elif step is not None and step.wired and message is not None and step.again == message:
+            self._step = None
+        elif host is not COMMAND:
+            counted = self._services.metrics.requested(snapshot.info.key, snapshot.permissions)
+            again = message if shown.focus is not None else None
+            self._step = _Step(sent=counted, wired=False, again=again)
+
+    def count_wire_list(self, snapshot: Snapshot, shown: Surface, wire_list: tuple[Tool, ...]) -> None:
+        """Count the request that a wire list is for; the surface that it follows was for the same."""
+        step, metrics, again = self._step, self._services.metrics, None
+        if step is not None and not step.wired:
+            again = step.again
+            if not metrics.withdraw(step.sent):
+                self._step = replace(step, wired=True)
+                return
+        counted = metrics.requested(snapshot.info.key, snapshot.permissions, (wire_list, sent(shown)[1]))
+        self._step = _Step(sent=counted, wired=True, again=again)
+
+    def count_call(self, snapshot: Snapshot, request: Request) -> None:
+        """Count the request that a client's model made before it called; those that come together came of one."""
+        self._step = None
+        info = snapshot.info
+        if not info.host.calls_through or not request.is_alone:
+            return
+        listed = self._listed if "array" in info.host.delivery else None
+        if listed is None:
+            listed = sent_at_start(snapshot.permissions, self._services, info.host, info.stable)
+        self._services.metrics.requested(info.key, snapshot.permissions, listed)
