@@ -109,6 +109,8 @@ async def test_a_call_in_one_batch_with_the_load_does_not_run_on_it(board: Pegbo
     inside, after = await ran(session, session.call("load_tools", {"names": ["paper"]}), "note", {})
     assert (inside.status, after.status) == ("not_loaded", "ok")
     assert json.loads(inside.result.content[1]["text"])["name"] == "note"
+    denials = [entry for entry in await board.services.store.entries() if entry.kind == "deny"]
+    assert [(entry.subject, entry.outcome) for entry in denials] == [("note", "same_batch")]
 
     inside, after = await ran(session, session.load("maths"), "add", {"a": 1, "b": 2})
     assert (inside.status, after.status) == ("not_loaded", "ok")
