@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from pegboard.config.schema import sections
 from pegboard.core.model.agents import DialectName
-from pegboard.dialects.by_name import Dialects
+from pegboard.dialects.names import Dialects
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 SECTIONS: dict[str, type[BaseModel]] = {

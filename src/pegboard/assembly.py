@@ -19,7 +19,7 @@ from pegboard.configuration_source import NewestReading, kept, loaded, packages,
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
-from pegboard.dialects.by_name import Dialects
+from pegboard.dialects.names import Dialects
 from pegboard.errors import ConfigError
 from pegboard.ports import Adapters, Source, Store, TokenCounter
 from pegboard.problems import Problem

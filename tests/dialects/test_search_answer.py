@@ -7,7 +7,7 @@ from driving import tool_named
 
 from pegboard.core.model.tools import EMPTY, Tool
 from pegboard.dialects.names import Found, FoundTool
-from pegboard.dialects.search_answer import TOKENS, search_payload, shortened
+from pegboard.dialects.search_tool import TOKENS, search_payload, shortened
 from pegboard.tokens import OfflineTokenCounter
 
 COUNT = OfflineTokenCounter().count

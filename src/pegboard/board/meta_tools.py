@@ -18,8 +18,7 @@ from pegboard.core.state.sessions import DEFAULT, HintForm, ShownHints, State
 from pegboard.core.surface.hinted import still_stands
 from pegboard.core.surface.hints import hints
 from pegboard.dialects.call_tool import call_through_tools
-from pegboard.dialects.delegate import DELEGATE
-from pegboard.dialects.duty_definitions import duty_tools
+from pegboard.dialects.duty_tools import DELEGATE, duty_tools
 from pegboard.dialects.names import Dialect, SearchLoads, View
 
 LEAST_HINT_TOKENS, MOST_HINT_TOKENS, TOKENS_PER_PLUGIN = 126, 600, 10

@@ -23,9 +23,8 @@ from pegboard.board.views.check_input import checked_message, checked_search, ch
 from pegboard.board.views.explain import explain_name
 from pegboard.board.views.request_counter import RequestCounter
 from pegboard.board.views.search import search
-from pegboard.board.views.shown_to_model import Shown
+from pegboard.board.views.shown_to_model import Shown, everything_pays, next_wire_list
 from pegboard.board.views.surface import instructions, surface
-from pegboard.board.views.wire_list import everything_pays, next_wire_list
 from pegboard.core.access.host_duties import delegates
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host, deliverable

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from importlib import import_module
+from typing import Any, Final, Literal, Protocol
 
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Activation
@@ -237,3 +238,20 @@ def lease_on(subject: Ref) -> Lease:
 def with_hints(text: str, hints: tuple[str, ...]) -> str:
     """Return a description followed by the hints, one line each."""
     return "\n".join((text, *hints)) if hints else text
+
+
+_CLASSES: Final = {
+    "pegboard": "PegboardDialect",
+    "toolkits": "ToolkitsDialect",
+    "invokeother": "InvokeOtherDialect",
+    "discovery": "DiscoveryDialect",
+}
+
+
+class Dialects(dict[str, Dialect]):
+    """The dialects that were asked for; each is a module of this package, of its own name."""
+
+    def __missing__(self, name: str) -> Dialect:
+        """Return the dialect of a name, made now."""
+        made = self[name] = getattr(import_module(f"pegboard.dialects.{name}"), _CLASSES[name])()
+        return made

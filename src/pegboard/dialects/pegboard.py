@@ -19,8 +19,7 @@ from pegboard.dialects.names import (
     meta_tool,
     with_hints,
 )
-from pegboard.dialects.search_answer import definition, search_payload
-from pegboard.dialects.search_tool import search_definition, search_of, strings
+from pegboard.dialects.search_tool import definition, search_definition, search_of, search_payload, strings
 
 KEEP = {"turn": TURN, "idle": LeaseTerm("idle", IDLE_TURNS), "session": UNLOAD}
 _STRINGS = {"type": "array", "items": {"type": "string"}}

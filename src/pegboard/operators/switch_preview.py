@@ -19,7 +19,7 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import available_tools
 from pegboard.core.state.requirements import unknown_plugins
 from pegboard.core.state.sessions import State
-from pegboard.dialects.duty_definitions import duty_tools
+from pegboard.dialects.duty_tools import duty_tools
 from pegboard.errors import UnknownAgentError
 from pegboard.operators.counting import count_ahead
 from pegboard.operators.known_sessions import KnownSession, ParsedLeases, known_by_key, known_sessions
