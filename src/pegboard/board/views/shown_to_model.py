@@ -1,4 +1,4 @@
-"""What the model was shown last, and what stays on the wire because it pays under its host's prompt cache (D3, F3, F4)."""
+"""What the model was shown last, and what stays on the wire because it pays under a prompt cache (D3, F3, F4)."""
 
 from __future__ import annotations
 
