@@ -17,8 +17,8 @@ from pegboard.board.board import Board, Parts
 from pegboard.cli import main
 from pegboard.config.clients.installing import entry_for, file_of, installation
 from pegboard.config.clients.known import CLIENTS
-from pegboard.config.clients.machine import Machine
 from pegboard.config.inspection import inspect
+from pegboard.config.location import Machine
 from pegboard.configuration_source import registered
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.masking import Masker

@@ -31,7 +31,7 @@ from pegboard.tokens import OfflineTokenCounter, default_memory
 
 if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
-    from pegboard.config.joining.additions import GivenLoadout, GivenToolkit
+    from pegboard.config.additions import GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.configuration_source import ConfigurationSource
     from pegboard.core.model.loadouts import Loadout

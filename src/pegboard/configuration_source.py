@@ -16,7 +16,7 @@ from pegboard.errors import UsageError
 from pegboard.problems import Problem
 
 if TYPE_CHECKING:
-    from pegboard.config.joining.additions import Addition, GivenLoadout, GivenToolkit
+    from pegboard.config.additions import Addition, GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.core.model.masking import Masker
     from pegboard.core.model.specs import RegisteredSpec
@@ -88,8 +88,8 @@ class ConfigurationSource:
         tools: Mapping[str, Collection[str]] = EMPTY,
     ) -> tuple[Configuration | None, list[Problem]]:
         """Return the configuration of now, or None if it has an error, and every problem."""
+        from pegboard.config.additions import Addition
         from pegboard.config.inspection import inspect
-        from pegboard.config.joining.additions import Addition
 
         code = Addition(toolkits=self.toolkits, loadouts=self.loadouts)
         additions = (code, *packages) if self.toolkits or self.loadouts else tuple(packages)
@@ -145,7 +145,7 @@ def registered() -> Mapping[str, RegisteredSpec]:
 
 def packages() -> tuple[Addition, ...]:
     """Return the toolkits and loadouts that installed packages bring (T11)."""
-    from pegboard.config.joining.additions import Addition
+    from pegboard.config.additions import Addition
     from pegboard.sources.packages import packaged
 
     return tuple(

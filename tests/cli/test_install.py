@@ -10,8 +10,8 @@ from command_support import Run, misfits, put, servers_in
 
 from pegboard.config.clients.installing import file_of, installation
 from pegboard.config.clients.known import CLIENTS
-from pegboard.config.clients.machine import Machine
 from pegboard.config.documents import yaml_text
+from pegboard.config.location import Machine
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ConfigError
 from pegboard.sources.mcp import McpSource

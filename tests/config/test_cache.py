@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import assembly, configurations
-from pegboard.config.cache import cache_file as files
+from pegboard import assembly, configuration_source
+from pegboard.config.cache import reader as files
 from pegboard.config.cache.reader import read
 from pegboard.config.schema.configuration import Configuration
 from pegboard.support import user_folders
@@ -69,19 +69,19 @@ def kept() -> Configuration | None:
 def compiled() -> Configuration:
     from pegboard.config.inspection import load
 
-    return load(path(), registered=configurations.registered())
+    return load(path(), registered=configuration_source.registered())
 
 
 def test_what_is_kept_is_what_is_compiled() -> None:
     assert kept() is None
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     assert kept() == compiled()
     assert repr(kept()) == repr(compiled())
 
 
 def test_who_may_use_the_console_is_kept_with_the_token(folder: Path) -> None:
     path().write_text(CONFIG + 'tokens: {ada: {token: "${KEY}", agents: ["*"], console: true}}\n')
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     found = kept()
     assert found == compiled()
     assert found is not None
@@ -89,14 +89,14 @@ def test_who_may_use_the_console_is_kept_with_the_token(folder: Path) -> None:
 
 
 def test_no_value_of_a_variable_is_written(tmp_path: Path) -> None:
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     written = b"".join(file.read_bytes() for file in (tmp_path / "cache").rglob("*") if file.is_file())
     assert b"authorization" in written
     assert [word for word in (SECRET, "hunter2", "ada:pw", "example.org") if word.encode() in written] == []
 
 
 def test_only_the_user_may_read_it() -> None:
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     file = files.cache_file(path())
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -104,22 +104,22 @@ def test_only_the_user_may_read_it() -> None:
 
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o666])
 def test_a_file_that_others_may_read_or_write_does_not_count(mode: int) -> None:
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     files.cache_file(path()).chmod(mode)
     assert kept() is None
 
 
 @pytest.mark.parametrize("name", ["KEY", "WEB", "TOKEN", "HOME"])
 def test_another_value_of_a_variable_is_another_configuration(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     monkeypatch.setenv(name, "https://other")
     assert kept() is None
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     assert kept() == compiled()
 
 
 def test_a_variable_that_nothing_looks_up_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     monkeypatch.setenv("UNRELATED", "x")
     assert kept() is not None
 
@@ -134,7 +134,7 @@ def test_a_variable_that_nothing_looks_up_does_not_count(monkeypatch: pytest.Mon
     ],
 )
 def test_a_changed_or_new_file_is_another_configuration(file: str, text: str) -> None:
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     target = Path(file)
     target.parent.mkdir(parents=True, exist_ok=True)
     status = path().stat()
@@ -147,10 +147,10 @@ def test_an_edited_or_removed_loadout_is_another_configuration(folder: Path) -> 
     loadout = folder / "loadouts" / "one.yaml"
     loadout.parent.mkdir()
     loadout.write_text("plugins: [up]\n")
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     loadout.write_text("plugins: [ap]\n")
     assert kept() is None
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     loadout.unlink()
     assert kept() is None
 
@@ -160,26 +160,26 @@ def test_an_installed_updated_or_edited_plugin_is_another_configuration(
 ) -> None:
     site = tmp_path / "site"
     (site / "acme-1.0.dist-info").mkdir(parents=True)
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     monkeypatch.setattr(sys, "path", [*sys.path, str(site)])
     assert kept() is None
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     (site / "acme-1.0.dist-info").rename(site / "acme-1.1.dist-info")
     assert kept() is None
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     (site / "acme-1.1.dist-info" / "entry_points.txt").write_text("[pegboard.plugins]\nacme = acme:tools\n")
     assert kept() is None
 
 
 def test_another_release_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     monkeypatch.setattr("pegboard.config.cache.origin.__version__", "99.0")
     assert kept() is None
 
 
 def test_another_working_folder_has_a_configuration_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = path()
-    assert configurations.keep(given)
+    assert configuration_source.keep(given)
     monkeypatch.chdir(tmp_path)
     assert read(given, os.environ) is None
 
@@ -191,15 +191,15 @@ def test_another_working_folder_has_a_configuration_of_its_own(tmp_path: Path, m
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_no_file(damage: bytes) -> None:
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     files.cache_file(path()).write_bytes(damage)
     assert kept() is None
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     assert kept() == compiled()
 
 
 def test_every_cut_and_every_changed_byte_is_noticed() -> None:
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     file = files.cache_file(path())
     whole = file.read_bytes()
     for at in range(0, len(whole), 97):
@@ -233,10 +233,10 @@ def test_a_file_of_another_shape_is_no_file(content: object) -> None:
 )
 def test_what_has_a_secret_in_its_files_or_keeps_nothing_is_not_kept(text: str, tmp_path: Path) -> None:
     Path("variables").write_text("API=literal-secret\n")
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     path().write_text(text)
     compiled()
-    assert not configurations.keep(None)
+    assert not configuration_source.keep(None)
     assert [file for file in (tmp_path / "cache").rglob("*") if file.is_file()] == []
 
 
@@ -245,7 +245,7 @@ def test_a_number_in_a_variable_is_never_written(value: str, monkeypatch: pytest
     monkeypatch.setenv("SECONDS", value)
     path().write_text(CONFIG.replace("timeout: 0.1", 'timeout: "${SECONDS}"'))
     assert compiled().specs["web"]
-    assert not configurations.keep(None)
+    assert not configuration_source.keep(None)
 
 
 def test_a_pipe_is_read_once(tmp_path: Path) -> None:
@@ -255,20 +255,20 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
 
 
 def test_a_broken_configuration_is_not_kept_and_removes_what_was() -> None:
-    assert configurations.keep(None)
+    assert configuration_source.keep(None)
     path().write_text("agents: 5\n")
-    assert not configurations.keep(None)
+    assert not configuration_source.keep(None)
     assert not files.cache_file(path()).exists()
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing_but_the_cache(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder would be")
-    assert not configurations.keep(None)
+    assert not configuration_source.keep(None)
     assert kept() is None
 
 
 def keep_often(times: int) -> list[bool]:
-    return [configurations.keep(None) for _ in range(times)]
+    return [configuration_source.keep(None) for _ in range(times)]
 
 
 def test_processes_that_write_at_once_leave_a_whole_file() -> None:
@@ -286,7 +286,7 @@ def test_only_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MOST", 2)
     for number in range(4):
         Path(f"{number}.yaml").write_text(CONFIG)
-        assert configurations.keep(Path(f"{number}.yaml"))
+        assert configuration_source.keep(Path(f"{number}.yaml"))
     assert len(list((user_folders.cache() / files.FOLDER).iterdir())) == 2
 
 

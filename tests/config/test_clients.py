@@ -10,8 +10,8 @@ from config_support import Writer
 from pegboard.config.clients.compiled_servers import OFF, Servers, servers_of
 from pegboard.config.clients.known import CLIENTS, every_spot, spots
 from pegboard.config.clients.literal_secrets import secrets_in
-from pegboard.config.clients.machine import Machine
 from pegboard.config.clients.server_files import PLACEHOLDER, read
+from pegboard.config.location import Machine
 from pegboard.errors import ConfigError
 
 GIT = {"command": "mcp-server-git", "args": ["--repository", "."]}

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.config.clients.compiled_servers import servers_of
-from pegboard.config.clients.machine import Machine
 from pegboard.config.clients.server_files import read
 from pegboard.config.documents.env_files import variables
+from pegboard.config.location import Machine
 from pegboard.core.model.specs import ServerSpec
 
 CLIENT = '{"servers": {"a": {"command": "x", "envFile": "${workspaceFolder}/.env", "env": {"B": "near"}}}}'

@@ -17,8 +17,8 @@ from pegboard.errors import ConfigError, PegboardError, UsageError
 
 if TYPE_CHECKING:
     from pegboard.config.clients.generated import Taken
-    from pegboard.config.clients.machine import Machine
     from pegboard.config.clients.server_files import ServerFile
+    from pegboard.config.location import Machine
     from pegboard.problems import Problem
 
 EXAMPLE = "pegboard init --from ~/.cursor/mcp.json"
@@ -136,7 +136,7 @@ async def _install(
     from pegboard.config.clients import installing
     from pegboard.config.clients.generated import taken_from
     from pegboard.config.clients.literal_secrets import secrets_in
-    from pegboard.config.clients.machine import Machine
+    from pegboard.config.location import Machine
 
     machine = Machine()
     client = installing.client_named(name)
@@ -285,8 +285,8 @@ def _has(config: Path, servers: Mapping[str, Any], machine: Machine) -> bool:
 
 def _uninstall(printer: Printer, name: str, source: Path | None, *, dry_run: bool) -> int:
     from pegboard.config.clients import installing
-    from pegboard.config.clients.machine import Machine
     from pegboard.config.clients.removing import removal
+    from pegboard.config.location import Machine
 
     machine = Machine()
     client = installing.client_named(name)

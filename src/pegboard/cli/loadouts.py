@@ -30,7 +30,7 @@ def loadouts(
     """
 
     async def printed(printer: Printer) -> int:
-        from pegboard.config.loadout_reading import loadouts_of
+        from pegboard.config.reading import loadouts_of
         from pegboard.configuration_source import choose, registered
         from pegboard.core.model.masking import Masker
 

@@ -22,8 +22,8 @@ from pegboard.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from pegboard.board import Board
     from pegboard.config.clients.compiled_servers import Servers
-    from pegboard.config.clients.machine import Machine
     from pegboard.config.clients.server_files import ServerFile
+    from pegboard.config.location import Machine
     from pegboard.sources.mcp import McpSource
 
 EXAMPLE = "pegboard measure ~/.cursor/mcp.json"
@@ -81,7 +81,7 @@ def measure(
 
     async def measured(printer: Printer) -> int:
         from pegboard.config.clients.compiled_servers import servers_of
-        from pegboard.config.clients.machine import Machine
+        from pegboard.config.location import Machine
 
         if window < 1 or not timeout > 0:
             raise UsageError("--window and --timeout must be more than 0.")

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.agent_defaults import anticipate, dialect_of, hint_tokens, lease_term
 from pegboard.config.documents.document import Expanded, Key, YamlWord, is_mapping
 from pegboard.config.documents.env_files import read_variables
 from pegboard.config.schema.sections import (
     AgentSection,
+    DefaultsSection,
     File,
+    LeaseSection,
     LimitsSection,
     LoadoutSection,
     PluginSection,
@@ -20,8 +21,9 @@ from pegboard.config.schema.sections import (
 )
 from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.config.schema.values import Entry, HookName
-from pegboard.core.model.agents import Agent, Budget
+from pegboard.core.model.agents import HINT_TOKENS, Agent, Anticipate, Budget, DialectName
 from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import Loadout, category_of
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.specs import ApproveRule, PluginSettings, PythonSpec, ServerSpec
@@ -332,3 +334,42 @@ def store_url(stated: str | None, folder: Path) -> str:
     if not url.startswith(SQLITE) or path in ("", ":memory:"):
         return url
     return f"{SQLITE}{folder.absolute() / _expanded(path)}"
+
+
+def dialect_of(part: AgentSection, defaults: DefaultsSection) -> DialectName:
+    """Return the dialect of an agent, judged from the file alone, so that no switch changes it.
+
+    Where nobody states one, an agent that loads toolkits and nothing else has that of seed 000.
+    """
+    if part.dialect or defaults.dialect:
+        return part.dialect or defaults.dialect or "pegboard"
+    others = part.loadout is not None or part.discoverable or part.sub_apps
+    return "toolkits" if part.allowed_toolkits and not others else "pegboard"
+
+
+def hint_tokens(part: AgentSection, dialect: DialectName) -> int | None:
+    """Return the budget of hints: in the dialect of seed 002 there is none unless one is stated (F2)."""
+    if part.hints is not None:
+        return part.hints.tokens
+    return None if dialect == "invokeother" else HINT_TOKENS
+
+
+def lease_term(part: LeaseSection | None) -> LeaseTerm | None:
+    """Return how long what is loaded stays, None where nobody says so."""
+    if part is None:
+        return None
+    match part.kind:
+        case "turn":
+            return TURN
+        case "unload":
+            return UNLOAD
+        case "idle":
+            return LeaseTerm("idle", IDLE_TURNS if part.turns is None else part.turns)
+
+
+def anticipate(part: AgentSection, defaults: DefaultsSection, dialect: DialectName) -> Anticipate | None:
+    """Return what an agent may load ahead: its own bounds, else those of all, else the dialect's."""
+    chosen = part.anticipate if part.anticipate is not None else defaults.anticipate
+    if chosen is None:
+        return Anticipate() if dialect == "pegboard" else None
+    return Anticipate(tools=chosen.tools, tokens=chosen.tokens) if chosen.tools and chosen.tokens else None

@@ -9,15 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from pegboard.config.additions import Addition, joined, with_additions, with_settings
+from pegboard.config.check.agent_checks import check_reach
 from pegboard.config.check.all_checks import check
 from pegboard.config.check.loadout_checks import check_loadouts
 from pegboard.config.check.member_names import Names
 from pegboard.config.check.override_checks import Misfit, check_overrides
-from pegboard.config.check.reach_checks import check_reach
 from pegboard.config.compile import UncheckedConfig, store_url
 from pegboard.config.documents.document import UnreadableError, display_path
-from pegboard.config.joining.additions import Addition, with_additions
-from pegboard.config.joining.joining_plugins import joined, with_settings
 from pegboard.config.reading import Reading
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.model.loadouts import BUILT_IN

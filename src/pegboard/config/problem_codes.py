@@ -1,8 +1,10 @@
-"""The codes of everything that can be wrong with a configuration; `docs/errors.md` explains each."""
+"""The codes of everything that can be wrong with a configuration, and problems as checks report them."""
 
 from __future__ import annotations
 
 from typing import Literal
+
+from pegboard.problems import Place, Problem
 
 ProblemCode = Literal[
     "ambiguous_name",
@@ -62,3 +64,13 @@ ProblemCode = Literal[
     "unresolved_tool",
     "wrong_type",
 ]
+
+
+def error(code: ProblemCode, message: str, place: Place | None, hint: str = "") -> Problem:
+    """Return a problem with which a file cannot be used."""
+    return Problem(severity="error", code=code, message=message, hint=hint, place=place)
+
+
+def warning(code: ProblemCode, message: str, place: Place | None, hint: str = "") -> Problem:
+    """Return a problem with which a file can be used."""
+    return Problem(severity="warning", code=code, message=message, hint=hint, place=place)

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
+from pegboard.config.additions import joined, with_settings
 from pegboard.config.check.loadout_checks import WrittenLoadout
 from pegboard.config.compile import UncheckedConfig, compiled, env_file_of, loadout_of
 from pegboard.config.documents import json_text, mapping, yaml_text
@@ -18,6 +19,9 @@ from pegboard.config.documents.expansion import Expansion, Missing
 from pegboard.config.schema import mcp_json
 from pegboard.config.schema.sections import File, LoadoutSection
 from pegboard.config.schema.validation import ValidatedDocument, validate
+from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
+from pegboard.core.model.specs import RegisteredSpec
+from pegboard.core.model.tools import EMPTY, Frozen
 from pegboard.problems import Problem
 from pegboard.support import user_folders
 
@@ -214,3 +218,30 @@ def _missing(missing: Missing, document: Document, *, in_server: bool) -> Proble
         message += "; the server is unavailable until then"
     severity = "warning" if in_server else "error"
     return Problem(severity=severity, code="env_missing", message=f"{message}.", hint=hint, place=place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLoadouts:
+    """Loadouts by case-folded names, plugins with their categories, and why nothing could be read."""
+
+    loadouts: Mapping[str, Loadout] = field(default=BUILT_IN)
+    plugins: Mapping[str, str | None] = field(default=EMPTY)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    fault: Problem | None = None
+
+
+def loadouts_of(
+    path: Path, *, registered: Mapping[str, RegisteredSpec], env: Mapping[str, str] | None = None
+) -> ReadLoadouts:
+    """Return the loadouts of a file that need not pass any check; of one that cannot be read, the built-in ones."""
+    reading = Reading(path=path, env=os.environ if env is None else env)
+    try:
+        config, _ = reading.unchecked()
+    except UnreadableError as error:
+        return ReadLoadouts(secrets=frozenset(reading.secrets), fault=error.problem)
+    specs = joined(config, with_settings(config, registered))
+    return ReadLoadouts(
+        loadouts=Frozen({**BUILT_IN, **config.loadouts}),
+        plugins=Frozen({name: spec.category or category_of(name) for name, spec in specs.items()}),
+        secrets=frozenset(reading.secrets),
+    )

@@ -1,19 +1,29 @@
-"""Read a configuration that an earlier start compiled.
+"""Read a configuration that an earlier start compiled, from the files of the cache.
 
-What this imports stays free of the schema: importing that takes longer than compiling most configurations.
+There is one for each configuration and working folder, of this user alone, each with a checksum. What this imports
+stays free of the schema: importing that takes longer than compiling most configurations.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from pegboard.config.cache.cache_file import cache_file, load
 from pegboard.config.cache.configuration_json import decoded
 from pegboard.config.cache.origin import Origin
 from pegboard.config.cache.variables import beginning_of
 from pegboard.config.schema.configuration import Configuration
+from pegboard.support import user_folders
+
+FOLDER: Final = "configurations"
+MOST: Final = 32
+"""Of how many configurations the newest are kept."""
 
 
 def read(path: Path, env: Mapping[str, str]) -> Configuration | None:
@@ -32,3 +42,53 @@ def restored(content: Any, env: Mapping[str, str]) -> Configuration | None:
     texts = {marker: env[name][len(beginning_of(env[name])) :] for name, marker in content["markers"].items()}
     found = decoded(content["configuration"], texts)
     return found if isinstance(found, Configuration) else None
+
+
+def cache_file(path: Path) -> Path:
+    """Return where the configuration of a file is kept for the working folder, which its texts are relative to."""
+    named = f"{Path.cwd()}\0{path}".encode(errors="surrogatepass")
+    return user_folders.cache() / FOLDER / f"{hashlib.blake2b(named, digest_size=16).hexdigest()}.json"
+
+
+def load(file: Path) -> Any:
+    """Return what is kept in a file; raises ``OSError`` or ``ValueError`` for one that is damaged or of somebody else.
+
+    What is kept names commands that are started: nobody else may have written it.
+    """
+    with file.open("rb") as stream:
+        status = os.fstat(stream.fileno())
+        if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077):
+            raise ValueError(file.name)
+        checksum, _, body = stream.read().partition(b"\n")
+    if checksum != _checksum(body):
+        raise ValueError(file.name)
+    return json.loads(body)
+
+
+def save(file: Path, content: Any) -> None:
+    """Put content in place of what is kept in a file, in one step; raises ``OSError``."""
+    import tempfile
+
+    body = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    number, name = tempfile.mkstemp(dir=file.parent, prefix=file.stem)  # of this user alone: 0600
+    try:
+        with os.fdopen(number, "wb") as stream:
+            stream.write(_checksum(body) + b"\n" + body)
+        os.replace(name, file)  # noqa: PTH105
+    except BaseException:
+        os.unlink(name)  # noqa: PTH108
+        raise
+    _remove_oldest(file.parent)
+
+
+def _checksum(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=16).hexdigest().encode()
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Remove what was written longest ago, beyond the newest."""
+    with suppress(OSError):
+        files = sorted(folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+        for file in files[MOST:]:
+            file.unlink()

@@ -10,10 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pegboard.config.cache.cache_file import cache_file, save
 from pegboard.config.cache.configuration_json import NotKeptError, encoded
 from pegboard.config.cache.origin import origin_of
-from pegboard.config.cache.reader import restored
+from pegboard.config.cache.reader import cache_file, restored, save
 from pegboard.config.cache.variables import Lookups, Marked
 from pegboard.config.clients.literal_secrets import secrets_in
 from pegboard.config.schema.configuration import Configuration

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pegboard.config.check.found import error, warning
 from pegboard.config.check.member_names import Names
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import Key
+from pegboard.config.problem_codes import error, warning
 from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.core.model.loadouts import BUILT_IN, CATEGORIES, PLUGIN_CATEGORIES, Loadout
 from pegboard.core.model.naming import did_you_mean

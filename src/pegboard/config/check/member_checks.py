@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pegboard.config.check.found import error, warning
 from pegboard.config.check.member_names import Meaning, Names
 from pegboard.config.compile import COMES_BY_ITSELF
 from pegboard.config.documents.document import is_list, is_mapping
+from pegboard.config.problem_codes import error, warning
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.toolkits import HOST_DUTIES

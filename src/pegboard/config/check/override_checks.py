@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pegboard.config.check.found import error
 from pegboard.config.check.member_names import Names
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import Key
+from pegboard.config.problem_codes import error
 from pegboard.config.schema.values import Entry
 from pegboard.core.model.selectors import member
 from pegboard.core.model.tools import variant_key

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pegboard.config.check.found import error, warning
 from pegboard.config.check.member_checks import check_members
 from pegboard.config.check.member_names import Names
 from pegboard.config.compile import UncheckedConfig
+from pegboard.config.problem_codes import error, warning
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.selectors import Member
 from pegboard.core.model.specs import PluginSettings, RegisteredSpec, ServerSpec

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pegboard.config.check.found import error, warning
 from pegboard.config.check.member_checks import check_member
 from pegboard.config.check.member_names import Names
 from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import is_list
+from pegboard.config.problem_codes import error, warning
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.selectors import Member

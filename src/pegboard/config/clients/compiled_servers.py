@@ -9,12 +9,11 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 
 from pegboard.config.clients.literal_secrets import secrets_in
-from pegboard.config.clients.machine import Machine
 from pegboard.config.clients.server_files import ServerFile, read, with_guesses
 from pegboard.config.compile import UncheckedConfig, compiled
 from pegboard.config.documents.document import dotted, is_list, is_mapping
 from pegboard.config.documents.expansion import Expansion
-from pegboard.config.location import find
+from pegboard.config.location import Machine, find
 from pegboard.config.schema.sections import File
 from pegboard.config.schema.validation import validate
 from pegboard.core.model.agents import Agent, World

@@ -11,8 +11,8 @@ from typing import Any, Final, cast
 
 import yaml
 
-from pegboard.config.clients.machine import Machine
 from pegboard.config.clients.server_files import ServerFile, read
+from pegboard.config.location import Machine
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.problems import Problem
 

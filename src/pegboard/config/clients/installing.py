@@ -15,9 +15,9 @@ from pegboard.config.clients.client import Client, Spot, input_variable, needed_
 from pegboard.config.clients.compiled_servers import own_configuration
 from pegboard.config.clients.file_edits import Edit, editable, edited, written_servers
 from pegboard.config.clients.known import CLIENTS, spots
-from pegboard.config.clients.machine import Machine
 from pegboard.config.clients.server_files import ServerFile, read
 from pegboard.config.documents.document import display_path
+from pegboard.config.location import Machine
 from pegboard.core.model.naming import did_you_mean
 from pegboard.errors import ConfigError, UsageError
 

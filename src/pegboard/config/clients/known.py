@@ -10,9 +10,9 @@ from pegboard.config.clients.client import Client, Needed, Server, Spot, as_writ
 from pegboard.config.clients.codex import CODEX
 from pegboard.config.clients.copilot import COPILOT_CLI, VSCODE
 from pegboard.config.clients.gemini import GEMINI
-from pegboard.config.clients.machine import Machine
 from pegboard.config.clients.zed import ZED
 from pegboard.config.documents.document import is_mapping
+from pegboard.config.location import Machine
 
 PEGBOARD: Final = Client(
     name="pegboard", title="Pegboard", roots=(("servers",),), project=("pegboard.yaml",), translate=as_written

@@ -18,10 +18,10 @@ from pegboard.config.clients.file_edits import (
     written_servers,
 )
 from pegboard.config.clients.installing import installed, own_names
-from pegboard.config.clients.machine import Machine
 from pegboard.config.clients.server_files import ServerFile, compose
 from pegboard.config.documents.document import UnreadableError
 from pegboard.config.documents.json_edits import JsonText
+from pegboard.config.location import Machine
 from pegboard.errors import ConfigError
 
 Restored = Literal["restored", "put_back"]

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from pegboard.config.clients.client import Root, Spot, with_inputs
 from pegboard.config.clients.known import spot_of
-from pegboard.config.clients.machine import Machine
 from pegboard.config.documents import json_text, yaml_text
 from pegboard.config.documents.document import (
     Document,
@@ -25,6 +24,7 @@ from pegboard.config.documents.document import (
     read_input,
     read_text,
 )
+from pegboard.config.location import Machine
 from pegboard.config.schema.mcp_json import ClientFile, client_file
 from pegboard.core.model.tools import EMPTY
 from pegboard.errors import ConfigError

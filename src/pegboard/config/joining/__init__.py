@@ -1,1 +1,0 @@
-"""What joins a configuration: registered plugins that it names, toolkits and loadouts of code and packages."""
