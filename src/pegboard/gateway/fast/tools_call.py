@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from pegboard.core.model.tools import JsonObject
 from pegboard.gateway.clients.handshake import Notify
 from pegboard.gateway.fast.questions import FastQuestions, OnGone
-from pegboard.gateway.handlers.error_answers import client_error
+from pegboard.gateway.handlers.answers import client_error
 from pegboard.gateway.handlers.tool_calls import IncomingCall
 from pegboard.gateway.protocol.jsonrpc import Message, dumped
 from pegboard.gateway.protocol.request_identity import RequestIdentity, on_connection, request_of

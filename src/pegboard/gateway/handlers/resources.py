@@ -10,8 +10,7 @@ from mcp.shared.exceptions import MCPError
 
 from pegboard.errors import UpstreamError
 from pegboard.gateway.clients.handshake_connections import connection_of
-from pegboard.gateway.handlers.error_answers import failed_upstream, unknown_resource
-from pegboard.gateway.handlers.raw_results import pass_on
+from pegboard.gateway.handlers.answers import failed_upstream, pass_on, unknown_resource
 from pegboard.gateway.handlers.turns import begin_request
 from pegboard.gateway.notifications.resource_lists import digest_of
 from pegboard.gateway.protocol.board_port import CALLER

@@ -27,10 +27,9 @@ from pydantic import ValidationError
 from pegboard.gateway.clients.handshake import OpenQuestions
 from pegboard.gateway.clients.handshake_connections import HandshakeConnections, connection_of
 from pegboard.gateway.clients.sdk_stream import asker, notifier
-from pegboard.gateway.handlers.error_answers import client_error
+from pegboard.gateway.handlers.answers import client_error, collected, merged, pass_on
 from pegboard.gateway.handlers.header_schemas import HeaderSchemas
 from pegboard.gateway.handlers.prometheus import PrometheusMetrics
-from pegboard.gateway.handlers.raw_results import collected, merged, pass_on
 from pegboard.gateway.handlers.resources import ResourceHandlers
 from pegboard.gateway.handlers.session_pool import SessionPool
 from pegboard.gateway.handlers.subscriptions import SubscriptionHandlers

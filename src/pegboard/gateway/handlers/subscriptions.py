@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from pegboard.board.catalog.loader import SERVER_WAIT
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.gateway.clients.handshake_connections import connection_of
-from pegboard.gateway.handlers.error_answers import failed_upstream, unknown_resource
+from pegboard.gateway.handlers.answers import failed_upstream, unknown_resource
 from pegboard.gateway.handlers.turns import begin_request
 from pegboard.gateway.notifications.tool_list import PATIENCE
 from pegboard.gateway.protocol.board_port import CALLER, Caller

@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 
 from pegboard.gateway.clients.handshake import Ask, HandshakeClient, Notify, OpenQuestions
 from pegboard.gateway.clients.pending_calls import ModernClient, Owner, PendingCalls
-from pegboard.gateway.handlers.error_answers import server_error
+from pegboard.gateway.handlers.answers import server_error
 from pegboard.gateway.notifications.tool_list import CALLING, NotifyListChanged, ToolListNotifier
 from pegboard.gateway.protocol import convert
 from pegboard.gateway.protocol.log_levels import forwarder_of

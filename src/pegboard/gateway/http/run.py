@@ -16,8 +16,7 @@ import uvicorn
 from pegboard.board.session_info import open_sub_app
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, chosen_agent, identify, require_tokens
-from pegboard.gateway.process.logs import quiet
-from pegboard.gateway.process.signals import stopping
+from pegboard.gateway.process.setup import quiet, stopping
 from pegboard.gateway.protocol.board_port import BoardPort
 
 if TYPE_CHECKING:

@@ -1,14 +1,36 @@
-"""What the SDK and the HTTP server log: to standard error, without secrets and control characters (X5)."""
+"""What serving sets up in its process: the signals that end it, and logs without secrets on standard error (X5)."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
+import signal
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pegboard.core.model.masking import Masker
+
+
+@contextlib.contextmanager
+def stopping() -> Generator[asyncio.Event, None, None]:
+    """Yield an event that SIGINT and SIGTERM set."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    handled: list[signal.Signals] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Only the main thread takes signals, and not on every platform.
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stop.set)
+            handled.append(number)
+    try:
+        yield stop
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)
+
 
 _LOGGERS = ("mcp", "uvicorn", "asyncio")
 
