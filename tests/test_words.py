@@ -27,20 +27,6 @@ OLD_WORDS = {
     "excluded": re.compile(r"\b(leave|leaves|left|leaving)\s+(\w+\s+){0,2}out\b", re.IGNORECASE),
 }
 
-OLD_NAMES = {
-    "Access", "Because", "Calling", "Channel", "Circumstances", "DetourError", "Direct", "Door", "Draft", "Early",
-    "Exchange", "FINE", "Flight", "Held", "Keeper", "Lane", "Link", "Offer", "Offering", "Offers", "Opening", "Out",
-    "Outs", "Routes", "Served", "Sheet", "Shelf", "Suspended", "Talk", "Tap", "Terms", "Until", "Want", "Wires", "Word",
-    "_Exchange", "_Pump", "_fold", "_likeness", "_singular", "_stays", "held", "minus", "outs_of", "pulse", "settle",
-    "shelve", "shown", "sift",
-}  # fmt: skip
-OLD_MODULES = {
-    "announcing", "asking", "attempts", "broken", "calling", "child", "claims", "direct", "early", "economics",
-    "economy", "exchange", "explaining", "focusing", "heads", "joined", "keeper", "lane", "limits", "link", "meta",
-    "offerchanges", "offering", "offers", "opening", "pipes", "pump", "resolving", "rounds", "routes", "running",
-    "searching", "served", "stopping", "suspended", "talk", "telling", "through", "toolbelts", "updates",
-}  # fmt: skip
-
 
 def texts_of(path: Path) -> Iterator[tuple[int, str]]:
     """Yield every string of a module with its line; the words of a document with theirs."""
@@ -73,13 +59,3 @@ def test_the_docstring_of_a_class_says_what_it_is() -> None:
         if isinstance(node, ast.ClassDef) and opening.match(ast.get_docstring(node) or "")
     ]
     assert found == []
-
-
-def test_old_names_are_gone() -> None:
-    found = [
-        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name in OLD_NAMES
-    ]
-    assert found + [str(path.relative_to(ROOT)) for path in MODULES if path.stem in OLD_MODULES] == []

@@ -28,7 +28,6 @@ from pegboard.dialects.names import Found
 from pegboard.errors import UsageError, board_closed
 from pegboard.ports import UNCHECKED, Client, Progress, SessionKey, Unchecked
 from pegboard.problems import Problem
-from pegboard.removed import NamesReplacements
 
 __all__ = ["SyncApprovals", "SyncPegboard", "SyncPermissions", "SyncSession"]
 
@@ -100,7 +99,7 @@ class OwnLoop:
         return False
 
 
-class SyncSession(NamesReplacements):
+class SyncSession:
     """One conversation, blocking: the twin of ``Session``, method by method."""
 
     def __init__(self, session: Session, loop: OwnLoop) -> None:
@@ -299,7 +298,7 @@ class SyncToolkits:
         return self._toolkits.all()
 
 
-class SyncPegboard(NamesReplacements):
+class SyncPegboard:
     """Agents over one configuration, blocking: the twin of ``Pegboard``, method by method.
 
     ``Pegboard.open_sync`` makes it. Callbacks of events run in the thread of its event loop.

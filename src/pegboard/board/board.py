@@ -37,7 +37,6 @@ from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.dialects.names import Dialect
 from pegboard.errors import UsageError, agent_required
 from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, SessionKey, Source, Store, TokenCounter
-from pegboard.removed import NamesReplacements
 
 RunChild = Callable[[Session, str], Awaitable[str]]
 """A function that runs a task in a child session and returns its answer."""
@@ -57,7 +56,7 @@ class Parts:
     hooks: HookRunner | None = None
 
 
-class Board(NamesReplacements):
+class Board:
     """Agents over one world: it hands out sessions.
 
     ``permissions`` sets switches at run time, ``approvals`` answers calls that wait for a person. ``services`` and

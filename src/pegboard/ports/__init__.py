@@ -47,7 +47,6 @@ from pegboard.ports.stores import (
     Unchecked,
 )
 from pegboard.ports.tokens import BILL_DAYS, BillCounts, BillPage, BillRecord, BillStore, TokenCounter
-from pegboard.removed import missing
 
 if TYPE_CHECKING:
     from pegboard.ports.audit_filter import AuditFilter
@@ -148,7 +147,7 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name not in _LATE:
-            raise AttributeError(missing(__name__, name))
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
         value = getattr(import_module(f"pegboard.ports.{_LATE[name]}"), name)
         globals()[name] = value
         return value

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pegboard.core.model.agents import Activation
-from pegboard.removed import NamesReplacements
 
 Delivery = Literal["native", "result", "array"]
 TakesEffect = Literal["next_step", "next_request", "native"]
@@ -41,7 +40,7 @@ class Cache:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Host(NamesReplacements):
+class Host:
     """What a host can do with a change of tools (D1).
 
     Attributes:

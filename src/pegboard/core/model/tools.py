@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, NoReturn
 
 from pegboard.core.model.naming import first_sentence, says_more
 from pegboard.problems import Place
-from pegboard.removed import NamesReplacements
 
 JsonObject = Mapping[str, Any]
 
@@ -150,7 +149,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plugin(NamesReplacements):
+class Plugin:
     """A named group of tools from one place.
 
     Attributes:
