@@ -36,3 +36,20 @@ def test_the_layers_are_those_that_the_linter_enforces() -> None:
     for layer in ("cli", "assembly", "gateway", "board", "dialects", "ports", "core"):
         assert re.search(rf"\({layer}\)", project), layer
         assert f"`{layer}" in TEXT
+
+
+def test_every_folder_of_the_source_has_its_row() -> None:
+    rows = {span for line in TEXT.splitlines() if line.startswith("| `") for span in re.findall(r"`([\w/]+/)`", line)}
+    folders = {f"{path.parent.relative_to(SOURCE).as_posix()}/" for path in SOURCE.rglob("__init__.py")} - {
+        "./",
+        "core/",
+    }
+    assert sorted(folders - rows) == []
+
+
+def test_ten_behaviours_are_found_in_two_steps() -> None:
+    """A behaviour names its folder and the file in it; the function that is named is in the file."""
+    section = TEXT.partition("## Ten behaviours")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| [^|]+ \| `([\w/]+/)` \| `(\w+)` in `([\w/]+\.py)` \|$", section, re.MULTILINE)
+    assert len(rows) >= 10
+    assert [file for folder, _, file in rows if Path(file).parent != Path(folder)] == []

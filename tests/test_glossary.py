@@ -3,7 +3,9 @@
 import re
 from pathlib import Path
 
-TEXT = (Path(__file__).resolve().parent.parent / "docs" / "glossary.md").read_text("utf-8")
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "pegboard"
+TEXT = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 DEFINED = set(re.findall(r"\*\*([\w -]+)\*\*(?=[^|\n]*\|)", TEXT))
 COMPARED = [
     [cell.strip() for cell in line.strip("|").split("|")]
@@ -27,3 +29,11 @@ def test_every_comparison_names_a_counterpart_and_leaves_no_cell_empty() -> None
 def test_a_word_is_defined_once() -> None:
     words = re.findall(r"^\| \*\*([\w -]+)\*\* \|", TEXT, re.MULTILINE)
     assert sorted(words) == sorted(set(words))
+
+
+def test_every_noun_of_the_code_stands_in_the_source() -> None:
+    section = TEXT.partition("## In the code")[2].partition("\n## ")[0]
+    nouns = re.findall(r"^\| \*\*([\w -]+)\*\* \|", section, re.MULTILINE)
+    assert len(nouns) > 15
+    source = " ".join(path.read_text("utf-8") for path in SOURCE.rglob("*.py")).lower()
+    assert [noun for noun in nouns if not re.search(rf"{noun.replace(' ', '[ _-]?')}", source)] == []
