@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from pegboard.gateway.http.connections import LimitedProtocol
 
 
-class CoalescingProtocol(HttpToolsProtocol):
-    """The protocol of uvicorn over a transport that joins what is written in one turn of the loop."""
+class CoalescingProtocol(LimitedProtocol):
+    """The protocol of the gateway over a transport that joins what is written in one turn of the loop."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wrap the transport of a new connection."""

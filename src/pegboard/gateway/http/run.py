@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import math
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
 from pegboard.board.session_info import open_sub_app
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, chosen_agent, identify, require_tokens
+from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol, WaitingConnections
 from pegboard.gateway.process.setup import quiet, stopping
 from pegboard.gateway.protocol.board_port import BoardPort
 
@@ -52,16 +54,18 @@ async def serving(
     sub_app: str | None = None,
     mounts: Sequence[Mount] = (),
     clock: Callable[[], float] = monotonic,
+    limits: ConnectionLimits | None = None,
 ) -> AsyncGenerator[str]:
     """Serve while the context lasts; yields the URL of the default agent. ``port`` 0 takes a free one.
 
-    Each of ``mounts`` is served under its paths. Turns end after ``turn_gap`` seconds of ``clock``.
+    Each of ``mounts`` is served under its paths. Turns end after ``turn_gap`` seconds of ``clock``. ``limits`` bounds
+    connections without a call or stream.
 
     Raises ``UsageError`` where other machines would come in without a token, ``UnknownAgentError``,
     and ``PegboardError`` (``port_in_use``, ``address_unavailable``).
     """
     given: dict[str, Any] = {"host": host, "port": port, "agent": agent, "session": session, "sub_app": sub_app}
-    async with _serving(board, _nothing, **given, mounts=mounts, clock=clock) as (url, _):
+    async with _serving(board, _nothing, **given, mounts=mounts, clock=clock, limits=limits) as (url, _):
         yield url
 
 
@@ -81,6 +85,7 @@ async def _serving(
     sub_app: str | None,
     mounts: Sequence[Mount],
     clock: Callable[[], float] = monotonic,
+    limits: ConnectionLimits | None = None,
 ) -> AsyncGenerator[tuple[str, asyncio.Event]]:
     """Serve while the context lasts; yields the URL, and what is set where the app cannot be loaded."""
     require_tokens(board, host)
@@ -96,10 +101,12 @@ async def _serving(
         from pegboard.gateway.http.mounts import MountingApp
 
         app = MountingApp(app, mounts, host=host)
+    limits = limits or ConnectionLimits()
+    limited = cast("type[asyncio.Protocol]", partial(protocol, WaitingConnections(limits)))
     server = _Uvicorn(
         uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
-            server_header=False, http=protocol,
+            server_header=False, http=limited, timeout_keep_alive=math.ceil(limits.idle),
         )
     )  # fmt: skip
     task = asyncio.create_task(server.run_on(listening))
@@ -118,8 +125,8 @@ async def _serving(
 
 def _app(
     authenticator: Authenticator, settled: Callable[[], None], failed: asyncio.Event, clock: Callable[[], float]
-) -> tuple[GatewayApp, Any]:
-    """Return the app to serve, and uvicorn's choice of an HTTP protocol; both go by the fast path, or not."""
+) -> tuple[GatewayApp, type[LimitedProtocol]]:
+    """Return the app to serve, and the HTTP protocol; both go by the fast path, or not."""
 
     def load() -> App:
         from pegboard.gateway.http.asgi import App
@@ -129,7 +136,7 @@ def _app(
     if not authenticator.board.fast_path:
         app = load()
         settled()
-        return app, "auto"
+        return app, LimitedProtocol
     from pegboard.gateway.fast.coalescing import CoalescingProtocol
     from pegboard.gateway.fast.lazy_app import LazyApp
 

@@ -1,0 +1,159 @@
+"""Connections that say nothing: how long they may, and how many of them there may be (G2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+Phase = Literal["headers", "body", "idle"]
+
+_TIMEOUT: Final = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_FILES: Final = 1024
+"""How many files a process may have open where the system does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """How long a connection may wait without a call or stream, in seconds, and how many may wait at once.
+
+    Attributes:
+        headers: from the connection, or the first byte of a further request, until its headers are there.
+        body: from the headers until the body is there.
+        idle: from a response until the next request begins.
+        per_address: how many connections of one address may wait at once.
+        total: how many may wait at once in all; by default half of the files that the process may have open.
+    """
+
+    headers: float = 10.0
+    body: float = 30.0
+    idle: float = 60.0
+    per_address: int = 256
+    total: int | None = None
+
+
+class WaitingConnections:
+    """The connections of one server that have no complete request in flight, oldest first for each address.
+
+    At a bound the oldest of them is closed and the new one is taken. One with a call or a stream is never closed.
+    """
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self._limits = limits
+        self._total = _half_of_the_files() if limits.total is None else limits.total
+        self._by_address: defaultdict[str, dict[LimitedProtocol, tuple[Phase, float]]] = defaultdict(dict)
+        self._count = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, connection: LimitedProtocol, phase: Phase) -> None:
+        """Note that a connection waits from now on, and close the oldest where there are too many."""
+        loop = connection.loop
+        self.remove(connection)
+        waiting = self._by_address[connection.address]
+        waiting[connection] = (phase, loop.time())
+        self._count += 1
+        if len(waiting) > self._limits.per_address:
+            next(iter(waiting)).give_up()
+        elif self._count > self._total:
+            self._oldest().give_up()
+        if self._timer is None:
+            self._timer = loop.call_later(self._interval(), self._close_overdue, loop)
+
+    def remove(self, connection: LimitedProtocol) -> None:
+        """Note that a connection has a request in flight, or is closed."""
+        waiting = self._by_address.get(connection.address)
+        if waiting is not None and waiting.pop(connection, None) is not None:
+            self._count -= 1
+            if not waiting:
+                del self._by_address[connection.address]
+
+    def _oldest(self) -> LimitedProtocol:
+        heads = (next(iter(waiting.items())) for waiting in self._by_address.values())
+        return min(heads, key=lambda head: head[1][1])[0]
+
+    def _interval(self) -> float:
+        return min(1.0, self._limits.headers / 4, self._limits.body / 4, self._limits.idle / 4)
+
+    def _close_overdue(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        allowed = {"headers": self._limits.headers, "body": self._limits.body, "idle": self._limits.idle}
+        overdue = [
+            connection
+            for waiting in self._by_address.values()
+            for connection, (phase, since) in waiting.items()
+            if now - since > allowed[phase]
+        ]
+        for connection in overdue:
+            connection.give_up()
+        self._timer = loop.call_later(self._interval(), self._close_overdue, loop) if self._count else None
+
+
+def _half_of_the_files() -> int:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return _FILES // 2
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(soft, _FILES) // 2 if soft != resource.RLIM_INFINITY else 1 << 16
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """The protocol of uvicorn, whose connections wait only as long as they may."""
+
+    def __init__(self, waiting: WaitingConnections, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._waiting = waiting
+        self._phase: Phase = "headers"
+        self._begun = False
+        self.address = ""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self.address = self.client[0] if self.client else ""
+        self._wait("headers")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        super().connection_lost(exc)
+        self._waiting.remove(self)
+
+    def on_message_begin(self) -> None:
+        """Wait for the headers; those of the first request are awaited from the connection on."""
+        super().on_message_begin()
+        self._begun = True
+        if self._phase == "idle":
+            self._wait("headers")
+
+    def on_headers_complete(self) -> None:
+        """Wait for the body."""
+        super().on_headers_complete()
+        self._wait("body")
+
+    def on_message_complete(self) -> None:
+        """Wait for nothing while the request is answered."""
+        super().on_message_complete()
+        if self.cycle.response_complete:
+            self._wait("idle")
+        else:
+            self._waiting.remove(self)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, where the body of this one is there and no other has come behind it."""
+        super().on_response_complete()
+        if not self.cycle.more_body and self.cycle.response_complete and not self.transport.is_closing():
+            self._wait("idle")
+
+    def give_up(self) -> None:
+        """Close the connection; where a request was begun, and nothing of its response is out, it gets a 408."""
+        self._waiting.remove(self)
+        if (self._phase == "body" and not self.cycle.response_started) or (self._phase == "headers" and self._begun):
+            self.transport.write(_TIMEOUT)
+        self.transport.close()
+
+    def _wait(self, phase: Phase) -> None:
+        self._phase = phase
+        self._waiting.add(self, phase)
