@@ -5,15 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from pegboard.gateway.http.connections import LimitedProtocol
 
-
-class CoalescingProtocol(LimitedProtocol):
-    """The protocol of the gateway over a transport that joins what is written in one turn of the loop."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wrap the transport of a new connection."""
-        super().connection_made(cast("asyncio.Transport", _CoalescingTransport(transport)))
+def coalescing(transport: asyncio.Transport) -> asyncio.Transport:
+    """Return a transport that joins what is written in one turn of the loop."""
+    return cast("asyncio.Transport", _CoalescingTransport(transport))
 
 
 class _CoalescingTransport:

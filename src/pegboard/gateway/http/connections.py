@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 Phase = Literal["headers", "body", "idle"]
+Wrap = Callable[[asyncio.Transport], asyncio.Transport]
 
 _TIMEOUT: Final = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _FILES: Final = 1024
@@ -101,18 +103,19 @@ def _half_of_the_files() -> int:
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """The protocol of uvicorn, whose connections wait only as long as they may."""
+    """The protocol of uvicorn, whose connections wait only as long as they may; ``wrap`` goes around transports."""
 
-    def __init__(self, waiting: WaitingConnections, *args: Any, **options: Any) -> None:
+    def __init__(self, waiting: WaitingConnections, wrap: Wrap | None, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._waiting = waiting
+        self._wrap = wrap
         self._phase: Phase = "headers"
         self._begun = False
         self.address = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
-        super().connection_made(transport)
+        super().connection_made(transport if self._wrap is None else self._wrap(transport))
         self.address = self.client[0] if self.client else ""
         self._wait("headers")
 

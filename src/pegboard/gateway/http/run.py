@@ -17,7 +17,7 @@ import uvicorn
 from pegboard.board.session_info import open_sub_app
 from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, chosen_agent, identify, require_tokens
-from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol, WaitingConnections
+from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol, WaitingConnections, Wrap
 from pegboard.gateway.process.setup import quiet, stopping
 from pegboard.gateway.protocol.board_port import BoardPort
 
@@ -96,13 +96,13 @@ async def _serving(
         board=board, host=host, default_agent=agent, default_session=session, default_sub_app=sub_app
     )
     failed = asyncio.Event()
-    app, protocol = _app(authenticator, settled, failed, clock)
+    app, wrap = _app(authenticator, settled, failed, clock)
     if mounts:
         from pegboard.gateway.http.mounts import MountingApp
 
         app = MountingApp(app, mounts, host=host)
     limits = limits or ConnectionLimits()
-    limited = cast("type[asyncio.Protocol]", partial(protocol, WaitingConnections(limits)))
+    limited = cast("type[asyncio.Protocol]", partial(LimitedProtocol, WaitingConnections(limits), wrap))
     server = _Uvicorn(
         uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=GRACE + 1,
@@ -125,8 +125,8 @@ async def _serving(
 
 def _app(
     authenticator: Authenticator, settled: Callable[[], None], failed: asyncio.Event, clock: Callable[[], float]
-) -> tuple[GatewayApp, type[LimitedProtocol]]:
-    """Return the app to serve, and the HTTP protocol; both go by the fast path, or not."""
+) -> tuple[GatewayApp, Wrap | None]:
+    """Return the app to serve, and what is put around transports; both go by the fast path, or not."""
 
     def load() -> App:
         from pegboard.gateway.http.asgi import App
@@ -136,13 +136,13 @@ def _app(
     if not authenticator.board.fast_path:
         app = load()
         settled()
-        return app, LimitedProtocol
-    from pegboard.gateway.fast.coalescing import CoalescingProtocol
+        return app, None
+    from pegboard.gateway.fast.coalescing import coalescing
     from pegboard.gateway.fast.lazy_app import LazyApp
 
     origins = OriginCheck(_nowhere, host=authenticator.host)
     identified = partial(identify, authenticator=authenticator, origins=origins)
-    return LazyApp(authenticator.board, identified, load, settled, failed), CoalescingProtocol
+    return LazyApp(authenticator.board, identified, load, settled, failed), coalescing
 
 
 async def _nowhere(scope: Any, receive: Any, send: Any) -> None:
