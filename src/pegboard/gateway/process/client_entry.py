@@ -41,12 +41,16 @@ def announce(
 def spawned(
     board: BoardPort, *, agent: str | None = None, session: str | None = None, sub_app: str | None = None
 ) -> dict[str, Any]:
-    """Return the entry of a client's configuration that starts the gateway over stdio."""
+    """Return the entry of a client's configuration that starts the gateway over stdio, from any folder.
+
+    Without ``agent`` it names the first of several where none of them is the default.
+    """
     found = shutil.which("pegboard")
     command, args = (found, []) if found else (sys.executable, ["-m", "pegboard"])
     args = [*args, "serve", "--stdio"]
     if not board.quickstart:
-        args += ["--config", str(board.configuration.path)]
+        args += ["--config", str(board.configuration.path.absolute())]
+    agent = agent or (None if board.world.default_agent() else next(iter(board.world.agents), None))
     for option, value in (("--agent", agent), ("--session", session), ("--sub-app", sub_app)):
         if value is not None:
             args += [option, value]
