@@ -12,8 +12,7 @@ from pegboard.cli.rendering import Column, Printer
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
-    from pegboard.operators.explain import OperatorExplanation
-    from pegboard.operators.fixes import Fix
+    from pegboard.operators.explain import Fix, OperatorExplanation
 
 EXAMPLE = "pegboard explain git__git_commit --agent assistant"
 

@@ -9,7 +9,7 @@ from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
-from pegboard.operators.session_overview import SessionOverview
+from pegboard.operators.sessions import SessionOverview
 from pegboard.ports import SessionKey
 
 

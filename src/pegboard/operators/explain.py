@@ -1,28 +1,87 @@
-"""Why an agent can, or cannot, call a tool in a session, and what would change that (F5)."""
+"""Why an agent can, or cannot, call or load something in a session, and what would change that (F5)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from pegboard.board.discover import discover_loaded
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import explain_name, unseen_plugin
-from pegboard.core.access.decisions import Reason
+from pegboard.core.access.decisions import Reason, switch_reason
+from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
+from pegboard.core.access.switches import Switch
+from pegboard.core.model.agents import World
 from pegboard.core.model.catalog import Catalog, split_kind
+from pegboard.core.model.masking import Masker
+from pegboard.core.model.specs import ServerSpec
+from pegboard.core.model.toolkits import HOST_DUTIES
+from pegboard.core.model.tools import Plugin, Tool
+from pegboard.core.state.active_tools import active_tools
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.searchable import Group
-from pegboard.operators.fixes import Fix, fixes, fixes_of, load_fix, masked
-from pegboard.operators.groups import group_of, standing_of, written
 from pegboard.operators.near_names import NameKind
 from pegboard.operators.snapshots import read_session
 
 MEMBERS: Final = 100
+
 STICKY: Final = frozenset(
     {"loaded_essential", "loaded_static", "loaded_meta", "loaded_initial", "loaded_switch", "loaded_loadout"}
 )
+
+_EDITS: Final = {
+    "denied_loadout": "Take it out of the loadout's `disabled`, or give the agent another loadout.",
+    "denied_scope": "Give the agent `worker_scope: shared` and no `private:`, or remove this plugin.",
+    "denied_filter": "Change include_tools or exclude_tools where the plugin is named.",
+}
+
+_LOADOUT: Final = "Another active loadout, or none, brings it back."
+
+Subject = Tool | Group
+
+FixKind = Literal[
+    "switch",
+    "grant",
+    "edit",
+    "parent",
+    "environment",
+    "restart",
+    "repair",
+    "unload",
+    "loadout",
+    "load",
+    "turn",
+    "look_up",
+]
+"""What is to be done: set a switch; grant it in the file, or by a switch; edit the file; permit it to the parent's
+agent; set an environment variable; start a server again; put right what the reason names; unload what clashes; take
+another loadout; load it; end the turn; look up what there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """What an operator can do about one thing that is in the way of a call.
+
+    Attributes:
+        kind: what is to be done.
+        text: one sentence that says so.
+        code: the code of the reason that it answers.
+        switch: the name of the switch that decides, where it is one.
+        value: what that is to be set to.
+        subject: what is loaded, started again or unloaded.
+        where: file and line of the rule, where there is one.
+    """
+
+    kind: FixKind
+    text: str
+    code: str
+    switch: str = ""
+    value: bool | None = None
+    subject: str = ""
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +125,25 @@ class OperatorExplanation:
     kind: NameKind | Literal[""] = "tool"
     members: tuple[str, ...] = ()
     tools: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStanding:
+    """Where a toolkit or plugin stands in a session.
+
+    Attributes:
+        verdict: one sentence that says it.
+        permitted: whether the agent may load it.
+        loaded: whether all is loaded of it that the agent may use.
+        tools: the wire names of its tools.
+        reasons: why, what decided first.
+    """
+
+    verdict: str
+    permitted: bool
+    loaded: bool
+    tools: tuple[str, ...]
+    reasons: tuple[Reason, ...]
 
 
 async def explain(
@@ -174,3 +252,244 @@ def _of_a_tool(found: Explanation, agent: str) -> str:
     if not found.loaded:
         return f"Agent '{agent}' may use {name}, but it is not loaded in this session."
     return f"Agent '{agent}' may use {name}, but cannot call it now."
+
+
+def subject_of(world: World, name: str) -> Subject | None:
+    """Return what a name means: a tool before a plugin before a toolkit, unless it says which."""
+    found = _tool(world, name) or group_of(world, name)
+    unseen = split_kind(name)[1]
+    if found is None and unseen in world.catalog.plugins and split_kind(name)[0] in (None, "plugin"):
+        return whole_group(world, "plugin", unseen)
+    return found
+
+
+def group_of(world: World, name: str) -> Group | None:
+    """Return the toolkit, or the plugin whose tools are known, that a name means; None where a tool has it."""
+    kind, bare = split_kind(name)
+    plugin = world.catalog.plugins.get(bare)
+    if kind == "tool" or (kind is None and _tool(world, name) is not None):
+        return None
+    if kind != "toolkit" and plugin is not None and plugin.tools:
+        return whole_group(world, "plugin", bare)
+    return whole_group(world, "toolkit", bare) if kind != "plugin" and bare in world.toolkits else None
+
+
+def whole_group(world: World, kind: Literal["toolkit", "plugin"], name: str) -> Group:
+    """Return a toolkit or plugin with all of its tools that are known."""
+    if kind == "plugin":
+        plugin = world.catalog.plugins[name]
+        return Group(kind=kind, name=name, description=plugin.description, tools=tuple(t.id for t in plugin.tools))
+    toolkit = world.toolkits[name]
+    ids = (tool.id for entry in toolkit.entries(world.catalog) for tool in entry.tools)
+    return Group(kind=kind, name=name, description=toolkit.description, tools=tuple(dict.fromkeys(ids)))
+
+
+def written(world: World, group: Group) -> str:
+    """Return the name that means this group and nothing else."""
+    others = world.catalog.plugins if group.kind == "toolkit" else world.toolkits
+    alone = group.name not in others and world.catalog.find_tool(group.name) is None
+    return group.name if alone else f"{group.kind}:{group.name}"
+
+
+def _tool(world: World, name: str) -> Tool | None:
+    kind, bare = split_kind(name)
+    if kind not in (None, "tool"):
+        return None
+    tool = world.catalog.find_tool(bare)
+    if tool is None:
+        near = {f.id: f for n in world.catalog.find_folded(bare) if (f := world.catalog.find_tool(n))}
+        tool = next(iter(near.values())) if len(near) == 1 else None
+    return tool
+
+
+def standing_of(snapshot: Snapshot, group: Group) -> GroupStanding:
+    """Return where a toolkit or plugin stands in a session, and why."""
+    permissions, catalog = snapshot.permissions, snapshot.permissions.world.catalog
+    tools = [tool for tool_id in group.tools if (tool := catalog.by_id(tool_id)) is not None]
+    own = [tool for tool in tools if permissions.permits(tool)]
+    active = active_tools(permissions, snapshot.state)
+    loaded = sum(tool.id in active for tool in own)
+    denial = denial_of(permissions, group)
+    what = f"{group.kind} '{group.name}'"
+    if denial is not None:
+        verdict = f"Agent '{permissions.agent.name}' may not load {what}. {denial.text}"
+        reasons = [denial]
+    else:
+        are = f"{loaded} {'is' if loaded == 1 else 'are'} loaded"
+        verdict = f"Agent '{permissions.agent.name}' may use {len(own)} of {len(tools)} tools of {what}; {are}."
+        reasons = list(permissions.decide(own[0]).reasons) if own else []
+    if denial is None and loaded < len(own):
+        text = f"{len(own) - loaded} of its tools are not loaded in this session; they may be."
+        reasons.append(Reason(code="not_loaded", text=text))
+    return GroupStanding(
+        verdict=verdict,
+        permitted=denial is None,
+        loaded=bool(own) and loaded == len(own),
+        tools=tuple(tool.wire for tool in tools),
+        reasons=tuple(reasons),
+    )
+
+
+def denial_of(permissions: CompiledPermissions, found: Tool | Group) -> Reason | None:
+    """Return the first reason why the agent may not use something; None where it may."""
+    if isinstance(found, Tool):
+        decision = permissions.decide(found)
+        return None if decision.permitted else decision.reasons[0]
+    if found.kind == "toolkit":
+        return _denial_of_toolkit(permissions, found.name)
+    return _denial_of_plugin(permissions, permissions.world.catalog.plugins[found.name])
+
+
+def _denial_of_toolkit(permissions: CompiledPermissions, name: str) -> Reason | None:
+    if permissions.may_load_toolkit(name):
+        return None
+    switch = permissions.switches.toolkits.get(name)
+    if switch is not None and not switch.on:
+        return switch_reason(switch, permissions.agent)
+    text = f"Agent '{permissions.agent.name}' does not list toolkit '{name}' in `allowed_toolkits`."
+    return Reason(code="not_granted", text=text, where=permissions.agent.place)
+
+
+def _denial_of_plugin(permissions: CompiledPermissions, plugin: Plugin) -> Reason | None:
+    if permissions.may_have_tools_of(plugin):
+        return None
+    return (permissions.decide(plugin.tools[0]) if plugin.tools else permissions.decide_unseen(plugin)).reasons[0]
+
+
+def fixes(services: Services, snapshot: Snapshot, found: Explanation) -> tuple[Fix, ...]:
+    """Return what would make a tool callable, in the order in which it is to be done.
+
+    Args:
+        services: the services of the board.
+        snapshot: the session, as it was explained.
+        found: the explanation.
+
+    Returns:
+        One for each thing in the way; none where nothing is.
+    """
+    codes = {reason.code for reason in found.reasons}
+    if "unknown" in codes:
+        return (Fix(kind="look_up", text="Look up which tools there are, and start the servers.", code="unknown"),)
+    if found.callable:
+        return ()
+    own = () if found.permitted else tuple(_permitting(snapshot.permissions, found.tool, found.reasons))
+    return (
+        *own,
+        *sorted(_running(services, snapshot.permissions, found), key=lambda fix: fix.kind in ("load", "turn")),
+    )
+
+
+def fixes_of(permissions: CompiledPermissions, found: Tool | Group, masker: Masker) -> tuple[Fix, ...]:
+    """Return what would permit a tool, toolkit or plugin to an agent; nothing where it is permitted.
+
+    Args:
+        permissions: what the agent may.
+        found: what it is about.
+        masker: masks what is secret.
+    """
+    if isinstance(found, Tool):
+        decision = permissions.decide(found)
+        name, permitted, reasons = found.wire, decision.permitted, decision.reasons
+    else:
+        denial = denial_of(permissions, found)
+        name, permitted, reasons = (
+            written(permissions.world, found),
+            denial is None,
+            (denial,) if denial is not None else (),
+        )
+    if permitted:
+        return ()
+    return tuple(masked(fix, masker) for fix in _permitting(permissions, name, reasons))
+
+
+def load_fix(name: str) -> Fix:
+    """Return how something is loaded that may be."""
+    return Fix(kind="load", text=f"The model loads '{name}', or you do.", code="not_loaded", subject=name)
+
+
+def masked(fix: Fix, masker: Masker) -> Fix:
+    """Return a fix without secrets."""
+    return replace(fix, text=masker.text(fix.text))
+
+
+def _permitting(permissions: CompiledPermissions, name: str, reasons: Sequence[Reason]) -> Iterator[Fix]:
+    """Yield what would permit it; where an entry names its plugin and excludes it, the entry is what grants it."""
+    filtered = any(reason.code == "denied_filter" for reason in reasons)
+    off = iter(_switches_off(permissions, name))
+    for reason in reasons:
+        where = str(reason.where) if reason.where else ""
+        match reason.code:
+            case "denied_switch" | "denied_default":
+                switch = next(off, None) if reason.code == "denied_switch" else None
+                subject = switch.name if switch is not None else name
+                text = f"Switch '{subject}' on for agent '{permissions.agent.name}'."
+                yield Fix(kind="switch", text=text, code=reason.code, switch=subject, value=True, where=where)
+            case "not_granted" if not filtered:
+                text = "Grant it: under the agent's tools, allowed_toolkits, loadout or discoverable, or by a switch."
+                yield Fix(kind="grant", text=text, code=reason.code, switch=name, value=True, where=where)
+            case "denied_parent":
+                yield Fix(kind="parent", text="Permit it to the parent's agent first.", code=reason.code, where=where)
+            case "narrowed_loadout":
+                yield Fix(kind="loadout", text=_LOADOUT, code=reason.code, where=where)
+            case code if code in _EDITS:
+                yield Fix(kind="edit", text=_EDITS[code], code=code, where=where)
+            case _:
+                pass
+
+
+def _switches_off(permissions: CompiledPermissions, name: str) -> tuple[Switch, ...]:
+    """Return the switches that deny a tool, as the decision names them."""
+    tool = permissions.world.catalog.find_tool(name)
+    if tool is None:
+        plugin = unseen_plugin(permissions.world.catalog, name)
+        if plugin is None:
+            return ()
+        tool = Tool(plugin=plugin.name, name="")
+    off = tuple(switch for switch in permissions.switches.bundles(tool) if not switch.on)
+    own = permissions.switches.own(tool)
+    return off or ((own,) if own is not None else ())
+
+
+def _running(services: Services, permissions: CompiledPermissions, found: Explanation) -> Iterator[Fix]:
+    """Yield what would load a permitted tool and let it run."""
+    for reason in found.reasons:
+        match reason.code:
+            case "unavailable":
+                yield _repair(services, permissions, found.tool, reason)
+            case "conflict" if not found.loaded:
+                yield Fix(kind="unload", text="Unload what clashes with it first.", code=reason.code)
+            case "narrowed_loadout" if found.permitted:
+                where = str(reason.where) if reason.where else ""
+                yield Fix(kind="loadout", text=_LOADOUT, code=reason.code, where=where)
+            case "not_loaded" | "unloaded_in_turn" | "narrowed_budget" | "not_seen" if found.permitted:
+                subject = _to_load(permissions, found.tool) if reason.code == "not_seen" else found.tool
+                text = f"The model loads '{subject}', or you do."
+                yield Fix(kind="load", text=text, code=reason.code, subject=subject)
+            case "next_request":
+                yield Fix(kind="turn", text="It can be called once the turn has ended.", code=reason.code)
+            case _:
+                pass
+
+
+def _to_load(permissions: CompiledPermissions, name: str) -> str:
+    """Return the plugin to load, so that its tools become known."""
+    plugin = unseen_plugin(permissions.world.catalog, name)
+    return plugin.name if plugin is not None else name
+
+
+def _repair(services: Services, permissions: CompiledPermissions, name: str, reason: Reason) -> Fix:
+    """Return what lets something run that cannot."""
+    catalog = permissions.world.catalog
+    tool = catalog.find_tool(name)
+    plugin = tool.plugin if tool is not None else _to_load(permissions, name)
+    spec = services.loader.specs.get(plugin)
+    where = str(reason.where) if reason.where else ""
+    if name in HOST_DUTIES or spec is None:
+        return Fix(kind="repair", text="Put right what the reason names.", code=reason.code, where=where)
+    if (isinstance(spec, ServerSpec) and spec.unavailable) or (tool is not None and tool.needs and tool.unavailable):
+        text = "Set what the reason names in the environment, and start again."
+        return Fix(kind="environment", text=text, code=reason.code, subject=plugin, where=where)
+    if isinstance(spec, ServerSpec) and (tool is None or not permissions.faults.get(tool.id)):
+        text = f"Put right what the reason names, then start server '{plugin}' again."
+        return Fix(kind="restart", text=text, code=reason.code, subject=plugin, where=where)
+    return Fix(kind="repair", text="Put right what the reason names.", code=reason.code, subject=plugin, where=where)

@@ -7,35 +7,17 @@ from datetime import date
 
 from pegboard.board.services import Services
 from pegboard.core.access.pool_scope import LOCAL
-from pegboard.operators import not_described, session_deletion, session_list, session_overview
+from pegboard.operators import audit, bill, explain, search, servers, sessions, switch_preview, switches
 from pegboard.operators.approvals import OperatorApprovals
-from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery, audit, export
-from pegboard.operators.bill import Bill, BillQuery, BillUnit, bill
+from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
+from pegboard.operators.bill import Bill, BillQuery, BillUnit
 from pegboard.operators.counting import CatalogCounting
-from pegboard.operators.explain import OperatorExplanation, explain
-from pegboard.operators.known_sessions import ParsedLeases
-from pegboard.operators.panel_pages import GroupKind, PanelPage, member_page, panel_page
-from pegboard.operators.panel_texts import PanelTexts
-from pegboard.operators.search import SearchAnswer, find
-from pegboard.operators.search_all_agents import (
-    AgentPermission,
-    CommonAnswer,
-    find_for_all,
-    who_may_use,
-)
-from pegboard.operators.servers import (
-    ServerState,
-    ServerTool,
-    restart,
-    server,
-    server_log,
-    server_tools,
-    servers,
-)
-from pegboard.operators.session_list import SessionPage
-from pegboard.operators.session_overview import SessionOverview
-from pegboard.operators.switch_preview import SwitchPreview, preview
-from pegboard.operators.whole_catalog import WholeCatalog
+from pegboard.operators.explain import OperatorExplanation
+from pegboard.operators.search import AgentPermission, CommonAnswer, SearchAnswer, WholeCatalog
+from pegboard.operators.servers import ServerState, ServerTool
+from pegboard.operators.sessions import SessionOverview, SessionPage
+from pegboard.operators.switch_preview import ParsedLeases, SwitchPreview
+from pegboard.operators.switches import GroupKind, PanelPage, PanelTexts
 from pegboard.ports import PrintedLine, SessionKey
 
 
@@ -97,7 +79,7 @@ class Operations:
             session=session,
             limit=limit,
         )
-        return await bill(self._services, query)
+        return await bill.bill(self._services, query)
 
     async def audit(self, query: AuditQuery) -> AuditPage:
         """Return a page of the audit trail (X4).
@@ -108,7 +90,7 @@ class Operations:
         Raises:
             StoreError: it cannot be read.
         """
-        return await audit(self._services, query)
+        return await audit.audit(self._services, query)
 
     def export(self, query: AuditQuery) -> AsyncIterator[AuditLine]:
         """Return an iterator over all records that are wanted, newest first, in bounded memory.
@@ -116,7 +98,7 @@ class Operations:
         Args:
             query: which records; its ``limit`` and ``after`` do not count.
         """
-        return export(self._services, query)
+        return audit.export(self._services, query)
 
     async def servers(self) -> tuple[ServerState, ...]:
         """Return the state of every server and plugin of the configuration, in its order.
@@ -127,7 +109,7 @@ class Operations:
         Raises:
             StoreError: the stored switches cannot be read.
         """
-        return await servers(self._services, self._counting)
+        return await servers.servers(self._services, self._counting)
 
     async def server(self, name: str) -> ServerState:
         """Return the state of one server or plugin.
@@ -142,7 +124,7 @@ class Operations:
             UsageError: there is none of this name.
             StoreError: the stored switches cannot be read.
         """
-        return await server(self._services, name)
+        return await servers.server(self._services, name)
 
     def server_tools(self, name: str, *, offset: int = 0, limit: int = 50) -> tuple[ServerTool, ...]:
         """Return some of the tools of a server or plugin, with what each costs.
@@ -155,7 +137,7 @@ class Operations:
         Raises:
             UsageError: there is none of this name.
         """
-        return server_tools(self._services, name, offset, limit)
+        return servers.server_tools(self._services, name, offset, limit)
 
     def server_log(self, name: str) -> tuple[PrintedLine, ...]:
         """Return what a server printed, the newest last, also of its processes that have ended.
@@ -169,7 +151,7 @@ class Operations:
         Raises:
             UsageError: there is none of this name.
         """
-        return server_log(self._services, name)
+        return servers.server_log(self._services, name)
 
     async def restart(self, name: str, *, by: str = LOCAL) -> ServerState:
         """Start a server anew and ask for its tools again; calls under way fail as where it dies.
@@ -188,7 +170,7 @@ class Operations:
             ToolUnavailableError: it cannot be started as it is configured.
             StoreError: it cannot be written down, and nothing was restarted.
         """
-        return await restart(self._services, name, by)
+        return await servers.restart(self._services, name, by)
 
     async def search(
         self, agent: str, query: str, *, principal: str = "local", session: str = "", limit: int = 20
@@ -209,7 +191,9 @@ class Operations:
             UnknownAgentError: there is no such agent.
             StoreError: the stored state cannot be read.
         """
-        return await find(self._services, self._whole, agent, query, principal=principal, session=session, limit=limit)
+        return await search.find(
+            self._services, self._whole, agent, query, principal=principal, session=session, limit=limit
+        )
 
     async def search_all(self, agents: Sequence[str], query: str, *, limit: int = 20) -> CommonAnswer:
         """Return what answers a text of all that there is, and how many of these agents may use each; without a trace.
@@ -224,11 +208,11 @@ class Operations:
             UnknownAgentError: there is no such agent.
             StoreError: the stored switches cannot be read.
         """
-        return await find_for_all(self._services, self._whole, agents, query, limit=limit)
+        return await search.find_for_all(self._services, self._whole, agents, query, limit=limit)
 
     def unasked(self) -> tuple[str, ...]:
         """Return the names of the plugins that were not asked for their tools yet: nothing of them is found."""
-        return not_described.unasked(self._services)
+        return servers.unasked(self._services)
 
     async def ask(self) -> tuple[str, ...]:
         """Ask every plugin for its tools that was not asked yet, and start its server where it has one.
@@ -236,7 +220,7 @@ class Operations:
         Returns:
             The names of those that have not answered in time; they are asked on.
         """
-        return await not_described.ask(self._services)
+        return await servers.ask(self._services)
 
     async def who_may_use(self, agents: Sequence[str], name: str) -> tuple[AgentPermission, ...]:
         """Return of each of these agents whether it may use something, and what would permit it.
@@ -252,7 +236,7 @@ class Operations:
             UnknownAgentError: there is no such agent.
             StoreError: the stored switches cannot be read.
         """
-        return await who_may_use(self._services, agents, name)
+        return await search.who_may_use(self._services, agents, name)
 
     async def explain(
         self, agent: str, name: str, *, principal: str = "local", session: str = "", sub_app: str | None = None
@@ -272,7 +256,7 @@ class Operations:
             UnknownAgentError: there is no such agent.
             StoreError: the stored state cannot be read.
         """
-        return await explain(self._services, agent, name, principal=principal, session=session, sub_app=sub_app)
+        return await explain.explain(self._services, agent, name, principal=principal, session=session, sub_app=sub_app)
 
     async def panel(self, agent: str, *, query: str = "", offset: int = 0, limit: int = 50) -> PanelPage:
         """Return a page of what can be switched of an agent: toolkits, then plugins with what stands in none (P2, T6).
@@ -289,7 +273,7 @@ class Operations:
             UnknownAgentError: there is no such agent.
             StoreError: the stored switches cannot be read.
         """
-        return await panel_page(
+        return await switches.panel_page(
             self._services, self._panel_texts, self._counting, agent, query=query, offset=offset, limit=limit
         )
 
@@ -310,7 +294,7 @@ class Operations:
             UnknownAgentError: there is no such agent.
             StoreError: the stored switches cannot be read.
         """
-        return await member_page(
+        return await switches.member_page(
             self._services, self._panel_texts, agent, kind, name, query=query, offset=offset, limit=limit
         )
 
@@ -327,7 +311,7 @@ class Operations:
             UsageError: the name means nothing known, or the value is no boolean.
             StoreError: sessions or switches cannot be read.
         """
-        return await preview(self._services, self._parsed, agent, name, value)
+        return await switch_preview.preview(self._services, self._parsed, agent, name, value)
 
     async def sessions(
         self,
@@ -352,7 +336,7 @@ class Operations:
         Raises:
             StoreError: they cannot be read.
         """
-        return await session_list.list_sessions(
+        return await sessions.list_sessions(
             self._services,
             self._counting,
             agent=agent,
@@ -375,7 +359,7 @@ class Operations:
             StoreError: it cannot be read.
         """
         key = SessionKey(principal=principal, agent=agent, session=session)
-        return await session_overview.overview(self._services, self._counting, key)
+        return await sessions.overview(self._services, self._counting, key)
 
     async def delete_session(self, key: SessionKey, *, by: str) -> bool:
         """Return whether there was something to delete of a session; the next use of its name begins anew (X4).
@@ -387,4 +371,4 @@ class Operations:
         Raises:
             StoreError: it cannot be deleted.
         """
-        return await session_deletion.delete_session(self._services, key, by)
+        return await sessions.delete_session(self._services, key, by)

@@ -1,4 +1,4 @@
-"""Search all tools while somebody types: what an agent's model would find, and what it may not use (P3, F5).
+"""Search all tools while somebody types: for one agent, or for several at once (P3, F5).
 
 A look leaves no trace: nothing is remembered, noted in the conversation, loaded, or asked of a server.
 """
@@ -6,9 +6,10 @@ A look leaves no trace: nothing is remembered, noted in the conversation, loaded
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.discover import discover_every
@@ -26,16 +27,23 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import first_sentence
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.narrowing import exclusion_reason, exclusion_text, may_bring
-from pegboard.core.surface.searchable import Group, Searchable, searchable
+from pegboard.core.surface.searchable import Group, Searchable, everything, searchable
 from pegboard.dialects.names import FoundTool, Search, Standing
-from pegboard.operators.near_names import Named, NameKind, NameMatch
-from pegboard.operators.reasons import denial_of
+from pegboard.operators.explain import Fix, Subject, denial_of, fixes_of, subject_of, whole_group
+from pegboard.operators.near_names import Named, NameKind, NameMatch, NearNames
 from pegboard.operators.snapshots import look
-from pegboard.operators.whole_catalog import Indexed, WholeCatalog
 from pegboard.ports import RankContext, Ranked, Ranking, ScorePart
+
+log = logging.getLogger("pegboard")
+
+T = TypeVar("T")
 
 MOST: Final = 100
 """So many hits are returned at most."""
+
+SOON: Final = 0.1
+"""For so many seconds the first search of all waits for the index."""
+
 BY_NAME: Final = (ScorePart(kind="name", value=1.0),)
 
 HitStanding = Standing | Literal["denied", "excluded"]
@@ -92,6 +100,57 @@ class SearchAnswer:
     rest: tuple[SearchHit, ...] = ()
     indexing: bool = False
     tools: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonHit:
+    """One answer of a search for several agents.
+
+    Attributes:
+        kind: what it is.
+        name: the name under which it is loaded; a tool's is its wire name.
+        plugin: the plugin that a tool belongs to, or that it is; a toolkit has none.
+        title: its name for people.
+        sentence: the first sentence of its description.
+        agents: how many of the agents may use it.
+        score: how well it answers, between 0 and 1; None of what is here for its name alone.
+        parts: what the score is made of, the greatest first.
+        match: how its name answers, where it does.
+    """
+
+    kind: NameKind
+    name: str
+    plugin: str
+    title: str
+    sentence: str
+    agents: int
+    score: float | None = None
+    parts: tuple[ScorePart, ...] = ()
+    match: NameMatch | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonAnswer:
+    """What a search for several agents found: first what the text names, then what answers it, the best first.
+
+    ``agents`` is for how many it was searched, ``tools`` how many there are. While ``indexing``, nothing is found yet.
+    """
+
+    query: str
+    agents: int
+    hits: tuple[CommonHit, ...] = ()
+    indexing: bool = False
+    tools: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPermission:
+    """Whether an agent may use something, what decided, and what would permit it."""
+
+    agent: str
+    permitted: bool
+    reason: PlainReason | None
+    fixes: tuple[Fix, ...]
 
 
 async def find(
@@ -240,3 +299,165 @@ def _standing(snapshot: Snapshot, found: Tool | Group, described: FoundTool) -> 
         where = plugins[described.plugin].place if described.plugin else None
         return "unavailable", Reason(code="unavailable", text=described.reason, where=where)
     return described.status, None
+
+
+async def find_for_all(
+    services: Services, whole: WholeCatalog, agents: Sequence[str], query: str, *, limit: int
+) -> CommonAnswer:
+    """Return what answers a text, whoever may use it; see :meth:`Operations.search_all`."""
+    needs = checked_search((query,), limit, None)
+    await discover_every(services, IN_PROCESS)
+    await services.compiler.refresh()
+    indexed = await whole.indexed()
+    shown, tools = services.masker.text(query), len(services.world.catalog)
+    if indexed is None or not query.strip():
+        return CommonAnswer(query=shown, agents=len(agents), indexing=indexed is None, tools=tools)
+    permissions = [services.compiler.of_agent(agent) for agent in agents]
+    hits = tuple(_common_hits(services, indexed, permissions, query, min(needs.limit, MOST)))
+    return CommonAnswer(query=shown, agents=len(agents), hits=hits, tools=tools)
+
+
+def _common_hits(
+    services: Services, indexed: Indexed, permissions: Sequence[CompiledPermissions], query: str, limit: int
+) -> Iterator[CommonHit]:
+    """Yield what a text names, then what answers it; nothing that is far behind the best."""
+    context = RankContext()
+    ranked = services.ranker.rank((query,), indexed.among, context, limit=limit).hits
+    ranked = [hit for hit in ranked if hit.score >= FAINT * ranked[0].score]
+    parts = services.ranker.parts(query, indexed.among, context, [hit.found for hit in ranked])
+    scored = {_key(hit.found): (hit, made) for hit, made in zip(ranked, parts, strict=True)}
+    order: dict[tuple[NameKind, str], tuple[Subject, NameMatch | None]] = {}
+    for named, match in indexed.names.find(query):
+        order[named.kind, named.name] = (_subject(indexed.world, named), match)
+    for hit in ranked:
+        order.setdefault(_key(hit.found), (hit.found, None))
+    for key, (found, match) in order.items():
+        hit, made = scored.get(key, (None, ()))
+        yield CommonHit(
+            kind=key[0],
+            name=key[1],
+            plugin=found.plugin if isinstance(found, Tool) else found.name if found.kind == "plugin" else "",
+            title=services.masker.text(title_of(indexed.world, found)),
+            sentence=services.masker.text(first_sentence(found.description)),
+            agents=sum(_permits(one, found) for one in permissions),
+            score=hit.score if hit is not None else None,
+            parts=masked_parts(made, services.masker),
+            match=match,
+        )
+
+
+def _subject(world: World, named: Named) -> Subject:
+    if named.tool is not None:
+        return named.tool
+    return whole_group(world, "toolkit" if named.kind == "toolkit" else "plugin", named.name)
+
+
+def _permits(permissions: CompiledPermissions, found: Subject) -> bool:
+    """Return whether an agent may use something that may have gone since it was indexed."""
+    if isinstance(found, Tool) or found.kind == "toolkit" or found.name in permissions.world.catalog.plugins:
+        return denial_of(permissions, found) is None
+    return False
+
+
+def _key(found: Subject) -> tuple[NameKind, str]:
+    return ("tool", found.wire) if isinstance(found, Tool) else (found.kind, found.name)
+
+
+async def who_may_use(services: Services, agents: Iterable[str], name: str) -> tuple[AgentPermission, ...]:
+    """Return of each agent whether it may use something; see :meth:`Operations.who_may_use`."""
+    await services.compiler.refresh()
+    found = subject_of(services.world, name)
+    if found is None:
+        return ()
+    return tuple(_permission(services, services.compiler.of_agent(agent), found) for agent in agents)
+
+
+def _permission(services: Services, permissions: CompiledPermissions, found: Subject) -> AgentPermission:
+    denial, masker = denial_of(permissions, found), services.masker
+    decisive = denial
+    if denial is None and isinstance(found, Tool):
+        decisive = permissions.decide(found).reasons[0]
+    return AgentPermission(
+        agent=permissions.agent.name,
+        permitted=denial is None,
+        reason=plain_reason(decisive, masker) if decisive is not None else None,
+        fixes=fixes_of(permissions, found, masker),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Indexed:
+    """Everything that a world has, of which the ranker has an index, and its names."""
+
+    world: World
+    among: Searchable
+    names: NearNames
+
+
+class WholeCatalog:
+    """The index over everything of a board; it follows the catalog."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._indexed: Indexed | None = None
+        self._making: tuple[World, asyncio.Task[Indexed]] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def indexed(self) -> Indexed | None:
+        """Return everything that there is now; None while it is indexed for the first time and that takes long."""
+        world, known = self._services.world, self._indexed
+        if known is not None and _same(known.world, world):
+            await self._services.ranker.prepare(known.among)
+            return known
+        making = self._making
+        if making is None or not _same(making[0], world):
+            making = self._making = (world, self._started(self._made(world), "index everything"))
+        done, _ = await asyncio.wait({making[1]}, timeout=SOON if known is None else None)
+        if not done or making[1].cancelled():
+            return None
+        if self._making is making:
+            self._making = None
+        self._indexed = making[1].result()
+        return self._indexed
+
+    async def prepared(self, among: Searchable) -> bool:
+        """Return whether a part of it can be searched; waits a moment where that is indexed for the first time."""
+        task = self._started(self._services.ranker.prepare(among), "index a part")
+        done, _ = await asyncio.wait({task}, timeout=SOON)
+        if not done or task.cancelled():
+            return False
+        task.result()
+        return True
+
+    async def aclose(self) -> None:
+        """End what is being indexed; nobody is told."""
+        ending = tuple(self._tasks)
+        for task in ending:
+            task.cancel()
+        if ending:
+            await asyncio.wait(ending)
+
+    def _started(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        """Return a task that somebody may wait for no longer than they like; its failure is logged."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("could not %s", task.get_name(), exc_info=error)
+
+    async def _made(self, world: World) -> Indexed:
+        made = await asyncio.to_thread(_made, world)
+        await self._services.ranker.prepare(made.among)
+        return made
+
+
+def _same(one: World, other: World) -> bool:
+    return one.catalog is other.catalog and one.toolkits is other.toolkits
+
+
+def _made(world: World) -> Indexed:
+    return Indexed(world=world, among=everything(world), names=NearNames(world))

@@ -1,4 +1,4 @@
-"""Servers and other plugins for operators: what they do, since when, what they printed; and their restart."""
+"""Servers and other plugins for operators: what they do, since when, what they printed; restarting and asking them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pegboard.board.catalog.availability import ConditionFault
 from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
 from pegboard.board.catalog.unavailable import reasons
+from pegboard.board.discover import ASKED, discover_every
 from pegboard.board.services import Services
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.pool_scope import LOCAL
@@ -283,3 +284,16 @@ def _arguments(args: Sequence[str], mask: Masker) -> Iterator[str]:
         else:
             yield mask.value({flag: argument})[flag]
         flag = argument.lstrip("-") if argument.startswith("-") else ""
+
+
+def unasked(services: Services) -> tuple[str, ...]:
+    """Return the names of the plugins whose tools nobody asked for, as far as they can be asked."""
+    plugins = (plugin for plugin in services.world.catalog.plugins.values() if not plugin.tools)
+    missing = services.loader.missing
+    return tuple(p.name for p in plugins if p.kind in ASKED and missing(PluginRequest(plugin=p.name)))
+
+
+async def ask(services: Services) -> tuple[str, ...]:
+    """Ask all of them, and return those that have not answered within the time of a request."""
+    await discover_every(services)
+    return unasked(services)

@@ -1,16 +1,89 @@
-"""A session as an operator looks at it: what it was opened with, where it is live here; nothing of that is noted."""
+"""What operators read once for each answer: the sessions that there are, and one of them as of now."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, agent_of
 from pegboard.board.snapshot import Snapshot, looked_at, narrowed_above_of, read, read_start, stored_state
 from pegboard.core.access.permissions import SessionConstraints
-from pegboard.core.model.delivery import COMMAND
+from pegboard.core.model.delivery import COMMAND, LIBRARY
+from pegboard.core.state.session_text import from_text
+from pegboard.core.state.sessions import State
 from pegboard.errors import board_closed
-from pegboard.ports import SessionKey
+from pegboard.ports import SessionKey, StoredState
+
+_NOTHING_ADDED = SessionConstraints()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSession:
+    """A session that is stored, or had a surface in this process.
+
+    ``info`` is what it was opened with here; of one of another process it is what the library's host would open.
+    ``text`` is its state as it is stored under ``version``, None where nothing is; ``updated_at`` is when it changed
+    last, or had a surface, in seconds since the epoch.
+    """
+
+    info: SessionInfo
+    text: str | None
+    version: int = 0
+    updated_at: float
+
+    @property
+    def key(self) -> SessionKey:
+        """Return principal, agent and session id."""
+        return self.info.key
+
+    @property
+    def stored(self) -> bool:
+        """Return whether something is stored of it."""
+        return self.text is not None
+
+    def state(self) -> State:
+        """Return its state; raises ``ValueError`` where what is stored is damaged."""
+        return self.info.start if self.text is None else from_text(self.text)
+
+
+async def known_sessions(
+    services: Services, *, agent: str | None = None, principal: str | None = None
+) -> tuple[KnownSession, ...]:
+    """Return the sessions of an agent and a principal, None being every one; the newest change first.
+
+    Raises:
+        StoreError: they cannot be read.
+    """
+    rows = await services.store.sessions(principal=principal, agent=agent)
+    found = {key: known_session(services, key, stored) for key, stored in rows}
+    for info, at in services.live:
+        key = info.key
+        if key not in found and principal in (None, key.principal) and agent in (None, key.agent):
+            found[key] = KnownSession(info=info, text=None, updated_at=at)
+    return tuple(sorted(found.values(), key=lambda known: known.updated_at, reverse=True))
+
+
+def known_session(services: Services, key: SessionKey, stored: StoredState) -> KnownSession:
+    """Return a session that is stored."""
+    live = services.live.get(key)
+    if live is not None:
+        info = live[0]
+    else:
+        info = SessionInfo(key=key, stable=True, host=LIBRARY, constraints=SessionConstraints())
+    return KnownSession(info=info, text=stored.text, version=stored.version, updated_at=stored.updated_at)
+
+
+async def known_by_key(services: Services, key: SessionKey) -> KnownSession | None:
+    """Return the session of a key, or None where nothing is stored of it and it had no surface here.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    stored = await services.store.load(key)
+    if stored is not None:
+        return known_session(services, key, stored)
+    live = services.live.get(key)
+    return KnownSession(info=live[0], text=None, updated_at=live[1]) if live is not None else None
 
 
 async def look(services: Services, agent: str, *, principal: str, session: str) -> Snapshot:
@@ -58,4 +131,7 @@ def _info(services: Services, agent: str, principal: str, session: str) -> Sessi
     return live[0] if live is not None else SessionInfo(key=key, stable=True, host=COMMAND, constraints=_NOTHING_ADDED)
 
 
-_NOTHING_ADDED = SessionConstraints()
+async def looked_at_now(services: Services, known: KnownSession, state: State) -> Snapshot:
+    """Return a session as of the last refresh; nothing is asked for, started or stored."""
+    above = await narrowed_above_of(services, known.info) if known.info.parent is not None else ()
+    return looked_at(services, known.info, state, narrowed_above=above)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
@@ -13,18 +15,26 @@ from pegboard.board.permissions import require_switch
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.board.snapshot import narrowed_above_of, settled
+from pegboard.core.access.host_duties import host_duties
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
+from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease, LeaseReason
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import available_tools
+from pegboard.core.state.active_tools import available_tools, started
 from pegboard.core.state.requirements import unknown_plugins
 from pegboard.core.state.sessions import State
 from pegboard.dialects.duty_tools import duty_tools
 from pegboard.errors import UnknownAgentError
 from pegboard.operators.counting import count_ahead
-from pegboard.operators.known_sessions import KnownSession, ParsedLeases, known_by_key, known_sessions
-from pegboard.operators.switch_reach import Reach
+from pegboard.operators.snapshots import KnownSession, known_by_key, known_sessions
 from pegboard.ports import SessionKey
+
+MOST_PARSED: Final = 10_000
+"""Of how many sessions what is loaded is kept as it was read."""
+
+_PLAIN: Final = SessionConstraints()
+
+_Above = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +144,6 @@ def _names(tools: Iterable[Tool]) -> tuple[str, ...]:
     return tuple(sorted(tool.wire for tool in tools))
 
 
-_Above = tuple[str | None, ...]
-
-
 async def _sessions(services: Services, agent: str) -> list[tuple[KnownSession, _Above]]:
     """Return the sessions of an agent, and those of others that are children of one in this process (P8).
 
@@ -153,6 +160,89 @@ async def _sessions(services: Services, agent: str) -> list[tuple[KnownSession, 
     ]
 
 
+class ParsedLeases:
+    """The turns, leases and loadouts of a board's sessions as they were read last: reading a thousand takes long."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[SessionKey, tuple[int, State]] = OrderedDict()
+
+    def of(self, session: KnownSession) -> State:
+        """Return what is loaded in a session, without anything else; raises ``ValueError`` where that is damaged."""
+        if session.text is None:
+            return session.info.start
+        known = self._known.get(session.key)
+        if known is None or known[0] != session.version:
+            state = session.state()
+            state = State(turn=state.turn, leases=state.leases, loadout=state.loadout)
+            known = self._known[session.key] = session.version, state
+            if len(self._known) > MOST_PARSED:
+                self._known.popitem(last=False)
+        return known[1]
+
+
+class Reach:
+    """What differs between the permissions of one agent before and after a switch, plugin by plugin.
+
+    It says "touched" where it is in doubt: what it rules out is certain, and spares most sessions a comparison.
+    """
+
+    def __init__(self, before: CompiledPermissions, after: CompiledPermissions) -> None:
+        self._before = before
+        self._after = after
+        self._subjects: dict[Ref, bool] = {}
+        self._starts: dict[str | None, bool] = {}
+
+    def touches(self, state: State) -> bool:
+        """Return whether a session in this state may have other tools loaded afterwards."""
+        if self._before.budgeted or self._other_duties or self._other_start(state.loadout):
+            return True
+        return any(self._touches_subject(lease.subject) for lease in state.leases)
+
+    @cached_property
+    def _other_duties(self) -> bool:
+        return host_duties(self._before) != host_duties(self._after)
+
+    @cached_property
+    def _plugins(self) -> frozenset[str]:
+        """Return the plugins of which other tools are permitted, or which other entries name."""
+        before, after = self._before, self._after
+        was, then = before.entries.by_plugin, after.entries.by_plugin
+        return frozenset(
+            plugin.name
+            for plugin in before.world.catalog.plugins.values()
+            if before.plugin_permissions.tools_of(plugin) is not after.plugin_permissions.tools_of(plugin)
+            or was.get(plugin.name) != then.get(plugin.name)
+            or (not plugin.tools and before.grants_unseen(plugin) is not after.grants_unseen(plugin))
+        )
+
+    def _other_start(self, loadout: str | None) -> bool:
+        """Return whether something else is loaded from the start under an active loadout."""
+        known = self._starts.get(loadout)
+        if known is None:
+            state = State(loadout=loadout)
+            before, after = started(self._before, state), started(self._after, state)
+            known = self._starts[loadout] = before != after
+        return known
+
+    def _touches_subject(self, subject: Ref) -> bool:
+        known = self._subjects.get(subject)
+        if known is None:
+            known = self._subjects[subject] = self._reaches(subject)
+        return known
+
+    def _reaches(self, subject: Ref) -> bool:
+        catalog = self._before.world.catalog
+        match subject.kind:
+            case "tool":
+                tool = catalog.by_id(subject.name)
+                return tool is None or tool.plugin in self._plugins or bool(tool.requires)
+            case "plugin":
+                plugin = catalog.plugins.get(subject.name)
+                return plugin is None or plugin.name in self._plugins or any(tool.requires for tool in plugin.tools)
+            case "toolkit" | "category":
+                return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Difference:
     """What is loaded before and after, by wire name."""
@@ -161,9 +251,6 @@ class _Difference:
     after: Mapping[str, Tool]
     gained: tuple[str, ...]
     lost: tuple[str, ...]
-
-
-_PLAIN: Final = SessionConstraints()
 
 
 class _Comparison:

@@ -10,7 +10,7 @@ import pytest
 from pegboard import Pegboard
 from pegboard.errors import UnknownAgentError
 from pegboard.operators.operations import Operations
-from pegboard.operators.search_all_agents import CommonAnswer
+from pegboard.operators.search import CommonAnswer
 
 MAIL = '''
 def send_mail(to: str) -> str:

@@ -10,8 +10,7 @@ from pydantic import TypeAdapter
 
 from pegboard import Pegboard
 from pegboard.errors import UnknownAgentError
-from pegboard.operators.explain import OperatorExplanation
-from pegboard.operators.fixes import Fix
+from pegboard.operators.explain import Fix, OperatorExplanation
 from pegboard.operators.operations import Operations
 
 MODULE = '''

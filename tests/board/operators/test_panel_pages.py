@@ -13,7 +13,7 @@ from made_configurations import KITS, agents, members, servers, source, switches
 
 from pegboard import Pegboard, UnknownAgentError
 from pegboard.operators.operations import Operations
-from pegboard.operators.panel_pages import PanelRow
+from pegboard.operators.switches import PanelRow
 from pegboard.testing import Adapters, MemoryStore
 
 SHARED = ("kind", "name", "label", "description", "default", "switch", "on")

@@ -14,8 +14,7 @@ from pegboard.console.visits import Visit
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.delivery import TakesEffect
 from pegboard.core.state.commands import Outcome, Status
-from pegboard.operators.session_list import SessionPage
-from pegboard.operators.session_overview import SessionOverview
+from pegboard.operators.sessions import SessionOverview, SessionPage
 from pegboard.ports import SessionKey
 
 Names = Annotated[tuple[str, ...], Field(min_length=1, max_length=100)]

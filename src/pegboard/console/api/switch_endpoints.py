@@ -10,8 +10,8 @@ from pydantic import Field
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
-from pegboard.operators.panel_pages import GroupKind, PanelPage
 from pegboard.operators.switch_preview import SwitchPreview
+from pegboard.operators.switches import GroupKind, PanelPage
 from pegboard.ports import UNCHECKED
 
 

@@ -16,8 +16,7 @@ from pegboard.console.visits import Visit
 from pegboard.core.access.pool_scope import LOCAL
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
-from pegboard.operators.search import SearchAnswer
-from pegboard.operators.search_all_agents import CommonAnswer
+from pegboard.operators.search import CommonAnswer, SearchAnswer
 from pegboard.ports import SessionKey
 
 HITS: Final = 12

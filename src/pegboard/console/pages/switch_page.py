@@ -13,7 +13,7 @@ from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
-from pegboard.operators.panel_pages import GroupKind
+from pegboard.operators.switches import GroupKind
 
 PAGE: Final = 50
 MEMBERS: Final = 100
