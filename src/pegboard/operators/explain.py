@@ -149,7 +149,7 @@ class GroupStanding:
 async def explain(
     services: Services, agent: str, name: str, *, principal: str, session: str, sub_app: str | None
 ) -> OperatorExplanation:
-    """Return why an agent can or cannot call a tool in a session; see :meth:`Operations.explain`."""
+    """Return why an agent can or cannot call a tool in a session."""
     snapshot = await read_session(services, agent, principal=principal, session=session, sub_app=sub_app)
     snapshot = await discover_loaded(services, snapshot)
     group = group_of(snapshot.permissions.world, name)
@@ -357,16 +357,7 @@ def _denial_of_plugin(permissions: CompiledPermissions, plugin: Plugin) -> Reaso
 
 
 def fixes(services: Services, snapshot: Snapshot, found: Explanation) -> tuple[Fix, ...]:
-    """Return what would make a tool callable, in the order in which it is to be done.
-
-    Args:
-        services: the services of the board.
-        snapshot: the session, as it was explained.
-        found: the explanation.
-
-    Returns:
-        One for each thing in the way; none where nothing is.
-    """
+    """Return what would make a tool callable, in the order in which it is to be done."""
     codes = {reason.code for reason in found.reasons}
     if "unknown" in codes:
         return (Fix(kind="look_up", text="Look up which tools there are, and start the servers.", code="unknown"),)
@@ -380,13 +371,7 @@ def fixes(services: Services, snapshot: Snapshot, found: Explanation) -> tuple[F
 
 
 def fixes_of(permissions: CompiledPermissions, found: Tool | Group, masker: Masker) -> tuple[Fix, ...]:
-    """Return what would permit a tool, toolkit or plugin to an agent; nothing where it is permitted.
-
-    Args:
-        permissions: what the agent may.
-        found: what it is about.
-        masker: masks what is secret.
-    """
+    """Return what would permit a tool, toolkit or plugin to an agent; nothing where it is permitted."""
     if isinstance(found, Tool):
         decision = permissions.decide(found)
         name, permitted, reasons = found.wire, decision.permitted, decision.reasons

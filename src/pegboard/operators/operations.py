@@ -364,6 +364,8 @@ class Operations:
     async def delete_session(self, key: SessionKey, *, by: str) -> bool:
         """Return whether there was something to delete of a session; the next use of its name begins anew (X4).
 
+        A request in flight is not stopped: what it changes afterwards is stored as of a new session.
+
         Args:
             key: whose session, of which agent, under which id.
             by: who deletes it, for the audit trail.

@@ -156,7 +156,7 @@ class AgentPermission:
 async def find(
     services: Services, whole: WholeCatalog, agent: str, query: str, *, principal: str, session: str, limit: int
 ) -> SearchAnswer:
-    """Return what answers a text, for one agent and session (P3); see :meth:`Operations.search`."""
+    """Return what answers a text, for one agent and session (P3)."""
     needs = checked_search((query,), limit, None)
     needs = replace(needs, limit=min(needs.limit, MOST))
     await discover_every(services, IN_PROCESS)
@@ -304,7 +304,7 @@ def _standing(snapshot: Snapshot, found: Tool | Group, described: FoundTool) -> 
 async def find_for_all(
     services: Services, whole: WholeCatalog, agents: Sequence[str], query: str, *, limit: int
 ) -> CommonAnswer:
-    """Return what answers a text, whoever may use it; see :meth:`Operations.search_all`."""
+    """Return what answers a text, whoever may use it."""
     needs = checked_search((query,), limit, None)
     await discover_every(services, IN_PROCESS)
     await services.compiler.refresh()
@@ -364,7 +364,7 @@ def _key(found: Subject) -> tuple[NameKind, str]:
 
 
 async def who_may_use(services: Services, agents: Iterable[str], name: str) -> tuple[AgentPermission, ...]:
-    """Return of each agent whether it may use something; see :meth:`Operations.who_may_use`."""
+    """Return of each agent whether it may use something."""
     await services.compiler.refresh()
     found = subject_of(services.world, name)
     if found is None:

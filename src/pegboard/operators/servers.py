@@ -158,10 +158,7 @@ def activity(services: Services) -> Activity:
 
 
 async def restart(services: Services, name: str, by: str) -> ServerState:
-    """Start a server anew, or ask a plugin that cannot run once more; return its state as soon as it is known.
-
-    A server that takes longer than 5 s is returned as it is by then, and comes up by itself.
-    """
+    """Start a server anew, or ask a plugin that cannot run once more; return its state as soon as it is known."""
     if problem := label_problem(by):
         raise UsageError(f"`by` {problem}", hint="Name who decides in a short text.")
     plugin, spec = _plugin(services, name)

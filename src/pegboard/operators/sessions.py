@@ -192,11 +192,7 @@ async def list_sessions(
     offset: int,
     limit: int,
 ) -> SessionPage:
-    """Return a page of sessions, the newest change first.
-
-    Raises:
-        StoreError: they cannot be read.
-    """
+    """Return a page of sessions, the newest change first."""
     await discover_every(services, IN_PROCESS)
     await services.compiler.refresh()
     words = query.casefold().split()
@@ -267,11 +263,7 @@ def _short(lease: Lease) -> str:
 
 
 async def overview(services: Services, counting: CatalogCounting, key: SessionKey) -> SessionOverview | None:
-    """Return a session, or None where nothing is known of it; no server is started, nothing stored.
-
-    Raises:
-        StoreError: it cannot be read.
-    """
+    """Return a session, or None where nothing is known of it; no server is started, nothing stored."""
     await discover_every(services, IN_PROCESS)
     await services.compiler.refresh()
     known = await known_by_key(services, key)
@@ -425,13 +417,7 @@ def _overview(
 
 
 async def delete_session(services: Services, key: SessionKey, by: str) -> bool:
-    """Return whether there was something to delete; the next use of the name begins anew.
-
-    A request in flight is not stopped: what it changes afterwards is stored as of a new session.
-
-    Raises:
-        StoreError: it cannot be deleted.
-    """
+    """Return whether there was something to delete; the next use of the name begins anew."""
     entry = services.recorder.entry(key, 0, "unload", _SUBJECT, "allowed", reason=_REASON, outcome="unloaded", by=by)
     recorded = await _remove_state(services, key, entry)
     waited = bool(await services.store.remove_approvals(**asdict(key)))

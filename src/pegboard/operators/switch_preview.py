@@ -90,13 +90,7 @@ class SwitchPreview:
 
 
 async def preview(services: Services, parsed: ParsedLeases, agent: str, name: str, value: bool | None) -> SwitchPreview:
-    """Return what a switch would change; nothing is stored, asked for or started.
-
-    Raises:
-        UnknownAgentError: there is no such agent.
-        UsageError: the name means nothing known, or the value is no boolean.
-        StoreError: sessions or switches cannot be read.
-    """
+    """Return what a switch would change; nothing is stored, asked for or started."""
     require_switch(services, agent, name, value)
     sessions = await _sessions(services, agent)
     compiler = services.compiler

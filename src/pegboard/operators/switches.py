@@ -86,14 +86,7 @@ async def panel_page(
     offset: int,
     limit: int,
 ) -> PanelPage:
-    """Return a page of what can be switched: toolkits, then plugins with what stands in none.
-
-    Plugins written in Python are asked for their tools first; servers are not started.
-
-    Raises:
-        UnknownAgentError: there is no such agent.
-        StoreError: the stored switches cannot be read.
-    """
+    """Return a page of what can be switched: toolkits, then plugins with what stands in none."""
     shown = await _shown(services, agent)
     words = texts.words(query)
     fitting = [group for group in groups(shown.permissions) if texts.group_fits(shown.permissions.world, group, words)]
@@ -113,12 +106,7 @@ async def member_page(
     offset: int,
     limit: int,
 ) -> PanelPage:
-    """Return a page of what stands in a toolkit, or in a plugin and in no toolkit; none where there is no such row.
-
-    Raises:
-        UnknownAgentError: there is no such agent.
-        StoreError: the stored switches cannot be read.
-    """
+    """Return a page of what stands in a toolkit, or in a plugin and in no toolkit; none where there is no such row."""
     shown = await _shown(services, agent)
     group = next((one for one in groups(shown.permissions) if (one.kind, one.name) == (kind, name)), None)
     if group is None:
