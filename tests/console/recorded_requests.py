@@ -1,0 +1,416 @@
+"""Requests to every address under ``/api``, good and bad, as the bytes that a program writes; and what comes back.
+
+What differs from run to run in an answer (moments, process ids, the folder of the test) is given a fixed name.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from http.client import HTTPResponse
+from io import BytesIO
+from typing import NamedTuple
+
+HOST = "127.0.0.1:8321"
+FOREIGN = "http://127.0.0.1:8322"
+TOKENS = {
+    "root": "root-root-root-root-root",
+    "ada": "ada-ada-ada-ada-ada-ada",
+    "bob": "bob-bob-bob-bob-bob-bob",
+    "eve": "eve-eve-eve-eve-eve-eve",
+    "nobody": "nobody-nobody-nobody",
+}
+JSON = {"Content-Type": "application/json"}
+OF_CARL = "agent=mailer&session=s%2F1&principal=carl"
+SWITCHES = "/api/agents/mailer/switches"
+ODD = "/api/agents/a%25%20b%20%C3%A9/switches"
+OFF = {"name": "post", "value": False}
+PATHS = {
+    "/api/agents": "GET",
+    SWITCHES: "GET, PUT",
+    f"{SWITCHES}/members": "GET",
+    f"{SWITCHES}/preview": "GET",
+    "/api/sessions": "GET",
+    "/api/session": "GET",
+    "/api/session/load": "POST",
+    "/api/session/unload": "POST",
+    "/api/session/end-turn": "POST",
+    "/api/session/loadout": "POST",
+    "/api/session/delete": "POST",
+    "/api/search": "GET",
+    "/api/explain": "GET",
+    "/api/approvals": "GET",
+    "/api/approvals/ended": "GET",
+    "/api/approvals/none": "GET",
+    "/api/approvals/none/allow": "POST",
+    "/api/approvals/none/refuse": "POST",
+    "/api/servers": "GET",
+    "/api/servers/clock": "GET",
+    "/api/servers/clock/log": "GET",
+    "/api/servers/clock/restart": "POST",
+    "/api/configuration": "GET",
+    "/api/audit": "GET",
+    "/api/audit/export": "GET",
+    "/api/bill": "GET",
+    "/api/events": "GET",
+    "/api/openapi.json": "GET",
+}
+"""Every address with its methods; one segment stands for all that an address with a name may have."""
+BODIES = {SWITCHES: OFF, "/api/session/load": {"names": ["post"]}, "/api/approvals/none/allow": {}}
+"""Addresses with a body, and one that fits."""
+MISFITS = (
+    b"",
+    b'{"name":',
+    b"\xff\xfe",
+    b"\xef\xbb\xbf{}",
+    b"null",
+    b"[]",
+    b'"name"',
+    b"{}",
+    b'{"name":1,"value":"off"}',
+    b'{"name":"post","value":0}',
+    b'{"name":"post","value":"false"}',
+    b'{"name":"post","value":false,"expected":"x"}',
+    b'{"name":"post","value":false,"expected":0}',
+    b'{"name":"post","value":false,"valeu":1,"nmae":2}',
+    b'{"name":"post","name":"mail","value":false}',
+    b'{"name":"post","value":NaN}',
+    b'{"name":"post","value":-Infinity}',
+    b'{"name":"post","value":1e999}',
+    b'{"name":"post","value":' + b"9" * 5000 + b"}",
+    b'{"name":"\\ud800","value":false}',
+    b'{"name":"post","value":' + b"[" * 500 + b"]" * 500 + b"}",
+    b"[" * 100_000,
+    json.dumps({f"<{number}>" * 100: 0 for number in range(99)}).encode(),
+    b" " * 300_000,
+    b" " * 262_144,
+    b'{"name":"post","value":false}' + b" " * 262_115,
+)
+"""Bodies of a switch that do not fit."""
+OTHER_MISFITS: Mapping[str, tuple[object, ...]] = {
+    f"/api/session/load?{OF_CARL}": (
+        {"names": []},
+        {"names": ["post"] * 101},
+        {"names": "post"},
+        {"names": [1, None]},
+        {"names": ["post"], "keep": "forever"},
+        {"names": ["post"], "keep": 1, "more": 2},
+    ),
+    f"/api/session/unload?{OF_CARL}": ({"names": ["post"], "keep": "turn"}, {"names": {"post": 1}}),
+    f"/api/session/loadout?{OF_CARL}": ({}, {"loadout": 1}, {"loadout": ["minimal"]}),
+    "/api/approvals/none/allow": ({"lasts": "ever"}, {"fields": []}, {"fields": {"a": 1}, "expected": "gone"}),
+    "/api/approvals/none/refuse": ({"reason": 1}, {"reason": None}, {"expected": ""}),
+}
+QUERIES = {
+    SWITCHES: ("limit=0", "limit=501", "limit=many", "limit=", "limit=%2B1", "limit=1.0", "limit=1e1", "limit=%D9%A3",
+               "limit=1;offset=1", "offset=-1", "offset=1_0", "offset=" + "9" * 5000, "query=%ff", "&&", "quer=mail",
+               "query", "query=READ&query=mail", "limit=1&limit=1&x=1&x=2", "x=1&limit=0", "%3Cx%3E=1"),
+    f"{SWITCHES}/members": ("", "kind=tool&name=post", "kind=toolkit", "name=post", "kind=toolkit&name=none",
+                            "kind=TOOLKIT&name=post&limit=x&y=z"),
+    f"{SWITCHES}/preview": ("", "name=post&value=maybe", "name=post&value=True", "name=pots&value=true",
+                            "name=&value=true", "name=post&value=null&value=null"),
+    "/api/sessions": ("agent=nobody", "principal=none", "offset=1", "limit=x&offset=y", "query=CARL"),
+    "/api/session": ("", "agent=mailer", "agent=mailer&session=none", f"{OF_CARL}&principal=carl", f"{OF_CARL}&x=1"),
+    "/api/search": ("", "agent=mailer", "agent=nobody&query=mail", "agent=mailex&query=mail",
+                    "agent=mailer&query=mail&limit=101", "agent=mailer&query=&limit=1", "agent=mailer&query=+",
+                    "agent=mailer&query=zzzz"),
+    "/api/explain": ("agent=mailer", "name=send_mail", "agent=mailer&name=%3Cnothing%3E",
+                     "agent=mailer&name=send_mail&sub_app=none", "agent=nobody&name=send_mail"),
+    "/api/approvals": ("agnet=mailer", "agent=nobody", "limit=501", "limit=1&offset=-1"),
+    "/api/approvals/ended": ("agent=deskless", "limit=0", "x=1"),
+    "/api/servers": ("x=1", "x=1&x=1"),
+    "/api/servers/clok": ("",),
+    "/api/servers/clok/log": ("",),
+    "/api/configuration": ("x=1",),
+    "/api/audit": ("kind=none", "kind=&agent=mailer&limit=1&kind=", "since=2020-01-01", "since=2020-01-01T00:00:00",
+                   "since=2020-01-01T00:00:00Z&until=2020-01-02T00:00:00%2B02:00", "since=yesterday",
+                   "since=1577836800", "before=-1", f"before={2**63}", f"after={2**63 - 2}", "limit=1001",
+                   "agent=nobody", "before=1&after=1"),
+    "/api/audit/export": ("format=xml", "format=csv&limit=1", "agent=nobody", "agent=deskless&format=csv&kind=switch",
+                          "agent=deskless&until=2020-01-01T00:00:00Z", "format=jsonl&format=csv"),
+    "/api/bill": ("by=week", "since=2020-01-01T00:00:00", "since=2020-01-01T10:00:00", "since=2020-02-30",
+                  "since=2020-01-01&until=2020-01-02", "limit=0", "agent=nobody"),
+}  # fmt: skip
+ODD_ADDRESSES = (
+    "/api", "/api/", "/api/nowhere", "/api/agents/", "//api/agents", "/api//agents", "/api/agents;x", "/api/agents%2F",
+    "/API/agents", "/api/agents/mailer", "/api/agents//switches", "/api/agents/%/switches", "/api/agents/%zz/switches",
+    "/api/agents/%ff/switches", "/api/agents/nobody%2F/switches", "/api/agents/mailex/switches",
+    "/api/agents/%E2%80%AE%3Cb%3E/switches", f"/api/agents/{'x' * 3000}/switches", "/api/agents/%2e%2e/switches",
+    "/api/agents/../agents", "/api/agents%3Fx=1", "/api/agents?x=1#y", "/api/agents/mailer/switches/",
+    "/api/agents/{agent}/switches", "/api/approvals/%2Fended", "/api/approvals//", "/api/servers/a%2Fb/log",
+    "/api/docs", "/docs", "/redoc", "/openapi.json",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request; ``by`` is whose token it bears, or none for an empty text."""
+
+    target: str
+    method: str = "GET"
+    by: str = "ada"
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    chunked: bool = False
+
+    def __str__(self) -> str:
+        """Return what it is called in the recording."""
+        more = "".join(f" {name}: {value}" for name, value in self.headers.items())
+        body = "" if self.body is None else f" {len(self.body)} bytes {self.body[:80].decode('latin-1')}"
+        return f"{self.by or '-'} {self.method} {self.target[:200]}{more}{' chunked' if self.chunked else ''}{body}"
+
+    def written(self) -> bytes:
+        """Return its bytes."""
+        bearer = {"Authorization": f"Bearer {TOKENS[self.by]}"} if self.by else {}
+        headers = {"Host": HOST, "Connection": "close", **bearer, **self.headers}
+        if self.body is not None:
+            headers |= {"Transfer-Encoding": "chunked"} if self.chunked else {"Content-Length": str(len(self.body))}
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()
+        body = self.body or b""
+        if self.chunked:
+            parts = [part for part in (body[:5], body[5:]) if part]
+            body = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (*parts, b""))
+        return f"{self.method} {self.target} HTTP/1.1\r\n".encode() + head + b"\r\n" + body
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: tuple[str, ...]
+    body: str
+
+
+def fitting(target: str, given: object, *, method: str = "POST", by: str = "ada") -> Asked:
+    """Return a request with a JSON body."""
+    return Asked(target=target, method=method, by=by, headers=JSON, body=json.dumps(given).encode())
+
+
+def reading() -> Iterator[Asked]:
+    """Yield requests that fit and change nothing."""
+    for path, methods in PATHS.items():
+        if "GET" in methods and path not in ("/api/events", "/api/openapi.json"):
+            yield Asked(target=path, by="root")
+    for target in (
+        f"{SWITCHES}/members?kind=toolkit&name=post&query=READ",
+        f"{SWITCHES}?query=no+such+thing",
+        f"{SWITCHES}?limit=1&offset=1",
+        f"{SWITCHES}/preview?name=post&value=false",
+        ODD,
+        "/api/sessions?agent=mailer&query=CARL&limit=500",
+        f"/api/session?{OF_CARL}",
+        "/api/search?agent=mailer&query=add_time",
+        "/api/search?agent=mailer&query=send+a+mail&limit=3&principal=carl&session=s",
+        f"/api/explain?{OF_CARL}&name=send_mail",
+        "/api/approvals?agent=mailer&limit=1",
+        "/api/audit?agent=mailer&limit=2",
+        "/api/audit?kind=call&text=READ",
+        "/api/audit/export?agent=mailer",
+        "/api/audit/export?agent=mailer&kind=call&format=csv",
+        "/api/bill?by=agent",
+        "/api/bill?by=session&agent=mailer&limit=1",
+    ):
+        yield Asked(target=target)
+
+
+def refused() -> Iterator[Asked]:
+    """Yield requests of those who may not, or with methods that there are not; none changes anything."""
+    for path, methods in PATHS.items():
+        body = {"headers": JSON, "body": json.dumps(BODIES[path]).encode()} if path in BODIES else {}
+        first = methods.rpartition(" ")[2]
+        for by in ("", "nobody", "eve"):
+            yield Asked(target=path, method=first, by=by, **body)
+        if path not in ("/api/events", "/api/openapi.json"):
+            yield Asked(target=f"{path}?x=1&x=1", method=first, by="bob", **body)
+        for method in ("HEAD", "OPTIONS", "DELETE", "PATCH", "POST" if first == "GET" else "GET"):
+            if (path, method) != ("/api/openapi.json", "HEAD"):
+                yield Asked(target=path, method=method)
+        yield Asked(target=f"{path}/", method=first)
+        yield Asked(target=path, method=first, headers={"Origin": "http://evil.example"})
+    for target in ODD_ADDRESSES:
+        yield Asked(target=target)
+        yield Asked(target=target, by="")
+    for path, methods in PATHS.items():
+        if path not in ("/api/events", "/api/openapi.json", "/api/agents"):
+            query = "agent=mailer&session=s&name=send_mail&query=x"
+            yield Asked(target=f"{path}?{query}", method=methods[:4].strip(", "), by="bob")
+    for headers in ({"Origin": FOREIGN}, {"HX-Request": "true"}, {"Accept": "text/html"},
+                    {"Authorization": "Basic eA=="}, {"Authorization": "bearer  " + TOKENS["ada"]},
+                    {"Host": "evil.example"}, {"Range": "bytes=0-1"},
+                    {"If-None-Match": "*"}, {"Accept-Encoding": "gzip"}):  # fmt: skip
+        yield Asked(target=SWITCHES, headers=headers)
+        yield Asked(target="/api/nowhere", headers=headers)
+
+
+def misfits() -> Iterator[Asked]:
+    """Yield queries and bodies that do not fit."""
+    for path, queries in QUERIES.items():
+        for query in queries:
+            yield Asked(target=f"{path}?{query}", by="root" if path.startswith(("/api/serv", "/api/conf")) else "ada")
+    for body in MISFITS:
+        yield Asked(target=SWITCHES, method="PUT", headers=JSON, body=body)
+    for body in (None, b"{", b'{"name":"pots","value":true}'):
+        yield Asked(target=SWITCHES, method="PUT", headers=JSON, body=body, chunked=body is not None)
+        yield Asked(target=f"{SWITCHES}?x=1&x=2", method="PUT", headers=JSON, body=body)
+        yield Asked(target="/api/agents/nobody/switches", method="PUT", headers=JSON, body=body)
+        yield Asked(target=SWITCHES, method="PUT", by="eve", headers=JSON, body=body)
+        yield Asked(target=SWITCHES, headers=JSON, body=body)
+    for kind in (
+        "",
+        "text/plain",
+        "application/jsonx",
+        "application/vnd.api+json",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        " Application/JSON ; charset=latin-1",
+        "application/json,text/plain",
+    ):
+        for body in (b"{", b'{"name":"pots","value":true}'):
+            yield Asked(target=SWITCHES, method="PUT", headers={"Content-Type": kind} if kind else {}, body=body)
+    for target, bodies in OTHER_MISFITS.items():
+        for body in bodies:
+            yield fitting(target, body)
+        yield Asked(target=f"{target.partition('?')[0]}?agent=&x=1", method="POST", headers=JSON, body=b"{")
+        yield fitting(f"{target.partition('?')[0]}?x=1", {"names": ["post"], "loadout": None})
+
+
+def changing() -> Iterator[Asked]:
+    """Yield requests that change something, each after the others; ``{pay}`` and the like are approvals."""
+    on, back = {"name": "post", "value": True}, {"name": "post", "value": None}
+    for body in (OFF, on, back, {**OFF, "expected": None}, {**on, "expected": None}, {**back, "expected": "any"},
+                 {"name": "", "value": True}, {"name": "pots", "value": None},
+                 {"name": "mail", "value": False}):  # fmt: skip
+        yield fitting(SWITCHES, body, method="PUT")
+    yield fitting(ODD, {"name": "clock", "value": True}, method="PUT", by="bob")
+    yield Asked(target=SWITCHES)
+    yield fitting(SWITCHES, {"name": "mail", "value": None}, method="PUT")
+    for action, body in (
+        ("load", {"names": ["post", "nothing"], "keep": "session"}), ("load", {"names": ["post"]}),
+        ("unload", {"names": ["post", "add_time"]}), ("end-turn", None), ("loadout", {"loadout": "minimal"}),
+        ("loadout", {"loadout": "nothing"}), ("loadout", {"loadout": None}),
+    ):  # fmt: skip
+        target = f"/api/session/{action}?{OF_CARL}"
+        yield Asked(target=target, method="POST") if body is None else fitting(target, body)
+    yield Asked(target=f"/api/session/end-turn?{OF_CARL}", method="POST", headers=JSON, body=b"{ignored")
+    yield Asked(target=f"/api/session?{OF_CARL}")
+    yield Asked(target="/api/approvals/{send}")
+    yield fitting("/api/approvals/{send}/allow", {"expected": "allowed"})
+    yield fitting("/api/approvals/{send}/allow", {"fields": {}, "lasts": "session"}, by="bob")
+    yield fitting("/api/approvals/{send}/allow", {"expected": "waiting"})
+    yield fitting("/api/approvals/{pay}/allow", {"fields": {"cod": 1}})
+    yield fitting("/api/approvals/{pay}/allow", {"fields": {"code": "1234"}})
+    yield fitting("/api/approvals/{pay}/allow", {"fields": {"code": "1"}, "lasts": "always"})
+    yield fitting("/api/approvals/{pay}/refuse", {"reason": "Not\u202e <b>today"})
+    yield fitting("/api/approvals/{pay}/refuse", {})
+    yield Asked(target="/api/approvals/ended")
+    yield Asked(target="/api/approvals")
+    yield Asked(target="/api/servers/plain", by="root")
+    yield Asked(target="/api/servers/plain/restart", method="POST", by="root")
+    yield Asked(target="/api/servers/plain/log", by="root")
+    yield Asked(target="/api/servers/clock/restart", method="POST", by="root")
+    yield Asked(target="/api/servers/none/restart", method="POST", by="root", headers=JSON, body=b"{")
+    yield Asked(target=f"/api/session/delete?{OF_CARL}", method="POST")
+    yield Asked(target=f"/api/session/delete?{OF_CARL}", method="POST")
+    yield Asked(target=f"/api/session?{OF_CARL}")
+    yield fitting(f"/api/session/load?{OF_CARL}", {"names": ["post"]})
+    yield Asked(target="/api/audit?agent=mailer&kind=permission")
+    yield Asked(target="/api/audit?kind=server", by="root")
+    yield Asked(target="/api/bill")
+
+
+def of_browsers(cookie: str, csrf: str) -> Iterator[Asked]:
+    """Yield requests of a browser that is signed in."""
+    signed = {"Cookie": f"pegboard_console_8321={cookie}"}
+    own = {**signed, "X-CSRF-Token": csrf, "Origin": f"http://{HOST}"}
+    form = {**signed, "Content-Type": "application/x-www-form-urlencoded"}
+    body = json.dumps(OFF).encode()
+    for headers in (signed, {**signed, "Origin": FOREIGN}, {**signed, "Sec-Fetch-Site": "cross-site"},
+                    {**signed, "X-CSRF-Token": csrf, "Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate",
+                     "Sec-Fetch-Dest": "document"}, {**signed, "Authorization": "Bearer x"}, {"Cookie": "x=1"},
+                    own):  # fmt: skip
+        yield Asked(target="/api/agents", by="", headers=headers)
+        yield Asked(target="/api/agents", method="OPTIONS", by="", headers=headers)
+        yield Asked(target="/api/nowhere", method="POST", by="", headers=headers)
+        yield Asked(target=SWITCHES, method="PUT", by="", headers={**headers, **JSON}, body=body)
+        yield Asked(target=SWITCHES, method="PUT", by="", headers={**headers, **JSON}, body=b"{")
+    yield Asked(target=SWITCHES, method="PUT", by="", headers={**signed, **JSON, "X-CSRF-Token": "x"}, body=body)
+    for text in (f"csrf={csrf}&name=post&value=false", "csrf=x", "csrf=", "name=post"):
+        yield Asked(target=SWITCHES, method="PUT", by="", headers=form, body=text.encode())
+        yield Asked(target=f"/api/session/end-turn?{OF_CARL}", method="POST", by="", headers=form, body=text.encode())
+
+
+def without_a_store() -> Iterator[Asked]:
+    """Yield requests that fit, for a store that is gone."""
+    for path, methods in PATHS.items():
+        if path not in ("/api/events", "/api/openapi.json"):
+            query = (
+                "?agent=mailer&session=s&name=send_mail&query=mail" if path in ("/api/explain", "/api/search") else ""
+            )
+            yield Asked(target=f"{path}{query}", method=methods[:4].strip(", "), by="root")
+    yield fitting(SWITCHES, OFF, method="PUT")
+    yield fitting(f"/api/session/load?{OF_CARL}", {"names": ["post"]})
+    yield Asked(target=f"/api/session/delete?{OF_CARL}", method="POST")
+    yield Asked(target="/api/audit/export", method="HEAD")
+
+
+async def sent(asked: Asked, port: int, names: Mapping[str, str]) -> Answer:
+    """Send a request to a port and return the answer; ``names`` are those of what differs from run to run."""
+    target = asked.target
+    for name, value in names.items():
+        target = target.replace(name, value)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reading = asyncio.create_task(reader.read())
+    with suppress(ConnectionError):  # a body that is too large is not read to its end
+        writer.write(replace(asked, target=target).written())
+        await writer.drain()
+    response = HTTPResponse(_Received(await reading), method=asked.method)  # type: ignore[arg-type]
+    writer.close()
+    response.begin()
+    body = response.read()
+    headers = (
+        _header(name.lower(), value, body, response.status)
+        for name, value in response.getheaders()
+        if name.lower() != "date"
+    )
+    return Answer(response.status, tuple(headers), named(body.decode(), names))
+
+
+class _Received:
+    """A connection that has received all."""
+
+    def __init__(self, received: bytes) -> None:
+        self._received = received
+
+    def makefile(self, mode: str) -> BytesIO:
+        return BytesIO(self._received)
+
+
+def _header(name: str, value: str, body: bytes, status: int) -> str:
+    if name == "content-length" and (not body or value == str(len(body))):
+        return f"{name}: of the body"
+    if name == "allow" and status == 405:
+        value = ", ".join(sorted(value.split(", ")))  # a set's order, another one in each process
+    return f"{name}: {value}"
+
+
+VOLATILE = {
+    r"\b1[789]\d{8}\.\d+": "{moment}",
+    r'"(duration|score|value)":-?\d[-+.e\d]*': r'"\1":{number}',
+    r'"duration": [.e\d-]+': '"duration": {number}',
+    r'"arguments":(\s?)"[\da-f]{16}"': r'"arguments":\1{digest}',
+    r",[.e\d-]+,(\w+),[\da-f]{16},": r",{number},\1,{digest},",
+    r'"pid":\d+': '"pid":{number}',
+    r"\b(?!2020-)20\d\d-\d\d-\d\dT[\d:.]+(\+00:00|Z)": "{moment}",
+    r"\b(?!2020-)20\d\d-\d\d-\d\d\b": "{day}",
+}
+
+
+def named(text: str, names: Mapping[str, str]) -> str:
+    """Return a text with names for what differs from run to run."""
+    for name, value in names.items():
+        text = text.replace(value, name)
+    for pattern, name in VOLATILE.items():
+        text = re.sub(pattern, name, text)
+    return text
