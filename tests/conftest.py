@@ -1,4 +1,9 @@
-"""What several tests need: the other installations that `make pytest` puts beside `.venv`."""
+"""What several tests need: the other installations that `make pytest` puts beside `.venv`, and the path of calls.
+
+Calls go by the fast path, as users have them. A test marked `both_paths` runs through the SDK as well: a case of each
+kind in `tests/gateway` and `tests/sources`. Whole answers of both are compared by `tests/gateway/test_differential.py`
+and `tests/sources/test_mcp_fast_path.py`, which have both paths within one test.
+"""
 
 import os
 import signal
@@ -25,6 +30,17 @@ def installed(variable: str, usual: str) -> Path:
     if not path.exists():
         pytest.fail(f"{path} is missing: run `make pytest` once, or set {variable}", pytrace=False)
     return path
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.definition.get_closest_marker("both_paths"):
+        metafunc.parametrize("fast_path", [True, False], ids=["fast", "sdk"])
+
+
+@pytest.fixture
+def fast_path() -> bool:
+    """Return whether calls go by the fast path; a test marked `both_paths` runs with both answers."""
+    return True
 
 
 @pytest.fixture(scope="session")

@@ -98,9 +98,9 @@ async def way_in(kind: str, config: Path) -> AsyncIterator[str | StdioServerPara
 
 @asynccontextmanager
 async def connected(
-    target: Any, era: str, *, token: str | None = None, event: int = 2**20, extensions: Sequence[ClientExtension] = ()
+    target: Any, era: str, *, token: str | None = None, extensions: Sequence[ClientExtension] = ()
 ) -> AsyncIterator["Connected"]:
-    """Connect the official client in one era; it keeps what it is notified of, and reads events of so many bytes."""
+    """Connect the official client in one era; it keeps what it is notified of."""
     seen: list[Any] = []
 
     async def note(message: Any) -> None:
@@ -115,7 +115,7 @@ async def connected(
     headers = {"Authorization": f"Bearer {token}"} if token else None
     async with httpx2.AsyncClient(headers=headers, timeout=20, event_hooks={"response": [opened]}) as http:
         if isinstance(target, str):
-            target = streamable_http_client(target, http_client=http, max_sse_event_size=event)
+            target = streamable_http_client(target, http_client=http)
         async with Client(target, mode=era, message_handler=note, extensions=extensions) as client:
             yield Connected(client, seen, hears)
 

@@ -1,4 +1,4 @@
-"""A configuration to serve."""
+"""A configuration to serve, and the path that calls take through the gateway."""
 
 import sys
 from pathlib import Path
@@ -47,12 +47,10 @@ tokens:
 """
 
 
-@pytest.fixture(autouse=True, params=["fast", "sdk"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run every test of this folder with the fast path and without it; a module that is about one of them says so."""
-    way: str = request.param
-    monkeypatch.setenv("PEGBOARD_FAST_PATH", "1" if way == "fast" else "0")
-    return way
+@pytest.fixture(autouse=True)
+def path_of_calls(monkeypatch: pytest.MonkeyPatch, *, fast_path: bool) -> None:
+    """Serve on the fast path, or through the SDK where a test marked `both_paths` runs the second time."""
+    monkeypatch.setenv("PEGBOARD_FAST_PATH", "1" if fast_path else "0")
 
 
 @pytest.fixture

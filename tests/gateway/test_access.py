@@ -107,6 +107,7 @@ async def test_a_client_cannot_say_whose_session_it_is(config_with_tokens: Path)
             assert (await bob.call("note_add", meta, text="x")).is_error
 
 
+@pytest.mark.both_paths
 async def test_a_transport_session_answers_only_its_owner_and_agent(config_with_tokens: Path) -> None:
     """G2: another token, or another agent's path, finds no such session."""
     start = {

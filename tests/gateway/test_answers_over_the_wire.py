@@ -64,7 +64,7 @@ async def listed(client: Connected) -> tuple[int, list[str]]:
     return count(text), (load.description or "").splitlines()[1:]
 
 
-async def test_the_list_for_thirteen_servers_says_what_each_is_for_in_400_tokens(tmp_path: Path, way: str) -> None:
+async def test_the_list_for_thirteen_servers_says_what_each_is_for_in_400_tokens(tmp_path: Path) -> None:
     """F2: also where nobody described it."""
     plugins = {name: canned(f"{name}_a", f"{name}_b") for name in DESCRIBED}
     plugins |= {name: canned(*tools) for name, tools in BARE.items()}

@@ -106,6 +106,7 @@ def text(result: types.CallToolResult) -> str:
     return first.text
 
 
+@pytest.mark.both_paths
 @pytest.mark.parametrize("way", ["stdio", "http"])
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_with_elicitation_is_asked_and_the_call_goes_on(config: Path, era: str, way: str) -> None:

@@ -70,6 +70,7 @@ async def asks_of_all_kinds(target: Any, era: str, name: str) -> Any:
     return got, again, at_once, person.asked[4:], person.logged
 
 
+@pytest.mark.both_paths
 @pytest.mark.parametrize("way", ["stdio", "http"])
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_is_asked_the_same_as_without_the_gateway(

@@ -79,12 +79,6 @@ HEADERS: dict[str, dict[str, str | None]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use the fast path: here it is compared with the way through the SDK."""
-    monkeypatch.setenv("PEGBOARD_FAST_PATH", "1")
-
-
 def request(params: Message, *, era: str, session: str, number: int | str) -> Message:
     """Return one request; what it says of itself goes before the envelope of its era."""
     given = params.get("_meta", {})

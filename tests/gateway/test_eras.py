@@ -16,6 +16,7 @@ META = ["search_tools", "load_tools", "unload_tools", "call_tool", "call_read_on
 START = ["echo", *META]
 
 
+@pytest.mark.both_paths
 @pytest.mark.parametrize("kind", ["http", "stdio"])
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_lists_loads_calls_and_unloads(config: Path, era: str, kind: str) -> None:
@@ -167,6 +168,7 @@ async def test_unknown_and_denied_tools_get_the_same_protocol_error(config: Path
         assert (await pegboard.call("call_tool", name="up__media")).is_error
 
 
+@pytest.mark.both_paths
 @pytest.mark.parametrize("era", ERAS)
 async def test_what_a_server_returns_passes_through(config: Path, era: str) -> None:
     """G7: media, structured content, `_meta`, errors, titles and output schemas."""
@@ -185,6 +187,7 @@ async def test_what_a_server_returns_passes_through(config: Path, era: str) -> N
             assert tools["up__add"].output_schema is not None
 
 
+@pytest.mark.both_paths
 @pytest.mark.parametrize("kind", ["http", "stdio"])
 @pytest.mark.parametrize("era", ERAS)
 async def test_progress_of_a_server_reaches_the_client(config: Path, era: str, kind: str) -> None:
@@ -201,6 +204,7 @@ async def test_progress_of_a_server_reaches_the_client(config: Path, era: str, k
     assert sorted(steps) == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
 
 
+@pytest.mark.both_paths
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(config: Path, era: str) -> None:
     """G7: a client that goes away in the middle, or says that it gave up."""

@@ -17,6 +17,7 @@ GARBAGE = [
 ]  # fmt: skip
 
 
+@pytest.mark.both_paths
 async def test_garbage_is_answered_and_the_gateway_goes_on(config: Path) -> None:
     """G1: a JSON-RPC error or a 4xx, never a traceback."""
     _, headers = modern_request("tools/list")

@@ -12,12 +12,6 @@ import pytest
 from .clients import gateway, serve
 
 
-@pytest.fixture(autouse=True)
-def way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use the fast path: it is slow to start, and clients of the SDK come both ways."""
-    monkeypatch.setenv("PEGBOARD_FAST_PATH", "1")
-
-
 @asynccontextmanager
 async def reached(kind: str, config: Path) -> AsyncIterator[list[str]]:
     """Yield the arguments that tell the Inspector where the gateway is."""

@@ -33,6 +33,7 @@ def post(body: bytes, *, length: int | None = None, more: dict[str, str] | None 
     return b"POST /mcp HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers.items()).encode() + b"\r\n" + body
 
 
+@pytest.mark.both_paths
 async def test_a_body_that_is_too_large_is_refused_before_it_is_read(config: Path) -> None:
     """G1: 100 MB."""
     async with gateway(config) as running:

@@ -48,6 +48,7 @@ async def logged(target: Any, era: str, name: str, level: Any) -> tuple[Any, Any
         return got, list(person.logged)
 
 
+@pytest.mark.both_paths
 @pytest.mark.parametrize("way", ["stdio", "http"])
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_hears_the_same_as_without_the_gateway(

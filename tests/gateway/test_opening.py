@@ -16,12 +16,6 @@ from .test_stdio import answers, start
 Message = dict[str, Any]
 
 
-@pytest.fixture(autouse=True)
-def way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use the fast path: here its first answers are compared with those of the SDK."""
-    monkeypatch.setenv("PEGBOARD_FAST_PATH", "1")
-
-
 def first_requests(era: str) -> list[Message]:
     """Return what a client of this era sends first."""
     if era == MODERN:

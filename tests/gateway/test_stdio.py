@@ -40,6 +40,7 @@ async def test_requests_that_are_piped_in_are_answered_before_it_ends(config: Pa
     assert err == ""
 
 
+@pytest.mark.both_paths
 async def test_garbage_is_answered_and_the_gateway_goes_on(config: Path) -> None:
     """G1: as JSON-RPC wants it; empty lines are nothing."""
     good = line("tools/call", 7, name="echo", arguments={"text": "still here"})

@@ -1,6 +1,7 @@
 """Call a server that floods its callers; print how each call ended, and what the process took, as JSON.
 
-Arguments: ``around`` or ``through`` the SDK, the server as JSON, the tools as JSON. Another server is called meanwhile.
+Arguments: 1 where calls go around the SDK, else 0; the server as JSON, the tools as JSON.
+Another server is called meanwhile.
 """
 
 import asyncio
@@ -14,8 +15,8 @@ from pegboard.errors import PegboardError
 from pegboard.sources.mcp import McpSource
 
 
-async def main(way: str, server: str, tools: str) -> None:
-    source = McpSource(fast_path=way == "around")
+async def main(fast_path: str, server: str, tools: str) -> None:
+    source = McpSource(fast_path=fast_path == "1")
     spec = ServerSpec(**json.loads(server))
     ended: dict[str, list[object]] = {}
     await call(source, plain(), "pid")

@@ -62,6 +62,7 @@ async def test_one_bad_tool_never_costs_the_list(source: McpSource, caplog: pyte
     assert all(repr(name) in caplog.text for name in BROKEN)
 
 
+@pytest.mark.both_paths
 async def test_content_of_every_kind_passes_through_unchanged(source: McpSource) -> None:
     "G7: images, audio, resources, structured content and meta arrive as sent."
     media = await call(source, modern(), "media")
@@ -88,6 +89,7 @@ async def test_the_failure_of_a_tool_is_a_result_and_a_refusal_names_server_and_
     assert getattr(caught.value.__cause__, "data", None) == {"day": 7}
 
 
+@pytest.mark.both_paths
 @pytest.mark.parametrize("spec", [plain(), modern()], ids=["handshake", "2026"])
 async def test_progress_arrives_in_order_and_before_the_result(source: McpSource, spec: ServerSpec) -> None:
     "G7: progress passes through, even where whoever takes it is slow."
@@ -166,6 +168,7 @@ async def test_scopes_have_processes_of_their_own(source: McpSource) -> None:
     assert ada == text(await call(source, plain(), "pid", scope="ada")) != bob
 
 
+@pytest.mark.both_paths
 @pytest.mark.parametrize("spec", [plain(), modern()], ids=["handshake", "2026"])
 async def test_a_killed_server_is_started_again_by_the_next_call(source: McpSource, spec: ServerSpec) -> None:
     "G8: the call that finds it dead does not fail."
@@ -207,6 +210,7 @@ async def test_a_hanging_call_times_out_alone(source: McpSource, spec: ServerSpe
     assert text(await call(source, spec, "pid")) == before
 
 
+@pytest.mark.both_paths
 async def test_a_server_is_told_of_a_cancelled_call(source: McpSource, log: Path) -> None:
     "G7: cancellation passes through."
     spec = plain("--log", str(log))

@@ -93,6 +93,7 @@ async def ask(
     return await source.call(spec, {}, Tool(plugin=spec.name, name=tool), arguments, context)
 
 
+@pytest.mark.both_paths
 async def test_answers_pass_unchanged_with_keys_that_nobody_knows(source: McpSource, spec: ServerSpec) -> None:
     """G7: around the SDK and through it."""
     somebody = Somebody()

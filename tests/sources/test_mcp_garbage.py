@@ -60,26 +60,25 @@ def raw(answer: str) -> tuple[str, dict[str, Any]]:
     return "up__raw", {"lines": [answer], "body": answer}
 
 
-@pytest.mark.parametrize("fast", [True, False], ids=["around", "through"])
+@pytest.mark.both_paths
 def test_numbers_that_strict_json_does_not_have_reach_clients_as_null(
-    tmp_path: Path, fast_server: dict[str, Any], *, fast: bool
+    tmp_path: Path, fast_server: dict[str, Any], *, fast_path: bool
 ) -> None:
     """G7: as JavaScript writes them: the rest of the result is worth more than a refusal of all of it."""
     template = (
         '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [], "structuredContent": {"n": %s, "m": [1, %s]}}}'
     )
-    answers, _ = serve(tmp_path, fast_server, *(raw(template % (each, each)) for each in NUMBERS), fast_path=fast)
+    answers, _ = serve(tmp_path, fast_server, *(raw(template % (each, each)) for each in NUMBERS), fast_path=fast_path)
     found = [answers[number]["result"]["structuredContent"] for number, _ in enumerate(NUMBERS, 1)]
     assert found == [{"n": None, "m": [1, None]}] * len(NUMBERS)
 
 
-@pytest.mark.parametrize("fast", [True, False], ids=["around", "through"])
-def test_lone_surrogates_are_an_invalid_answer(tmp_path: Path, fast_server: dict[str, Any], *, fast: bool) -> None:
+def test_lone_surrogates_are_an_invalid_answer(tmp_path: Path, fast_server: dict[str, Any]) -> None:
     """G8: no UTF-8 stands for them, so nothing could be passed on; the next call works."""
     template = '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [{"type": "text", "text": "%s"}]}}'
     error = '{"jsonrpc": "2.0", "id": "$ID", "error": {"code": 1, "message": "\\udc00"}}'
     sent = [template % "a\\ud800b", template % "\\udfff\\ud800", error, template % "\\ud83d\\ude00"]
-    answers, log = serve(tmp_path, fast_server, *map(raw, sent), fast_path=fast)
+    answers, log = serve(tmp_path, fast_server, *map(raw, sent))
     for number in (1, 2, 3):
         assert "its answer is not a message of the protocol" in json.dumps(answers[number])
     assert answers[4]["result"]["content"][0]["text"] == "\U0001f600"

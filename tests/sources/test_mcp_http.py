@@ -80,6 +80,7 @@ async def test_a_server_of_either_era_is_described_and_called(source: McpSource,
         assert source.states()[-1]["era"] == era
 
 
+@pytest.mark.both_paths
 async def test_progress_and_large_results_pass_through(source: McpSource, upstream: Upstream) -> None:
     "G7: results may be larger than what the SDK takes by default."
     seen: list[float] = []

@@ -75,6 +75,7 @@ async def test_a_call_of_a_server_that_is_dead_already_is_made_on_a_new_one(
     assert happened(log).count("call:pid") == 2
 
 
+@pytest.mark.both_paths
 async def test_a_call_that_the_server_read_before_it_died_is_not_repeated_and_the_error_says_so(
     source: McpSource, spec: ServerSpec, log: Path
 ) -> None:

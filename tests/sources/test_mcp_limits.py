@@ -39,16 +39,11 @@ def stdio(**fields: Any) -> ServerSpec:
     return ServerSpec(name="flood", command=sys.executable, args=args, **fields)
 
 
-@pytest.fixture(params=["around", "through"])
-def way(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-def outcomes(way: str, spec: ServerSpec, *tools: str) -> dict[str, list[str]]:
+def outcomes(spec: ServerSpec, *tools: str, fast_path: bool) -> dict[str, list[str]]:
     """Return how calls ended that were made in a process of their own, which stayed small."""
     server = {"name": spec.name, "command": spec.command, "args": spec.args, "url": spec.url}
     server = json.dumps({**server, "transport": spec.transport, "message_limit": spec.message_limit})
-    command = [sys.executable, str(CLIENT), way, server, json.dumps(tools)]
+    command = [sys.executable, str(CLIENT), str(int(fast_path)), server, json.dumps(tools)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads(done.stdout)
@@ -65,44 +60,47 @@ BODIES = ("gzip", "deflate", "raw_deflate", "refused", "refused_text", "chunked"
 EVENTS = ("event", "data", "event_gzip")
 
 
-def test_a_body_over_the_limit_fails_its_call_and_costs_no_memory(way: str) -> None:
+@pytest.mark.both_paths
+def test_a_body_over_the_limit_fails_its_call_and_costs_no_memory(*, fast_path: bool) -> None:
     """G8: 300 MB of zeros in gzip or deflate, a body without end, with and without its length, also of an error."""
     with web() as spec:
-        ended = outcomes(way, spec, *BODIES, "echo")
+        ended = outcomes(spec, *BODIES, "echo", fast_path=fast_path)
     assert ended == {**{tool: too_large(tool) for tool in BODIES}, "echo": ["result", "None"]}
 
 
-def test_an_event_over_the_limit_fails_its_call_and_costs_no_memory(way: str) -> None:
+@pytest.mark.both_paths
+def test_an_event_over_the_limit_fails_its_call_and_costs_no_memory(*, fast_path: bool) -> None:
     """G8: one line, or many, without end; 300 MB in gzip."""
     with web() as spec:
-        ended = outcomes(way, spec, *EVENTS, "echo")
+        ended = outcomes(spec, *EVENTS, "echo", fast_path=fast_path)
     assert ended == {**{tool: too_large(tool) for tool in EVENTS}, "echo": ["result", "None"]}
 
 
-def test_a_line_over_the_limit_fails_its_call_and_costs_no_memory(way: str) -> None:
+@pytest.mark.both_paths
+def test_a_line_over_the_limit_fails_its_call_and_costs_no_memory(*, fast_path: bool) -> None:
     """G8: what is printed without end ends the process; the next call starts it again."""
     tools = ("line", "named_line")
-    ended = outcomes(way, stdio(), *tools, "echo")
+    ended = outcomes(stdio(), *tools, "echo", fast_path=fast_path)
     assert ended == {**{tool: too_large(tool) for tool in tools}, "echo": ["result", "None"]}
 
 
 def test_an_event_of_the_older_transport_over_the_limit_fails_its_call_and_costs_no_memory() -> None:
     with web("sse") as spec:
-        assert outcomes("through", spec, "event") == {"event": too_large("event")}
+        assert outcomes(spec, "event", fast_path=False) == {"event": too_large("event")}
 
 
-def test_a_head_without_end_fails_its_call_and_costs_no_memory(way: str) -> None:
+def test_a_head_without_end_fails_its_call_and_costs_no_memory() -> None:
     with web() as spec:
-        [(message, _)] = outcomes(way, spec, "head").values()
+        [(message, _)] = outcomes(spec, "head", fast_path=True).values()
     assert message.startswith("Server 'flood' went away during the call of 'head': ")
 
 
-def test_the_gateway_answers_others_meanwhile_and_stays_small(way: str, tmp_path: Path) -> None:
+def test_the_gateway_answers_others_meanwhile_and_stays_small(tmp_path: Path) -> None:
     """G8: the error reaches the client of that call."""
     with web() as spec:
         servers = {"flood": {"url": spec.url}, "plain": {"command": sys.executable, "args": list(plain().args)}}
         floods = [(f"flood__{tool}", {}) for tool in ("gzip", "chunked", "event")]
-        with gateway(tmp_path, servers, fast_path=way == "around") as process:
+        with gateway(tmp_path, servers, fast_path=True) as process:
             assert process.stdin is not None
             assert process.stdout is not None
             process.stdin.write(requests_of(*floods, ("plain__echo", {"text": "meanwhile"})))

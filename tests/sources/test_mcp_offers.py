@@ -22,9 +22,9 @@ def offering(*options: str, **fields: Any) -> ServerSpec:
     return ServerSpec(name="one", command=sys.executable, args=args, **fields)
 
 
-@pytest.fixture(params=[True, False], ids=["fast", "sdk"])
-async def source(request: pytest.FixtureRequest) -> AsyncIterator[McpSource]:
-    source = McpSource(fast_path=request.param, mask=Masker(["hunter22"]).text, check_every=0.1)
+@pytest.fixture
+async def source() -> AsyncIterator[McpSource]:
+    source = McpSource(mask=Masker(["hunter22"]).text, check_every=0.1)
     yield source
     await source.aclose()
 
