@@ -61,7 +61,7 @@ class FastPath:
         return self.is_open and name not in self.by_sdk and get_current_span() is INVALID_SPAN
 
     async def call(self, call: Call) -> Message:
-        """Return the raw result; raises ``UseSdkError``, ``MCPError`` and the errors of :mod:`..wire.outcomes`."""
+        """Return the raw result; raises ``UseSdkError``, ``MCPError`` and those of :mod:`..wire.request_outcomes`."""
         pending = PendingCall(next(self._numbers), call)
         body = self._request(pending.number, call)
         self.pending[pending.number] = pending
