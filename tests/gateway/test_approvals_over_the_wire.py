@@ -17,8 +17,8 @@ from pegboard.gateway.clients import handshake, pending_calls
 from pegboard.gateway.handlers.turns import Turns
 from pegboard.testing import ManualClock
 
-from .askers import Person, client
 from .clients import ERAS, HANDSHAKE, until, way_in
+from .question_helpers import Person, client
 
 TOOLS = '''
 from pathlib import Path

@@ -11,8 +11,8 @@ import pytest
 from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
 
-from .askers import Person, call, client, configure, direct, upstream
 from .clients import ERAS, HANDSHAKE, MODERN, gateway, modern_request, until, way_in
+from .question_helpers import Person, call, client, configure, direct, upstream
 
 LINES = [
     {"level": "debug", "logger": "db", "data": {"rows": [1, None], "x-more": "\u00e9"}},

@@ -72,7 +72,7 @@ def new(kind: str) -> Iterator[ServerSpec]:
 
 
 def server(kind: str, *options: str) -> Iterator[ServerSpec]:
-    args = (str(SERVERS / "asking_server.py"), kind, *options)
+    args = (str(SERVERS / "question_server.py"), kind, *options)
     if kind == "stdio":
         yield ServerSpec(name="asking", command=sys.executable, args=args)
         return

@@ -12,7 +12,7 @@ from mcp import MCPError
 from pegboard.assembly import Pegboard
 
 from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, Connected, connected, gateway, spawn, until
-from .offers import configured, entry, over_http, requests, stdio
+from .resource_helpers import configured, entry, over_http, requests, stdio
 
 UPSTREAMS = ["stdio 2026", "stdio handshake", "http 2026", "http handshake"]
 pytestmark = pytest.mark.filterwarnings("ignore:resources/:mcp.MCPDeprecationWarning")

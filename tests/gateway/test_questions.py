@@ -16,7 +16,8 @@ from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
 from pegboard.gateway.clients import handshake, pending_calls
 
-from .askers import (
+from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, gateway, modern_request, until, way_in
+from .question_helpers import (
     ANSWERS,
     BRANCH,
     FORM,
@@ -31,7 +32,6 @@ from .askers import (
     direct,
     upstream,
 )
-from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, gateway, modern_request, until, way_in
 from .test_differential import HANDSHAKE_VERSION, hello, ready
 
 TOKENS = f"""

@@ -14,7 +14,7 @@ from mcp import MCPError
 from pegboard.assembly import Pegboard
 
 from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, Connected, connected, gateway, serve, spawn, until
-from .offers import PLAIN, Message, bare, configured, entry, over_http, requests, stdio, wire
+from .resource_helpers import PLAIN, Message, bare, configured, entry, over_http, requests, stdio, wire
 
 UPSTREAMS = ["stdio 2026", "stdio handshake", "http 2026", "http handshake"]
 READS = [

@@ -11,7 +11,7 @@ from typing import Any
 from .clients import HERE, MODERN, modern_request
 from .test_differential import hello, ready
 
-SERVER = str(HERE.parent / "servers" / "offer_server.py")
+SERVER = str(HERE.parent / "servers" / "resource_server.py")
 PLAIN = str(HERE.parent / "servers" / "plain_server.py")
 STAMPS = {"ttlMs", "cacheScope", "resultType", "nextCursor"}
 """What belongs to one answer of the 2026 era, or to one page."""

@@ -18,7 +18,7 @@ HERE = CallContext()
 
 
 def offering(*options: str, **fields: Any) -> ServerSpec:
-    args = (str(SERVERS / "offer_server.py"), "stdio", *options)
+    args = (str(SERVERS / "resource_server.py"), "stdio", *options)
     return ServerSpec(name="one", command=sys.executable, args=args, **fields)
 
 
@@ -95,7 +95,7 @@ async def test_a_subscription_is_renewed_where_a_server_over_http_was_restarted(
     """G8: nothing tells of the end of a session, so it is looked whether it stands."""
 
     def run(port: int) -> tuple[Popen[str], int]:
-        command = [sys.executable, str(SERVERS / "offer_server.py"), "http", "--port", str(port), *options]
+        command = [sys.executable, str(SERVERS / "resource_server.py"), "http", "--port", str(port), *options]
         process = Popen(command, stdout=PIPE, text=True)
         assert process.stdout is not None
         return process, int(process.stdout.readline())

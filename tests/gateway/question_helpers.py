@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from .clients import HERE
 from .conftest import ECHO
 
-SERVER = str(HERE.parent / "servers" / "asking_server.py")
+SERVER = str(HERE.parent / "servers" / "question_server.py")
 FORM: dict[str, Any] = {
     "method": "elicitation/create",
     "params": {

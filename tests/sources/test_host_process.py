@@ -54,7 +54,11 @@ def test_a_closed_board_leaves_nothing_behind_in_its_hosts_process(tmp_path: Pat
     (beside / "pegboard.yaml").write_text(CONFIG)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(host), str(ACME))), "XDG_CACHE_HOME": str(tmp_path)}
     ran = subprocess.run(
-        [sys.executable, HERE / "guest.py", tmp_path], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, HERE / "host_process.py", tmp_path],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert ran.returncode == 0, ran.stderr
     *printed, last = ran.stdout.splitlines()
