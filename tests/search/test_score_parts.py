@@ -23,12 +23,24 @@ MAIL = (
 )
 TRAVEL = Group(kind="toolkit", name="travel", description="Book flights and hotels.", members=("flights", "weather"))
 EVERYTHING = among(*office(3), *MAIL, groups=[TRAVEL], mail="Letters of a mailbox.", weather="Sun and rain.")
-QUERIES = (
-    "send mail", "send_email", "email somebody about invoices", "wether in Oslo", "forcast", "travel", "book a trip",
-    "delete the photo of office 2. Then list folders.", "mail", "mailbox", "invoice 4711 for ada@example.org",
-    "archive archive archive", "offices", "zzzz qqqq", "", "the", "天气", "recipient", "Tell Ada", "count_prices",
-)  # fmt: skip
-WORDS = st.sampled_from([*VERBS, *NOUNS, "mail", "sends", "letter", "city", "of", "ofice", "Ada", "rain.", "trips"])
+WORDS = st.sampled_from(
+    [
+        *VERBS,
+        *NOUNS,
+        "mail",
+        "sends",
+        "letter",
+        "city",
+        "of",
+        "ofice",
+        "Ada",
+        "rain.",
+        "trips",
+        "forcast",
+        "4711",
+        "天气",
+    ]
+)
 CONTEXTS = (
     RankContext(),
     RankContext(messages=("How is the weather in Rome?", "And send it to Ada.")),
@@ -63,11 +75,19 @@ def assert_words_add_up(part: ScorePart) -> None:
         assert not part.words
 
 
-@pytest.mark.parametrize("by_meaning", [False, True])
-@pytest.mark.parametrize("context", CONTEXTS, ids=["alone", "in a conversation", "with past use"])
-@pytest.mark.parametrize("query", QUERIES)
-def test_the_parts_of_a_score_add_up_to_it(query: str, context: RankContext, by_meaning: bool) -> None:
-    assert_parts_add_up(query, context, by_meaning=by_meaning)
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param("send_email", id="the name of a tool"),
+        pytest.param("wether forcast in Oslo", id="misspelt"),
+        pytest.param("delete the photo of office 2. Then list folders.", id="two sentences"),
+        pytest.param("invoice 4711 for ada@example.org", id="values"),
+        pytest.param("天气 zzzz the", id="no word that counts"),
+    ],
+)
+def test_the_parts_of_a_score_add_up_to_it(query: str) -> None:
+    for context in CONTEXTS:
+        assert_parts_add_up(query, context, by_meaning=True)
 
 
 @settings(max_examples=150, deadline=None)
