@@ -491,3 +491,39 @@ def test_a_pipe_is_no_file_of_a_client(run: Run) -> None:
         ran = run("init", option, "cursor", "--from", "pipe")
         assert (ran.code, ran.out) == (1, "")
         assert "pipe is not a file, and is left as it is." in ran.err
+
+
+OWN = "plugins: {calc: {python: pegboard.quickstart.calc}}\nagents: {default: {tools: [calc]}}\n"
+
+
+@pytest.mark.parametrize("client", FILES)
+@pytest.mark.parametrize("there", ["no file", "no servers"])
+def test_a_client_without_servers_gets_a_configuration_that_is_there(run: Run, client: str, there: str) -> None:
+    """And gives it back; a file that was not there is then an empty one."""
+    name, _ = FILES[client]
+    empty = "# MCP servers\n" if name.endswith(".toml") else "{\n}\n"
+    if there == "no servers":
+        put(name, empty)
+    config = put("pegboard.yaml", OWN)
+    dry = run("init", "--install", client, "--dry-run", "--json")
+    path = Path(dry.json["file"]).expanduser()
+    assert (dry.code, dry.json["status"], path.exists()) == (0, "would_install", there == "no servers")
+    ran = run("init", "--install", client, "--json")
+    assert (ran.code, ran.json["status"], ran.json["servers"], misfits(ran.json, SHAPE)) == (0, "installed", [], [])
+    assert servers_in(path)["pegboard"]["args"][-1] == str(config.absolute())
+    assert config.read_text() == OWN
+    assert run("init", "--uninstall", client).code == 0
+    assert path.read_text() == empty
+
+
+def test_a_client_without_servers_and_without_a_configuration_is_left_alone(run: Run) -> None:
+    ran = run("init", "--install", "cursor")
+    assert (ran.code, Path(".cursor").exists()) == (1, False)
+    assert "pegboard init --install cursor --config FILE" in ran.err
+
+
+def test_a_configuration_that_cannot_be_used_is_not_given_to_a_client(run: Run) -> None:
+    put("pegboard.yaml", "agents: 5\n")
+    ran = run("init", "--install", "cursor")
+    assert (ran.code, Path(".cursor").exists()) == (1, False)
+    assert "pegboard.yaml:1:9" in ran.err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -16,6 +16,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.errors import ConfigError, PegboardError, UsageError
 
 if TYPE_CHECKING:
+    from pegboard.config.clients.file_edits import Edit
     from pegboard.config.clients.generated import Taken
     from pegboard.config.clients.server_files import ServerFile
     from pegboard.config.location import Machine
@@ -140,38 +141,46 @@ async def _install(
 
     machine = Machine()
     client = installing.client_named(name)
-    file = installing.file_of(client, machine, source)
+    own = config if config is not None else TARGET
+    file = installing.file_of(client, machine, source, empty=own.is_file())
     printer.masker = Masker(secrets_in(dict(file.entries)))
     if probe:
         file = await _asked_for_logins(printer, file, machine)
     if installing.own_names(file, machine):
         return _installed_already(printer, file, machine)
     movable = installing.movable(file)
-    _require_servers(movable, file)
+    if not movable.entries:
+        _require_configuration(own, file)
+        edit = installing.installation(file, installing.entry_for(file, {}, own))
+        return _put_in(printer, edit, (), own, "Kept", dry_run=dry_run)
     _refuse_faults(movable, machine)
     taken = taken_from(movable)
     moved = replace(taken, servers=installing.inputs_as_variables(dict(taken.servers)))
     config = config or installing.home_of_configuration(file, machine)
     shared = config.exists() and not force and _has(config, moved.servers, machine)
     edit = installing.installation(file, installing.entry_for(file, taken.servers, config))
-    backup: Path | None = None
-    if not dry_run:
-        if not shared:
-            _write_moved(moved, file, config, force=force)
-        backup = edit.save(backup=True)
+    if not shared and not dry_run:
+        _write_moved(moved, file, config, force=force)
+    verb = "Kept" if shared else "Would write" if dry_run else "Wrote"
+    return _put_in(printer, edit, tuple(moved.servers), config, verb, dry_run=dry_run)
+
+
+def _put_in(printer: Printer, edit: Edit, servers: Sequence[str], config: Path, verb: str, *, dry_run: bool) -> int:
+    """Put Pegboard with a configuration into a client's file in place of these servers, and report it."""
+    file = edit.file
+    backup = None if dry_run else edit.save(backup=True)
     diff = edit.diff()
     document = {
         **_heading(file),
         "status": "would_install" if dry_run else "installed",
         "config": str(config),
-        "servers": list(moved.servers),
+        "servers": list(servers),
         "staying": [{"name": name, "reason": why} for name, why in file.only_its_own().items()],
         "backup": str(backup) if backup else None,
         "diff": diff,
     }
-    verb = "Kept" if shared else "Would write" if dry_run else "Wrote"
-    listed = f"{plural(len(moved.servers), 'server')}: {', '.join(moved.servers) or 'none'}"
-    return _answer(printer, document, [diff, "", f"{verb} {config} with {listed}.", *_after_install(file, backup)])
+    listed = f" with {plural(len(servers), 'server')}: {', '.join(servers)}" if servers else " as it is"
+    return _answer(printer, document, [diff, "", f"{verb} {config}{listed}.", *_after_install(file, backup)])
 
 
 async def _asked_for_logins(printer: Printer, file: ServerFile, machine: Machine) -> ServerFile:
@@ -196,12 +205,16 @@ async def _asked_for_logins(printer: Printer, file: ServerFile, machine: Machine
     return replace(file, logins=frozenset(name for name, answer in answers.items() if answer))
 
 
-def _require_servers(movable: ServerFile, file: ServerFile) -> None:
-    """Raise ``ConfigError`` where every server of a client stays where it is."""
-    if not movable.entries:
-        staying = "; ".join(f"{name} stays: {why}" for name, why in file.only_its_own().items())
+def _require_configuration(config: Path, file: ServerFile) -> None:
+    """Raise ``ConfigError`` where a client has no server to move, and no configuration that can be used is there."""
+    from pegboard.config.clients.installing import no_configuration
+
+    if not config.is_file():
+        staying = " ".join(f"{name} stays: {why}." for name, why in file.only_its_own().items())
         message = f"{file.label} has no server that could stand behind Pegboard, and is left as it is."
-        raise ConfigError(message, code="no_servers", hint=f"{staying}.")
+        raise ConfigError(message, code="no_servers", hint=f"{staying} {no_configuration(file.spot.client)}".strip())
+    if errors := [problem for problem in _problems(config) if problem.severity == "error"]:
+        raise ConfigError(f"{config} cannot be used: {'; '.join(map(str, errors))}", problems=errors)
 
 
 def _heading(file: ServerFile) -> dict[str, Any]:

@@ -30,11 +30,11 @@ _PAIR: Final = re.compile(r'("?)([A-Za-z_][\w.-]*)\1(\s*[:=]\s*)("(?!\$)(?:[^"\\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """A change of a client's file; ``data`` is what is in it now, byte for byte."""
+    """A change of a client's file; ``data`` is what is in it now, byte for byte, or None where it is not there."""
 
     file: ServerFile
     path: Path
-    data: bytes = field(repr=False)
+    data: bytes | None = field(repr=False)
     text: str = field(repr=False)
 
     def diff(self) -> str:
@@ -58,11 +58,14 @@ class Edit:
 
         Raises ``ConfigError`` where somebody else changed it meanwhile.
         """
-        if self.path.read_bytes() != self.data:
+        if self.data is None and not self.path.exists():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path, self.file.text.encode(), mode=0o600)
+        elif self.path.read_bytes() != self.data:
             message = f"{self.file.label} was changed meanwhile, and is left as it is."
             raise ConfigError(message, code="file_changed", hint="Try again.")
         copy = _backed_up(self.path) if backup else None
-        mark = "\ufeff" if self.data.startswith(b"\xef\xbb\xbf") else ""
+        mark = "\ufeff" if (self.data or b"").startswith(b"\xef\xbb\xbf") else ""
         write_whole(self.path, (mark + self.text).encode(), mode=self.path.stat().st_mode & 0o777)
         return copy
 
@@ -129,7 +132,9 @@ def suffix(file: ServerFile) -> str:
 def edited(file: ServerFile, text: str, servers: Mapping[str, Any]) -> Edit:
     """Return an edit that changes nothing but the servers; raises ``ConfigError`` where that cannot be done."""
     path = file.spot.path.expanduser().resolve()
-    require_writable(file, path)
+    there = path.exists()
+    if there:
+        require_writable(file, path)
     expected: dict[str, Any] = {**file.document.value}
     level = expected
     for key in file.root[:-1]:
@@ -143,7 +148,7 @@ def edited(file: ServerFile, text: str, servers: Mapping[str, Any]) -> Edit:
         after = None
     if after is None or after.value != expected or after.problems or file.document.problems:
         raise _not_rewritable(file)
-    return Edit(file=file, path=path, data=path.read_bytes(), text=text)
+    return Edit(file=file, path=path, data=path.read_bytes() if there else None, text=text)
 
 
 def _not_rewritable(file: ServerFile) -> ConfigError:

@@ -15,7 +15,7 @@ from pegboard.config.clients.client import Client, Spot, input_variable, needed_
 from pegboard.config.clients.compiled_servers import own_configuration
 from pegboard.config.clients.file_edits import Edit, editable, edited, written_servers
 from pegboard.config.clients.known import CLIENTS, spots
-from pegboard.config.clients.server_files import ServerFile, read
+from pegboard.config.clients.server_files import ServerFile, read, unwritten
 from pegboard.config.documents.document import display_path
 from pegboard.config.location import Machine
 from pegboard.core.model.naming import did_you_mean
@@ -36,9 +36,12 @@ def client_named(name: str) -> Client:
     return client
 
 
-def file_of(client: Client, machine: Machine, path: Path | None, *, holding: bool = False) -> ServerFile:
+def file_of(
+    client: Client, machine: Machine, path: Path | None, *, holding: bool = False, empty: bool = False
+) -> ServerFile:
     """Return the client's file: the one named, else the first that has servers (``holding``: Pegboard).
 
+    ``empty``: where none has servers, the first that is there, else what the first would be when it is made.
     Raises ``ConfigError`` where there is none.
     """
     if path is not None:
@@ -55,8 +58,16 @@ def file_of(client: Client, machine: Machine, path: Path | None, *, holding: boo
     if holding:
         message = f"Pegboard does not stand in the configuration of {client.title}."
         raise ConfigError(message, code="not_installed", hint=f"Looked at {looked}.")
+    if empty:
+        return files[0] if files else unwritten(places[0], machine)
     message = f"{client.title} has no configuration with MCP servers."
-    raise ConfigError(message, code="no_servers", hint=f"Looked at {looked}. Name the file with --from FILE.")
+    hint = f"Looked at {looked}. Name the file with --from FILE. {no_configuration(client)}"
+    raise ConfigError(message, code="no_servers", hint=hint)
+
+
+def no_configuration(client: Client) -> str:
+    """Return what to do where a client has no servers, and there is no configuration to give it."""
+    return f"Or write a configuration with `pegboard init`, then: pegboard init --install {client.name} --config FILE"
 
 
 def _require_file(path: Path) -> None:

@@ -90,6 +90,13 @@ def read(path: Path, machine: Machine, *, spot: Spot | None = None) -> ServerFil
         return _server_file(text, compose(text, file, path.suffix.lower()), path, machine, spot)
 
 
+def unwritten(spot: Spot, machine: Machine) -> ServerFile:
+    """Return a client's file that is not there yet: without servers."""
+    suffix = spot.path.suffix.lower()
+    text = "# MCP servers\n" if suffix == ".toml" else "{\n}\n"
+    return _server_file(text, compose(text, display_path(spot.path), suffix), spot.path, machine, spot)
+
+
 def read_standard_input(machine: Machine) -> ServerFile:
     """Return what a client's file in JSON says that arrives on standard input; raises ``ConfigError``."""
     with _as_config_errors():

@@ -151,7 +151,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._wait("idle")
 
     def give_up(self) -> None:
-        """Close the connection; where a request was begun, and nothing of its response is out, it gets a 408."""
+        """Close the connection; where a request was begun, and no response has begun, it gets a 408."""
         self._waiting.remove(self)
         if (self._phase == "body" and not self.cycle.response_started) or (self._phase == "headers" and self._begun):
             self.transport.write(_TIMEOUT)
