@@ -112,9 +112,10 @@ class NewestReading:
         now = time.time()
         shown: tuple[ShownProblem, ...] = ()
         if problems:
+            from pegboard.config.schema.sections import every_key
             from pegboard.operators.configuration import shown_problems
 
-            shown = shown_problems(problems, masker, written)
+            shown = shown_problems(problems, masker, written, every_key())
         since = now if in_force else self.in_force_since
         return NewestReading(at=now, in_force_since=since, refused=not in_force, problems=shown)
 

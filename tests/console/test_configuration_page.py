@@ -50,14 +50,13 @@ async def test_a_broken_edit_shows_at_once_and_so_does_its_mending(
         first = page.locator("#problem-1")
         await expect(first).to_contain_text("line 6, column 16")
         await expect(first).to_contain_text("Did you mean 'discoverable'?")
-        await expect(first.locator("mark")).to_have_text("discovreable")
-        await expect(first.locator("pre")).to_contain_text("# <b>all</b> <U+202E> of it")
-        await expect(first.locator("pre")).to_contain_text("${ABSENT_KEY}")
+        await expect(first.locator("mark")).to_have_text("…")
+        await expect(first.locator("pre")).to_contain_text("… url … headers …")
         assert "v3ry-secret" not in await page.content()
         assert await findings(page, axe_core) == []
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         write(config, "agents: [")
-        await expect(first.locator("pre")).to_contain_text("agents: [")
+        await expect(first.locator("pre")).to_contain_text("agents …")
         write(config, GOOD)
         await expect(part).to_contain_text("The newest edit is in force, with 1 warning")
 
@@ -77,8 +76,8 @@ async def test_lines_are_those_of_files_of_the_configuration_and_without_secrets
     for problem in state["problems"]:
         excerpts.setdefault(problem["file"].rpartition("/")[2], problem["excerpt"])
     assert state["refused"]
-    assert [line["before"] for line in excerpts["small.yaml"]][1:] == ["api_key: ***", ""]
-    assert excerpts["small.yaml"][0]["marked"] == "toolz"
+    assert [line["before"] for line in excerpts["small.yaml"]] == ["", "…", ""]
+    assert excerpts["small.yaml"][0]["marked"] == "…"
     for secret in ("fr3sh-secret", "n3w-secret", "v3ry-secret", "ada-ada-ada"):
         assert secret not in str(state)
         assert secret not in page

@@ -1,25 +1,45 @@
-"""The newest edit of the configuration for operators: whether it is in force, and what is wrong with it."""
+"""The newest edit of the configuration for operators: whether it is in force, and what is wrong in which lines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pegboard.core.model.masking import Masker
-from pegboard.operators.excerpts import ExcerptLine, WrittenLines
 from pegboard.problems import Problem, Severity
 
 MOST_EXCERPTS: Final = 100
 """How many problems have lines beside them; a file can be wrong in every line."""
+AROUND: Final = 2
+"""How many lines are shown before and after the one that is wrong."""
+BESIDE: Final = 300
+"""How many characters of a long line are looked at on either side of what is wrong in it."""
+HIDDEN: Final = "…"
+"""What stands for everything in a line that is no key."""
+_Part = tuple[str, int, int]
+"""What is shown of a stretch of a line, and where that begins and ends."""
+_INDENTATION: Final = re.compile(r"[ \t]*")
+_WORD: Final = re.compile(r"[^\s\"'{}\[\],:#]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcerptLine:
+    """One line of a file: its indentation and its keys; ``marked`` is what is wrong in it, nothing in other lines."""
+
+    number: int
+    before: str
+    marked: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownProblem:
     """One problem of a configuration, without secrets; ``line`` and ``column`` count from 1, ``path`` is dotted.
 
-    ``excerpt`` are the lines of the file around it as they were written, references not filled in; none where the
-    problem is not in the file or the folders of the configuration.
+    ``excerpt`` are the keys in the lines of the file around it; none where the problem is not in the file or the
+    folders of the configuration.
     """
 
     severity: Severity
@@ -53,9 +73,17 @@ class ConfigurationState:
 
 
 def shown_problems(
-    problems: Iterable[Problem], masker: Masker, written: Callable[[str], str | None]
+    problems: Iterable[Problem], masker: Masker, written: Callable[[str], str | None], keys: Iterable[str]
 ) -> tuple[ShownProblem, ...]:
-    """Return problems as plain values without secrets; ``written`` gives the text of a file by its name in them."""
+    """Return problems as plain values without secrets, each with the lines around it.
+
+    Args:
+        problems: what is wrong.
+        masker: masks what is secret.
+        written: gives the text of a file by its name in the problems.
+        keys: those that a configuration may have; nothing else of a line is shown.
+    """
+    harmless = frozenset(key for key in keys if masker.text(key) == key)
     texts: dict[str, WrittenLines | None] = {}
     found: list[ShownProblem] = []
     for problem in problems:
@@ -63,7 +91,7 @@ def shown_problems(
         if len(found) < MOST_EXCERPTS and (place := problem.place) is not None and place.line is not None:
             if place.file not in texts:
                 text = written(place.file)
-                texts[place.file] = WrittenLines(text, masker) if text is not None else None
+                texts[place.file] = WrittenLines(text, harmless) if text is not None else None
             lines = texts[place.file]
             excerpt = lines.around(place.line, place.column) if lines is not None else ()
         found.append(_shown(problem, masker, excerpt))
@@ -83,3 +111,53 @@ def _shown(problem: Problem, masker: Masker, excerpt: tuple[ExcerptLine, ...]) -
         path=masker.text(place.path) if place is not None else "",
         excerpt=excerpt,
     )
+
+
+class WrittenLines:
+    """The lines of a file of which nothing is shown but indentation and keys.
+
+    A refused edit may be any text, and what is secret in it cannot be known; what is a key can.
+    """
+
+    def __init__(self, text: str, keys: Collection[str]) -> None:
+        self._lines = re.split(r"\r\n|\r|\n", text)
+        self._keys = keys
+
+    def around(self, line: int, column: int | None) -> tuple[ExcerptLine, ...]:
+        """Return the lines around a place, which counts from 1; none where the file is shorter."""
+        if line == len(self._lines) + 1:  # the end of the file, where something is missing
+            line, column = line - 1, None
+        if not 0 < line <= len(self._lines):
+            return ()
+        first, last = max(1, line - AROUND), min(len(self._lines), line + AROUND)
+        return tuple(self._shown(number, column if number == line else None) for number in range(first, last + 1))
+
+    def _shown(self, number: int, column: int | None) -> ExcerptLine:
+        line = self._lines[number - 1]
+        indentation = _INDENTATION.match(line, 0, BESIDE)
+        assert indentation is not None  # it may be nothing
+        parts = self._parts(line, indentation.end(), min(column or 1, len(line)) - 1)
+        wrong = next((at for at, (_, start, end) in enumerate(parts) if column and start < column <= end), len(parts))
+        before, marked, after = map(_text, (parts[:wrong], parts[wrong : wrong + 1], parts[wrong + 1 :]))
+        gap = " " if before and marked else ""
+        return ExcerptLine(
+            number=number,
+            before=indentation[0] + before + gap,
+            marked=marked,
+            after=f" {after}" if after else "",
+        )
+
+    def _parts(self, line: str, begin: int, place: int) -> list[_Part]:
+        """Return the keys of a line and what is hidden between them, each with its start and end."""
+        parts: list[_Part] = []
+        at = begin
+        for word in _WORD.finditer(line, max(begin, place - BESIDE), place + BESIDE):
+            if word[0] in self._keys:
+                parts += [(HIDDEN, at, word.start()), (word[0], word.start(), word.end())]
+                at = word.end()
+        parts.append((HIDDEN, at, len(line)))
+        return [part for part in parts if part[0] is not HIDDEN or line[part[1] : part[2]].strip()]
+
+
+def _text(parts: Sequence[_Part]) -> str:
+    return " ".join(text for text, _, _ in parts)

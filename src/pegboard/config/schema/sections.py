@@ -65,6 +65,11 @@ def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
 _KEYS: dict[type[BaseModel], tuple[str, ...]] = {}
 
 
+def every_key() -> frozenset[str]:
+    """Return the keys that may be written in any section, names that an author chooses not among them."""
+    return frozenset(key for section in Section.__subclasses__() for key in known_keys(section))
+
+
 class TokenSection(Section):
     """Who may use the gateway as whom."""
 
