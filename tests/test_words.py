@@ -17,7 +17,12 @@ CHECKED = sorted(
     if "fixtures" not in path.parts and path != Path(__file__)
 )
 """What else is read; what an earlier version printed and stored is kept as it was."""
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.*")])
+DOCUMENTS = sorted(
+    path
+    for folder, pattern in ((ROOT, "*.md"), (ROOT / "docs", "**/*.md"), (ROOT / "examples", "**/[!.]*.*"))
+    for path in folder.glob(pattern)
+    if path.suffix in {".json", ".md", ".py", ".yaml"}
+)
 
 # What is loaded was "out", what was unloaded "hung back", what is excluded "left out".
 OLD_WORDS = {
@@ -26,6 +31,12 @@ OLD_WORDS = {
     "loaded from the start": re.compile(r"\bout\s+from\s+the\s+start\b", re.IGNORECASE),
     "excluded": re.compile(r"\b(leave|leaves|left|leaving)\s+(\w+\s+){0,2}out\b", re.IGNORECASE),
 }
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[tuple[Path, int, str]]:
+    """Return every string of every module with its line, and every document."""
+    return [(path, line, text) for path in (*MODULES, *CHECKED, *DOCUMENTS) for line, text in texts_of(path)]
 
 
 def texts_of(path: Path) -> Iterator[tuple[int, str]]:
@@ -39,12 +50,13 @@ def texts_of(path: Path) -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("word", OLD_WORDS)
-def test_old_words_are_gone_from_strings_docstrings_and_documents(word: str) -> None:
+def test_old_words_are_gone_from_strings_docstrings_and_documents(
+    texts: list[tuple[Path, int, str]], word: str
+) -> None:
     pattern = OLD_WORDS[word]
     found = [
         f"{path.relative_to(ROOT)}:{line + text.count(chr(10), 0, match.start())}: {match[0]!r}: write {word!r}"
-        for path in (*MODULES, *CHECKED, *DOCUMENTS)
-        for line, text in texts_of(path)
+        for path, line, text in texts
         for match in pattern.finditer(text)
     ]
     assert found == []
