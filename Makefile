@@ -22,6 +22,8 @@ export PEGBOARD_NODE := $(CURDIR)/$(NODE)/node
 export PEGBOARD_INSPECTOR := $(CURDIR)/$(NODE)/node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js
 export PEGBOARD_AXE := $(CURDIR)/$(NODE)/node_modules/axe-core/axe.min.js
 export PEGBOARD_BROWSER := $(CURDIR)/$(BROWSER)/chromium
+# Hundreds of processes are started by the tests: what one has compiled is not compiled by the next.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help serve test lint format types pytest rules screenshots docs bench table pins clean
 
