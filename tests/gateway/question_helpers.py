@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from .clients import HERE
+from .clients import HERE, way_in
 from .conftest import ECHO
 
 SERVER = str(HERE.parent / "servers" / "question_server.py")
@@ -86,6 +86,11 @@ def configure(folder: Path, up: dict[str, Any], *, timeout: str = "30s", more: s
 def direct(up: dict[str, Any]) -> Any:
     """Return what a client connects to that knows nothing of Pegboard."""
     return up["url"] if "url" in up else StdioServerParameters(command=up["command"], args=up["args"])
+
+
+def other_way_in(up: dict[str, Any], config: Path) -> AbstractAsyncContextManager[Any]:
+    """Yield what a client connects to over the transport that the server behind the gateway does not have."""
+    return way_in("stdio" if "url" in up else "http", config)
 
 
 @dataclass

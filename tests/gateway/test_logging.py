@@ -12,7 +12,7 @@ from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
 
 from .clients import ERAS, HANDSHAKE, MODERN, gateway, modern_request, until, way_in
-from .question_helpers import Person, call, client, configure, direct, upstream
+from .question_helpers import Person, call, client, configure, direct, other_way_in, upstream
 
 LINES = [
     {"level": "debug", "logger": "db", "data": {"rows": [1, None], "x-more": "\u00e9"}},
@@ -48,22 +48,19 @@ async def logged(target: Any, era: str, name: str, level: Any) -> tuple[Any, Any
         return got, list(person.logged)
 
 
-@pytest.mark.both_paths
-@pytest.mark.parametrize("way", ["stdio", "http"])
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_client_hears_the_same_as_without_the_gateway(
-    up: dict[str, Any], tmp_path: Path, era: str, way: str
-) -> None:
+async def test_a_client_hears_the_same_as_without_the_gateway(up: dict[str, Any], tmp_path: Path, era: str) -> None:
     """G7: before the answer, from the level on that it chose; one of the 2026-07-28 era only what it asks for."""
     heard = {None: LINES if era == HANDSHAKE else [], "debug": LINES, "error": LINES[2:]}
-    for level in (None, "debug", "error") if way == "http" else ("error",):
-        async with way_in(way, configure(tmp_path, up)) as target:
+    for level in (None, "debug", "error"):
+        async with other_way_in(up, configure(tmp_path, up)) as target:
             through = await logged(target, era, "up__log", level)
         assert through == ("logged", heard[level])
         if era == HANDSHAKE or not old(up):  # the same server, without the gateway
             assert through == await logged(direct(up), era, "log", level)
 
 
+@pytest.mark.both_paths
 async def test_a_call_through_logs_too(up: dict[str, Any], tmp_path: Path) -> None:
     """G6, G7: `call_tool` logs as the tool itself does."""
     person = Person()

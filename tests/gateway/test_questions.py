@@ -30,6 +30,7 @@ from .question_helpers import (
     client,
     configure,
     direct,
+    other_way_in,
     upstream,
 )
 from .test_differential import HANDSHAKE_VERSION, hello, ready
@@ -70,20 +71,17 @@ async def asks_of_all_kinds(target: Any, era: str, name: str) -> Any:
     return got, again, at_once, person.asked[4:], person.logged
 
 
-@pytest.mark.both_paths
-@pytest.mark.parametrize("way", ["stdio", "http"])
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_client_is_asked_the_same_as_without_the_gateway(
-    up: dict[str, Any], tmp_path: Path, era: str, way: str
-) -> None:
+async def test_a_client_is_asked_the_same_as_without_the_gateway(up: dict[str, Any], tmp_path: Path, era: str) -> None:
     """G7, G9: forms, URLs, sampling and roots, several at once and one after the other."""
-    async with way_in(way, configure(tmp_path, up)) as target:
+    async with other_way_in(up, configure(tmp_path, up)) as target:
         through = await asks_of_all_kinds(target, era, "up__ask")
     assert through[0] == ANSWERS
     assert through[1] == ANSWERS[2:3]
     assert through == await asks_of_all_kinds(direct(up), HANDSHAKE, "ask")
 
 
+@pytest.mark.both_paths
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_call_through_is_asked_too(old: dict[str, Any], tmp_path: Path, era: str) -> None:
     """G7, G6: `call_tool` asks as the tool itself does."""
