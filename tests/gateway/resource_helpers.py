@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from .clients import HERE, MODERN, modern_request
+from .clients import HERE, MODERN, modern_request, until
 from .test_differential import hello, ready
 
 SERVER = str(HERE.parent / "servers" / "resource_server.py")
@@ -87,6 +87,14 @@ class Wire:
             result = (await self.ask(method, cursor=result["nextCursor"]))["result"]
             items += result[key]
         return items
+
+    async def until_listed(self) -> None:
+        """Wait for resources: a list goes without a server that is slow to start."""
+
+        async def listed() -> bool:
+            return bool(await self.all("resources/list", "resources"))
+
+        await until(listed, 60)
 
     async def close(self) -> None:
         assert self._process.stdin is not None

@@ -34,8 +34,16 @@ REFERENCES = [
 ]
 
 
-async def uris(client: Connected) -> list[str]:
-    return [str(found.uri) for found in (await client.client.list_resources(cache_mode="refresh")).resources]
+async def uris(client: Connected, *, least: int = 0) -> list[str]:
+    """Return what is listed, once it is so much: a list goes without a server that is slow to start."""
+    listed: list[str] = []
+
+    async def there() -> bool:
+        listed[:] = [str(found.uri) for found in (await client.client.list_resources(cache_mode="refresh")).resources]
+        return len(listed) >= least
+
+    await until(there, 60)
+    return listed
 
 
 async def prompts(client: Connected) -> list[str]:
@@ -92,6 +100,7 @@ async def test_everything_passes_through_unchanged(tmp_path: Path, upstream: str
         config = configured(tmp_path, {"up": server})
         for client in ERAS:
             through = await stack.enter_async_context(wire(serve(config, "--stdio"), client))
+            await through.until_listed()
             got = await everything(through, "up__")
             assert got.pop("read path://nowhere/at/all")["code"] == (-32602 if client == MODERN else -32002)
             assert got == {key: value for key, value in expected.items() if "nowhere" not in key}
@@ -117,6 +126,7 @@ async def test_the_official_client_has_all_of_it_over_every_way_in(tmp_path: Pat
         assert has.prompts.list_changed
         assert has.completions is not None
         assert client.client.protocol_version == (era if era == MODERN else "2025-11-25")
+        await uris(client, least=3)
         listed = await client.client.list_resources()
         assert [found.name for found in listed.resources] == ["shared", "own", "picture"]
         assert listed.next_cursor is None
@@ -135,7 +145,7 @@ async def test_two_servers_with_the_same_uris_lose_nothing(tmp_path: Path, era: 
     """G7, G10: the first in the configuration has the URI, the later one an alias; prompts are named like tools."""
     servers = {"b": entry(stdio("--name", "two")), "a": entry(stdio("--name", "one"), prefix="gh")}
     async with gateway(configured(tmp_path, servers)) as running, connected(running.url, era) as client:
-        assert await uris(client) == [
+        assert await uris(client, least=6) == [
             "note://shared", "note://two/own", "blob://two", "pegboard://a/note://shared", "note://one/own", "blob://one",
         ]  # fmt: skip
         assert await read(client, "note://shared") == "two: note://shared"
@@ -185,7 +195,7 @@ async def test_items_that_are_not_valid_are_reported_and_the_others_listed(tmp_p
     """G8: one bad item never costs the list; operators see which, and why."""
     config = configured(tmp_path, {"up": entry(stdio("--bad", "--hang", "prompts/list"), timeout="1s")})
     async with gateway(config) as running, connected(running.url, MODERN) as client:
-        assert await uris(client) == ["note://shared", "note://one/own", "blob://one"]
+        assert await uris(client, least=3) == ["note://shared", "note://one/own", "blob://one"]
         assert await prompts(client) == []
         async with httpx2.AsyncClient() as http:
             (state,) = (await http.get(f"{running.base}/healthz")).json()["upstreams"]
@@ -206,7 +216,7 @@ async def test_what_is_denied_answers_like_what_does_not_exist(tmp_path: Path, e
     agents = {"default": {"discoverable": ["open", "off"], "permissions": {"off": False}}}
     config = configured(tmp_path, servers, agents=agents)
     async with gateway(config) as running, connected(running.url, era) as client:
-        assert await uris(client) == ["note://shared", "note://open/own", "blob://open"]
+        assert await uris(client, least=3) == ["note://shared", "note://open/own", "blob://open"]
         assert await prompts(client) == ["open__greet", "open__fail"]
         code = -32602 if era == MODERN else -32002
         for whose in ("shut", "off", "nobody"):
@@ -244,7 +254,7 @@ async def test_what_is_switched_off_leaves_the_lists_of_those_who_are_connected(
             await stack.enter_async_context(
                 client.client.listen(resources_list_changed=True, prompts_list_changed=True)
             )
-        assert len(await uris(client)) == 6
+        assert len(await uris(client, least=6)) == 6
         assert len(await prompts(client)) == 4
         assert await read(client, "note://one/own") == "one: note://one/own"
         await operator.permissions.set("default", "up", False)
@@ -266,6 +276,7 @@ async def test_principals_never_share_a_connection(tmp_path: Path, era: str) -> 
         connected(running.url, era, token=BOB) as bob,
     ):
         for client in (ada, bob):
+            await uris(client, least=3)
             listed = await client.client.list_resources()
             assert era != MODERN or listed.cache_scope == "private"
             await read(client, "note://shared")
@@ -290,7 +301,7 @@ async def test_nothing_is_started_for_servers_that_are_known_to_have_none(tmp_pa
         assert board.world.catalog.plugins["up"].offers == {"resources", "prompts", "completions"}
     started.unlink()
     async with gateway(config) as running, connected(running.url, MODERN) as client:
-        assert len(await uris(client)) == 3
+        assert len(await uris(client, least=3)) == 3
         assert len(await prompts(client)) == 2
         assert await read(client, "note://shared") == "one: note://shared"
     assert not started.exists()
@@ -302,7 +313,7 @@ async def test_lists_are_kept_until_the_server_says_that_they_have_changed(tmp_p
     config = configured(tmp_path, {"up": entry(stdio("--log", str(log)))})
     async with gateway(config) as running, connected(running.url, HANDSHAKE) as client:
         for _ in range(3):
-            await uris(client)
+            await uris(client, least=3)
             await read(client, "note://shared")
         assert len(requests(log, "resources/list")) == 2  # two pages
         assert len(requests(log, "resources/templates/list")) == 1
@@ -323,7 +334,7 @@ async def test_changes_of_the_lists_reach_those_who_were_listed(tmp_path: Path, 
             await stack.enter_async_context(
                 client.client.listen(resources_list_changed=True, prompts_list_changed=True)
             )
-        assert len(await uris(client)) == 3
+        assert len(await uris(client, least=3)) == 3
         assert len(await prompts(client)) == 2
         await client.load("up__do")
         await client.call("call_tool", name="up__do", arguments={"what": "grow"})
@@ -340,7 +351,7 @@ async def test_a_server_that_has_only_some_of_it_is_asked_for_that(tmp_path: Pat
     config = configured(tmp_path, {"up": entry(stdio("--no-templates")), "tools": tools})
     async with gateway(config) as running, connected(running.url, era) as client:
         assert (await client.client.list_resource_templates()).resource_templates == []
-        assert len(await uris(client)) == 3
+        assert len(await uris(client, least=3)) == 3
         assert await read(client, "note://shared") == "one: note://shared"
     none = configured(tmp_path, {"tools": tools})
     async with gateway(none) as running, connected(running.url, era) as client:
@@ -352,7 +363,7 @@ async def test_a_server_that_says_nothing_of_changes_is_asked_again(tmp_path: Pa
     """G8: its lists count as fresh for no longer than a client may take ours."""
     config = configured(tmp_path, {"up": entry(stdio("--quiet", "--handshake"))})
     async with gateway(config) as running, connected(running.url, HANDSHAKE) as client:
-        assert len(await uris(client)) == 3
+        assert len(await uris(client, least=3)) == 3
         await client.load("up__do")
         await client.call("call_tool", name="up__do", arguments={"what": "grow"})
 
@@ -366,6 +377,7 @@ async def test_reads_are_audited_without_their_contents(tmp_path: Path) -> None:
     """X4: who read what, with which outcome; the metrics count them."""
     config = configured(tmp_path, {"up": entry(stdio())})
     async with gateway(config) as running, connected(running.url, MODERN) as client:
+        await uris(client, least=3)
         await read(client, "note://shared")
         await refusal(client, "path://one/secret")
         await client.client.get_prompt("up__greet", {"whom": "a secret guest"})
@@ -391,6 +403,7 @@ async def test_reads_survive_restarts_report_progress_and_end_in_time(tmp_path: 
     log = tmp_path / "log"
     config = configured(tmp_path, {"up": entry(stdio("--log", str(log)), timeout="2s")})
     async with gateway(config) as running, connected(running.url, MODERN) as client:
+        await uris(client, least=3)
         assert "went away" in (await refusal(client, "path://one/crash"))[1]
         assert len(set(requests(log, "resources/read"))) == 2  # reading twice changes nothing, so it was repeated
         assert await read(client, "note://shared") == "one: note://shared"
@@ -398,6 +411,7 @@ async def test_reads_survive_restarts_report_progress_and_end_in_time(tmp_path: 
         assert (code, data) == (-32603, {"code": "upstream_timeout"})
         assert "did not answer 'resources/read' within 2 s" in message
     async with wire(serve(config, "--stdio"), HANDSHAKE) as raw:
+        await raw.until_listed()
         await raw.ask("resources/read", uri="path://one/steps", _meta={"progressToken": "t"})
         steps = [note["params"] for note in raw.notes if note["method"] == "notifications/progress"]
     assert [(step["progressToken"], step["progress"], step["message"]) for step in steps] == [
