@@ -1,10 +1,11 @@
-"""A browser for every test that asks for one: its start takes less time than a page, and loops need no care."""
+"""A browser for every worker of the tests, in whose loop each test of a page runs; a page has a visitor of its own."""
 
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from pegboard import Pegboard
@@ -16,8 +17,15 @@ from .programs import Program, program, serving
 expect.set_options(timeout=PATIENCE)
 
 
-@pytest.fixture
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser(chromium: Path) -> AsyncIterator[Browser]:
+    """Start the browser once: that takes longer than most pages."""
     async with started(chromium) as browser:
         yield browser
 
