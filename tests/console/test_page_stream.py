@@ -171,6 +171,48 @@ class OutageStore(SqliteStore):
         return await super().change_token(since)
 
 
+class SlowStore(SqliteStore):
+    """A store that is looked at only once ``go`` is set."""
+
+    looks = 0
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.go = asyncio.Event()
+        self.go.set()
+
+    async def change_token(self, since: float | None = None) -> ChangeToken:
+        self.looks += 1
+        await self.go.wait()
+        return await super().change_token(since)
+
+
+async def test_a_stream_that_opens_while_the_one_before_it_ends_hears_of_changes(
+    with_token: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P4: what was kept for a page ends while the store is looked at for the stream of another."""
+    monkeypatch.setattr(changes, "KEPT_FOR", 0.1)
+    store = SlowStore(with_token.with_name("state.db"))
+    async with Pegboard.open(with_token, adapters=Adapters(store=store)) as board:
+        await board.ready()
+        of_board, before = changes.Changes(board), store.looks
+        store.go.clear()
+
+        async def hear() -> frozenset[str]:
+            async with of_board.listening() as (listener, _):
+                await board.permissions.set("default", "paper", False)
+                return await listener.wait(5)
+
+        kept = asyncio.create_task(of_board.keep_from_now())
+        await until(lambda: store.looks > before)
+        heard = asyncio.create_task(hear())
+        await asyncio.wait({kept}, timeout=0.3)
+        store.go.set()
+        assert "switches" in await heard
+        of_board.close()
+        await kept
+
+
 async def test_what_another_process_stores_while_the_store_cannot_be_read_is_heard_of(
     with_token: Path,
 ) -> None:

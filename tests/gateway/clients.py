@@ -46,7 +46,7 @@ class Gateway(Served):
         """Stop it as an operator does; returns the exit code and what it wrote."""
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGTERM)
-        written = (await asyncio.wait_for(self.process.communicate(), 10))[1].decode()
+        written = (await asyncio.wait_for(self.process.communicate(), 60))[1].decode()
         assert self.process.returncode is not None
         return self.process.returncode, written
 

@@ -57,6 +57,8 @@ async def test_a_search_that_fits_something_needs_no_context(config: Path) -> No
 
 async def test_a_short_question_after_a_search_finds_what_both_say(config: Path) -> None:
     """P3: ranked by the words of both, for its own say nothing; alone it finds nothing."""
+    async with Pegboard.open(config) as board:
+        await board.ready()  # however slowly the server starts
     async with way_in("http", config) as url, connected(url, MODERN) as pegboard:
         alone = json.loads(await pegboard.text("search_tools", queries=["and another one?"]))
         await search(pegboard, "add a note")

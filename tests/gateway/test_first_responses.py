@@ -9,6 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from pegboard.assembly import Pegboard
+
 from .clients import ERAS, MODERN, UPSTREAM, modern_request
 from .test_differential import AROUND_THE_WAY_AROUND, HANDSHAKE_VERSION, hello, ready
 from .test_stdio import answers, start
@@ -161,6 +163,8 @@ def servers_only(config: Path) -> Path:
 async def test_a_second_start_over_stdio_imports_nothing_heavy_before_its_first_list(servers_only: Path) -> None:
     """G8: neither the command line's parser, nor the schema, nor the SDK."""
     config = servers_only
+    async with Pegboard.open(config) as board:
+        await board.ready()  # however slowly the server starts
     cold, _ = await answers(await start(config), typed(first_requests("handshake")))
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", WITHOUT_HEAVY_MODULES, "--stdio", "--config", str(config),

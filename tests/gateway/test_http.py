@@ -69,7 +69,7 @@ async def test_a_client_that_vanishes_in_the_middle_of_a_call_cancels_it(config:
         await pegboard.load("up")
         async with httpx2.AsyncClient() as http:
             with pytest.raises(httpx2.TimeoutException):
-                await http.post(running.url, json=body, headers=headers, timeout=0.5)
+                await http.post(running.url, json=body, headers=headers, timeout=1.0)
 
         async def cancelled() -> bool:
             return await pegboard.text("up__cancelled") == "1"

@@ -87,7 +87,7 @@ async def test_it_stops_on_a_signal_though_its_input_is_open(config: Path, numbe
     process.stdin.write(line("tools/list", 1))
     await process.stdout.readline()
     process.send_signal(number)
-    assert await asyncio.wait_for(process.wait(), 10) == 0
+    assert await asyncio.wait_for(process.wait(), 60) == 0
 
 
 async def test_an_unknown_agent_is_one_clear_error(config: Path) -> None:

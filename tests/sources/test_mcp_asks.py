@@ -191,7 +191,7 @@ async def test_a_call_made_once_more_has_its_timeout_after_a_question(source: Mc
     spec = ServerSpec(name="failing", command=sys.executable, args=args, timeout=1.0)
     tool = Tool(plugin="failing", name="ask", annotations=Frozen({"readOnlyHint": True}))
     client = Somebody()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         with pytest.raises(UpstreamTimeoutError):
             await source.call(spec, {}, tool, {}, CallContext(client=client))
     assert len(client.asked) == 1

@@ -96,12 +96,12 @@ async def test_progress_and_large_results_pass_through(source: McpSource, upstre
 
 async def test_a_hanging_call_times_out_alone_and_the_server_is_told(source: McpSource, upstream: Upstream) -> None:
     "G7, G8: cancellation reaches the server in the way of its era."
-    spec = upstream.spec(timeout=0.5)
-    hanging = asyncio.create_task(call(source, spec, "slow"))
+    spec = upstream.spec()
+    hanging = asyncio.create_task(call(source, replace(spec, timeout=0.5), "slow"))
     assert text(await call(source, spec, "echo", text="meanwhile")) == "meanwhile"
     with pytest.raises(UpstreamTimeoutError, match=r"Server 'web' did not answer 'slow' within 0\.5 s"):
         await hanging
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while text(await call(source, spec, "cancelled")) != "1":
             pass
 
@@ -150,14 +150,14 @@ async def test_a_broken_connection_costs_one_call_of_several(source: McpSource, 
 
     proxy = await asyncio.start_server(accept, "127.0.0.1", 0)
     port = proxy.sockets[0].getsockname()[1]
-    spec = ServerSpec(name="web", url=f"http://127.0.0.1:{port}/mcp", transport="http", timeout=1.0)
+    spec = ServerSpec(name="web", url=f"http://127.0.0.1:{port}/mcp", transport="http")
     hanging = asyncio.create_task(call(source, spec, "slow"))
     await call(source, spec, "pid")
     with pytest.raises(UpstreamError, match="went away during the call of 'echo': the connection broke"):
         await call(source, spec, "echo", text="drop me")
+    await call(source, spec, "pid")
     assert not hanging.done()
-    with pytest.raises(UpstreamTimeoutError):
-        await hanging
+    hanging.cancel()
     assert state(source, "web")["state"] == "up"
     proxy.close()
 

@@ -133,16 +133,16 @@ class Changes:
     @asynccontextmanager
     async def listening(self, after: int | None = None) -> AsyncGenerator[tuple[Listener, bool]]:
         """Listen while the context lasts, and say whether all is heard that came after a change; else from now on."""
-        await self._start()
         listener, known = Listener(), False
-        if after is not None and self._first <= after <= self._newest:
-            known = True
-            if topics := [topic for topic, number in self._last.items() if number > after]:
-                listener.add(topics)
-        if self.closed:
-            listener.close()
-        self._listeners.add(listener)
+        self._listeners.add(listener)  # before anything is awaited: nobody else's end stops the looking any more
         try:
+            await self._start()
+            if after is not None and self._first <= after <= self._newest:
+                known = True
+                if topics := [topic for topic, number in self._last.items() if number > after]:
+                    listener.add(topics)
+            if self.closed:
+                listener.close()
             yield listener, known
         finally:
             self._listeners.discard(listener)
