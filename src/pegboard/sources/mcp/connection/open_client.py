@@ -21,9 +21,9 @@ from pegboard.sources.mcp.transports.sse import SseTransport
 from pegboard.sources.mcp.transports.stdio import StdioTransport
 from pegboard.sources.mcp.wire.http_client import MARK, STATUS, TOO_LARGE, describe
 from pegboard.sources.mcp.wire.malformed import EVENT_TOO_LARGE
-from pegboard.sources.mcp.wire.observed import ObservedTransport
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.request_outcomes import too_large
+from pegboard.sources.mcp.wire.tapped_transport import TappedTransport
 from pegboard.support.version import __version__
 
 _SAMPLING = types.SamplingCapability(context=types.SamplingContextCapability(), tools=types.SamplingToolsCapability())
@@ -51,7 +51,7 @@ async def open_client(
     callback: Any = _refuse if settings.asks else None  # the SDK declares what there is a callback for
     transport = _transport(spec, record, settings)
     client = Client(
-        cast("Transport", ObservedTransport(cast("Transport", transport), record)),
+        cast("Transport", TappedTransport(cast("Transport", transport), record)),
         mode="legacy" if legacy else "auto",
         message_handler=cast("Callable[[Any], Awaitable[None]]", notified),  # type: ignore[arg-type]
         client_info=types.Implementation(name="pegboard", version=__version__),

@@ -124,7 +124,7 @@ class Writer(_End):
             in_flight.sent = True
 
 
-class ObservedTransport:
+class TappedTransport:
     """A transport of the SDK whose messages are noted in the record of its connection."""
 
     def __init__(self, transport: Transport, record: ConnectionRecord) -> None:
