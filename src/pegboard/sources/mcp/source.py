@@ -16,7 +16,7 @@ from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, T
 from pegboard.errors import ToolUnavailableError, UsageError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection
-from pegboard.sources.mcp.connection.live import Live, Settings, Work
+from pegboard.sources.mcp.connection.live import Live, SourceSettings, Work
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
 from pegboard.sources.mcp.wire.convert import manifest_of
 
@@ -54,7 +54,7 @@ class McpSource:
         check_every: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._settings = Settings(
+        self._settings = SourceSettings(
             mask=mask or Masker().text,
             start_timeout=start_timeout,
             spawns=asyncio.Semaphore(spawns),

@@ -14,7 +14,7 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.connection.failures import Failures
 from pegboard.sources.mcp.connection.history import History
-from pegboard.sources.mcp.connection.live import Live, Settings
+from pegboard.sources.mcp.connection.live import Live, SourceSettings
 from pegboard.sources.mcp.connection.usage import Usage
 from pegboard.sources.mcp.wire.faults import Fault, fault_of
 from pegboard.sources.mcp.wire.timeouts import TimeLimits
@@ -35,7 +35,9 @@ class Connection:
     asks for (G9).
     """
 
-    def __init__(self, spec: ServerSpec, fingerprint: str, settings: Settings, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, spec: ServerSpec, fingerprint: str, settings: SourceSettings, changed: Callable[[], None]
+    ) -> None:
         self.spec = spec
         self.fingerprint = fingerprint
         self.notified: Callable[[ConnectionRecord, Any], None] | None = None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, kw_only=True)
-class Settings:
+class SourceSettings:
     """What all connections of one source share; times are in seconds.
 
     ``fast_path``: calls go around the SDK where they can. ``asks``: servers may ask the clients of calls.

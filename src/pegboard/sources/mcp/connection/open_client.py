@@ -15,7 +15,7 @@ from mcp.client import Transport
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.connection.live import Live, Settings
+from pegboard.sources.mcp.connection.live import Live, SourceSettings
 from pegboard.sources.mcp.transports.http import HttpTransport
 from pegboard.sources.mcp.transports.sse import SseTransport
 from pegboard.sources.mcp.transports.stdio import StdioTransport
@@ -35,7 +35,7 @@ async def open_client(
     stack: AsyncExitStack,
     spec: ServerSpec,
     record: ConnectionRecord,
-    settings: Settings,
+    settings: SourceSettings,
     *,
     legacy: bool,
     on_changed: Callable[[], None],
@@ -72,7 +72,7 @@ async def open_client(
 
 
 def _transport(
-    spec: ServerSpec, record: ConnectionRecord, settings: Settings
+    spec: ServerSpec, record: ConnectionRecord, settings: SourceSettings
 ) -> StdioTransport | HttpTransport | SseTransport:
     if not spec.url:
         return StdioTransport(spec, record, use_fast_path=settings.fast_path)
