@@ -1,12 +1,9 @@
 """Python functions as tools: schemas from signatures, construction from overrides, calls and results."""
 
 from pegboard.sources.signatures.annotations import adapter_for
-from pegboard.sources.signatures.confirmations import without_fields
-from pegboard.sources.signatures.constructed import Built, ConstructedPlugins, LocalPlugin, called
+from pegboard.sources.signatures.constructed import Built, ConstructedPlugins, Instances, LocalPlugin, called
 from pegboard.sources.signatures.distributions import distribution_of, is_installed
-from pegboard.sources.signatures.docs import summary
-from pegboard.sources.signatures.functions import Described, described
-from pegboard.sources.signatures.instances import Instances
+from pegboard.sources.signatures.functions import Described, described, summary, without_fields
 from pegboard.sources.signatures.modules import ModulesBeside
 from pegboard.sources.signatures.parameters import (
     Parameters,

@@ -1,17 +1,17 @@
-"""Plugins of this process: constructed once, called, closed together."""
+"""Plugins of this process: constructed once per plugin and overrides, called, closed together."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures.functions import Described
-from pegboard.sources.signatures.instances import Instances
 from pegboard.sources.signatures.parameters import Parameters
 from pegboard.sources.signatures.results import hook_answer, run
 from pegboard.sources.signatures.threads import end_free_threads, in_thread
@@ -94,6 +94,40 @@ class Built:
                 if inspect.isawaitable(outcome):
                     await outcome
                 return
+
+
+class Instances(Generic[T]):
+    """One instance per key; who asks while it is being made waits for the same one.
+
+    A failure is raised to all who wait and then forgotten, so that the next request tries again.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: dict[Hashable, asyncio.Task[T]] = {}
+
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
+        """Return the instance for a key, made with ``make`` where there is none."""
+        task = self._tasks.get(key)
+        if task is None or _failed(task):
+            task = self._tasks[key] = asyncio.ensure_future(_awaited(make))
+        return await asyncio.shield(task)
+
+    def drain(self) -> list[T]:
+        """Forget every instance and return those that were made."""
+        tasks = list(self._tasks.values())
+        self._tasks.clear()
+        for task in tasks:
+            if not task.done():
+                task.cancel()
+        return [task.result() for task in tasks if task.done() and not _failed(task)]
+
+
+async def _awaited(make: Callable[[], Awaitable[T]]) -> T:
+    return await make()
+
+
+def _failed(task: asyncio.Task[T]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 class ConstructedPlugins:

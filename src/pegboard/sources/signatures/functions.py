@@ -1,19 +1,18 @@
-"""Functions as tools: name, description, JSON Schema, and arguments back into Python values."""
+"""Functions as tools: name, description from the docstring, JSON Schema, and arguments back into Python values."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_type_hints
 
 from pegboard.core.model.tools import Confirmation, Frozen, JsonObject, Tool
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import Mark, mark_of
-from pegboard.sources.signatures import docs
 from pegboard.sources.signatures.annotations import accepted, adapter_for
-from pegboard.sources.signatures.confirmations import without_fields
 
 _GUESSED = (bool, int, float, str, list, dict)
 _NESTED = ("properties", "$defs", "patternProperties", "dependentSchemas")
@@ -73,7 +72,7 @@ def described(function: Callable[..., Any], *, name: str = "") -> Described:
     """
     mark = mark_of(function)
     called = mark.name or name or getattr(function, "__name__", type(function).__name__)
-    text, notes = docs.read(function)
+    text, notes = _documented(function)
     parameters = _parameters(function, called)
     adapter = _arguments_adapter(function, parameters, open_ended=_open_ended(function))
     schema, confirmation = _confirmed(mark, _input_schema(adapter, parameters, notes), called)
@@ -101,6 +100,25 @@ def _confirmed(mark: Mark, schema: JsonObject, called: str) -> tuple[JsonObject,
         kind = "external" if mark.external_execution else "confirm"
         return schema, Confirmation(kind=kind, hook=callable(mark.requires_confirmation))
     return schema, None
+
+
+def without_fields(schema: JsonObject, names: Sequence[str]) -> tuple[JsonObject, Confirmation]:
+    """Return the schema without the parameters that a person fills in, and what demands them.
+
+    Raises ``KeyError`` with a name that the schema does not have.
+    """
+    properties: dict[str, Any] = dict(schema.get("properties") or {})
+    asked = {name: properties.pop(name) for name in names}
+    required: list[str] = list(schema.get("required") or ())
+    given = {**schema, "properties": properties, "required": [name for name in required if name not in asked]}
+    form: dict[str, Any] = {"type": "object", "properties": asked}
+    if wanted := [name for name in required if name in asked]:
+        form["required"] = wanted
+    if "$defs" in schema:
+        form["$defs"] = schema["$defs"]
+    if not given["required"]:
+        del given["required"]
+    return Frozen(given), Confirmation(kind="user_input", fields=tuple(asked), schema=Frozen(form))
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -219,3 +237,39 @@ def is_record(annotation: Any) -> bool:
     return dataclasses.is_dataclass(annotation) or any(
         hasattr(cast("Any", annotation), name) for name in ("__pydantic_core_schema__", "__required_keys__")
     )
+
+
+def _documented(target: object) -> tuple[str, dict[str, str]]:
+    """Return the description and the parameters' descriptions; Google, NumPy and Sphinx styles.
+
+    Sections about parameters, results and errors are no part of the description.
+    """
+    from docstring_parser import ParseError, parse
+
+    text = own_doc(target)
+    if not text:
+        return "", {}
+    try:
+        parsed = parse(text)
+    except ParseError:
+        return text, {}
+    description = "\n\n".join(part for part in (parsed.short_description, parsed.long_description) if part)
+    params = {p.arg_name.lstrip("*"): _flat(p.description) for p in parsed.params if p.description}
+    return description.strip(), params
+
+
+def own_doc(target: object) -> str:
+    """Return the docstring of a function, class, module or object; not the one that its type lends it."""
+    text = inspect.getdoc(target) or ""
+    if inspect.isroutine(target) or inspect.isclass(target) or inspect.ismodule(target):
+        return text
+    return "" if text == (inspect.getdoc(type(target)) or "") and type(target).__module__ == "builtins" else text
+
+
+def summary(target: object) -> str:
+    """Return the first paragraph of a docstring as one line."""
+    return _flat(own_doc(target).split("\n\n", 1)[0])
+
+
+def _flat(text: str | None) -> str:
+    return re.sub(r"\s+", " ", text or "").strip()

@@ -13,8 +13,7 @@ from pegboard.core.model.tools import JsonObject
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import ATTRIBUTE, mark_of
 from pegboard.sources.signatures.constructed import CONDITION, LIFE_CYCLE, Built, LocalPlugin, takes_nothing
-from pegboard.sources.signatures.docs import summary
-from pegboard.sources.signatures.functions import Described, described, hints_of, is_record
+from pegboard.sources.signatures.functions import Described, described, hints_of, is_record, summary
 from pegboard.sources.signatures.parameters import Parameters, construct, parameters_of, refused_override
 
 
