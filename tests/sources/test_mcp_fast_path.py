@@ -22,7 +22,7 @@ from pegboard.core.model.tools import CallResult, Tool
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
-from pegboard.sources.mcp.fast.event_stream import Events
+from pegboard.sources.mcp.fast.http_answer import Events
 
 OURS = 1_000_000_000  # ids from here on are those of calls around the SDK
 RESULT = '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [{"type": "text", "text": "ok"}]}}'

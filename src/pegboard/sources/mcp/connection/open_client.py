@@ -20,7 +20,7 @@ from pegboard.sources.mcp.transports.http import HttpTransport
 from pegboard.sources.mcp.transports.sse import SseTransport
 from pegboard.sources.mcp.transports.stdio import StdioTransport
 from pegboard.sources.mcp.wire.http_client import MARK, STATUS, TOO_LARGE, describe
-from pegboard.sources.mcp.wire.malformed import EVENT_TOO_LARGE
+from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.request_outcomes import too_large
 from pegboard.sources.mcp.wire.tapped_transport import TappedTransport

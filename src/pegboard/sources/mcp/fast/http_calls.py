@@ -11,14 +11,11 @@ from mcp.shared.message import SessionMessage
 from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, JSONRPCError
 from pydantic import ValidationError
 
-from pegboard.sources.mcp.fast.event_stream import Events
-from pegboard.sources.mcp.fast.fast_path import FastPath, cancellation
-from pegboard.sources.mcp.fast.http_answer import HttpAnswer
+from pegboard.sources.mcp.fast.fast_path import FastPath, PendingCall, cancellation
+from pegboard.sources.mcp.fast.http_answer import Events, HttpAnswer
 from pegboard.sources.mcp.fast.http_connection import ConnectionPool, HttpConnection
-from pegboard.sources.mcp.fast.pending import PendingCall
 from pegboard.sources.mcp.wire.http_client import MARK, SESSION, STATUS, UNREACHED, WatchedClient, refusal, tls
-from pegboard.sources.mcp.wire.malformed import STREAM_ENDED
-from pegboard.sources.mcp.wire.messages import Message, as_answer, by_model, is_plain_answer, parsed
+from pegboard.sources.mcp.wire.messages import STREAM_ENDED, Message, as_answer, by_model, is_plain_answer, parsed
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.request_outcomes import (
     NO_MESSAGE,

@@ -13,8 +13,7 @@ from typing import Any, Protocol, cast
 
 import httptools
 
-from pegboard.sources.mcp.fast.event_stream import Events
-from pegboard.sources.mcp.fast.http_answer import HEAD_LIMIT, AnswerBody, HttpAnswer
+from pegboard.sources.mcp.fast.http_answer import HEAD_LIMIT, AnswerBody, Events, HttpAnswer
 from pegboard.sources.mcp.wire.request_outcomes import TooLargeError
 
 # Servers keep idle connections for 5 s (uvicorn, Node): leave before them.

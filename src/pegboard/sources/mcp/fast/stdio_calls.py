@@ -8,10 +8,8 @@ from typing import Protocol
 
 import anyio
 
-from pegboard.sources.mcp.fast.fast_path import FastPath, cancellation
-from pegboard.sources.mcp.fast.pending import PendingCall
-from pegboard.sources.mcp.wire.malformed import answered
-from pegboard.sources.mcp.wire.messages import Message, as_answer, by_model, is_plain_answer, parsed
+from pegboard.sources.mcp.fast.fast_path import FastPath, PendingCall, cancellation
+from pegboard.sources.mcp.wire.messages import Message, answered, as_answer, by_model, is_plain_answer, parsed
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.request_outcomes import (
     NO_MESSAGE,

@@ -19,7 +19,7 @@ from pegboard.sources.mcp.connection.live import Live
 from pegboard.sources.mcp.connection.open_client import status_of
 from pegboard.sources.mcp.requests.input_required import settled
 from pegboard.sources.mcp.wire.http_client import BROKEN, SESSION, TOO_LARGE, UNREACHED
-from pegboard.sources.mcp.wire.malformed import EVENT_TOO_LARGE, STREAM_ENDED, UNPARSED, UNPARSED_EVENT
+from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE, STREAM_ENDED, UNPARSED, UNPARSED_EVENT
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.request_outcomes import (
     IN_FLIGHT,

@@ -8,7 +8,7 @@ import select
 import signal
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import cast
 
@@ -16,7 +16,6 @@ import anyio
 from mcp.client.stdio import get_default_environment
 
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.transports.lines import LineSplitter
 from pegboard.sources.mcp.wire.diagnostics import LONGEST_LINE
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.request_outcomes import InFlight
@@ -30,6 +29,7 @@ _INHERITED = (
 _LAST_WORDS = 0.5  # seconds that an exited process's output is still read
 _DYING = 0.05  # seconds that a process may take to end once its output has
 _MOST_REQUESTS = 256  # that are told apart when a process ends without reading them
+_START = 200  # bytes of a line over the limit by which it is reported
 _MOST_SKIPPED = 8  # how many times the limit a line may be long before its server is stopped
 _PAUSE, _RESUME = 8 * 1024 * 1024, 1024 * 1024  # bytes read ahead
 
@@ -265,6 +265,50 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._written += len(data)
         if untouched and self.stdin.is_closing():
             raise anyio.ClosedResourceError
+
+
+class LineSplitter:
+    """The lines that a server prints; one over the limit is skipped, and reported by its start.
+
+    ``skipped`` is how much of the line that is being skipped has come so far, in bytes.
+    """
+
+    def __init__(self, limit: int, oversized: Callable[[bytes], None]) -> None:
+        self.skipped = 0
+        self._limit = limit
+        self._oversized = oversized
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> Iterable[bytes]:
+        """Return the lines that are whole now, without their ends."""
+        if self.skipped or self._rest or not data.endswith(b"\n") or len(data) > self._limit:
+            return self._pieces(data)
+        return data[:-1].split(b"\n")
+
+    def _pieces(self, data: bytes) -> Iterator[bytes]:
+        if self.skipped:
+            end = data.find(b"\n")
+            if end < 0:
+                self.skipped += len(data)
+                return
+            self.skipped, data = 0, data[end + 1 :]
+        *lines, rest = data.split(b"\n")
+        if not lines:
+            self._rest += rest
+        else:
+            if self._rest:
+                self._rest += lines[0]
+                lines[0] = bytes(self._rest)
+            self._rest = bytearray(rest)
+        for line in lines:
+            if len(line) > self._limit:
+                self._oversized(line[:_START])
+            else:
+                yield line
+        if len(self._rest) > self._limit:
+            self.skipped = len(self._rest)
+            start, self._rest = bytes(self._rest[:_START]), bytearray()
+            self._oversized(start)
 
 
 class _Output(asyncio.Protocol):

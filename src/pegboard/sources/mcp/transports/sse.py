@@ -20,8 +20,7 @@ from mcp.shared.message import SessionMessage
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.wire.diagnostics import LONGEST_LINE
 from pegboard.sources.mcp.wire.http_client import WatchedClient
-from pegboard.sources.mcp.wire.malformed import answered, refusal
-from pegboard.sources.mcp.wire.messages import by_model
+from pegboard.sources.mcp.wire.messages import answered, by_model, refusal
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 
 _TOO_LARGE = "Server-sent event exceeded"

@@ -19,8 +19,7 @@ from mcp_types import JSONRPCRequest
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.transports.server_process import ServerProcess
 from pegboard.sources.mcp.wire.diagnostics import LONGEST_LINE
-from pegboard.sources.mcp.wire.malformed import answered, begun, oversized, refusal
-from pegboard.sources.mcp.wire.messages import by_model
+from pegboard.sources.mcp.wire.messages import answered, begun, by_model, oversized, refusal
 from pegboard.sources.mcp.wire.record import ConnectionRecord
 from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT, size
 from pegboard.support.backoff import wait_until
