@@ -16,12 +16,13 @@ from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest, T
 from pegboard.errors import ToolUnavailableError, UsageError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection
-from pegboard.sources.mcp.connection.live import Live, SourceSettings, Work
+from pegboard.sources.mcp.connection.source_settings import SourceSettings
 from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
 from pegboard.sources.mcp.wire.convert import manifest_of
 
 if TYPE_CHECKING:
     from pegboard.ports import Activity, ConnectionState, PrintedLine
+    from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 
 _SPARE = ""  # the scope of a connection that has only been asked for its tools
 _SHARED = "shared"
@@ -101,7 +102,7 @@ class McpSource:
         return await self._run(connection, server, "tools/list", self._listing(server), repeatable=True)
 
     def _listing(self, spec: ServerSpec) -> Work:
-        async def work(live: Live) -> Manifest:
+        async def work(live: OpenConnection) -> Manifest:
             from mcp import MCPError
             from mcp_types import METHOD_NOT_FOUND
 
@@ -227,13 +228,13 @@ class McpSource:
         ``dropped`` which were excluded and why; ``started_at`` is in seconds since the epoch.
         """
         return [
-            {**connection.state(scope), "tools": self._tools.get((name, fingerprint))}
+            _as_record(connection, scope, tools=self._tools.get((name, fingerprint)))
             for (name, fingerprint, scope), connection in self._pool.items()
         ]
 
     def connections(self, spec: PluginSpec) -> tuple[ConnectionState, ...]:
         """Return the connections of a server, for operators."""
-        return tuple(connection.seen(scope) for scope, connection in self._of(_server(spec)))
+        return tuple(connection.state(scope) for scope, connection in self._of(_server(spec)))
 
     def printed(self, spec: PluginSpec) -> tuple[PrintedLine, ...]:
         """Return the newest lines of every connection of a server, also of processes that have ended."""
@@ -280,3 +281,21 @@ def _server(spec: PluginSpec) -> ServerSpec:
     if not isinstance(spec, ServerSpec):
         raise UsageError(f"{spec.name!r} is not a server.")
     return spec
+
+
+def _as_record(connection: Connection, scope: str, *, tools: int | None) -> dict[str, Any]:
+    """Return the state of a connection as health reports it: one that is up is not down for a request that failed."""
+    state, fault = connection.state(scope), connection.history.fault
+    return {
+        "name": connection.spec.name,
+        "scope": scope,
+        "state": "up" if connection.live is not None else state.state,
+        "era": state.era,
+        "pid": state.pid,
+        "in_flight": state.in_flight,
+        "one_at_a_time": state.one_at_a_time,
+        "last_error": fault.text if fault else "",
+        "started_at": state.started_at,
+        "dropped": {item.name: item.reason for item in (*state.dropped, *state.excluded)},
+        "tools": tools,
+    }

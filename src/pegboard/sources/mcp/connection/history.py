@@ -1,4 +1,4 @@
-"""What became of a connection, and what its processes printed, for operators."""
+"""What became of the connection to a server, and what its processes printed: for retries, errors and operators."""
 
 from __future__ import annotations
 
@@ -8,25 +8,96 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from pegboard.core.model.naming import visible
+from pegboard.sources.mcp.wire.faults import Fault
+from pegboard.support.backoff import Backoff
 
 if TYPE_CHECKING:
     from pegboard.ports import PrintedLine
+    from pegboard.sources.mcp.wire.open_connection import OpenConnection
 
 MOST_LINES: Final = 200
 MOST_BYTES: Final = 64 * 1024
 _LONGEST: Final = 1000
 """Characters of a line that are kept."""
+_PATIENCE: Final = 3
+"""Failures in a row before starts are spaced out."""
 
 
-class _Line(NamedTuple):
-    at: float
-    kind: Literal["stderr", "invalid", "event"]
-    text: str
-    pid: int | None
+class ConnectionHistory:
+    """What is known of a connection over all of its starts; times are in seconds since the epoch.
+
+    ``fault`` is why it is not up, None once it has answered again; ``error`` is the last failure, at ``failed_at``,
+    also where it is up again. ``since`` is when its state last changed, ``started_at`` when it last came up.
+    ``changes`` counts all that operators see change, ``starts`` how often it came up.
+    """
+
+    def __init__(self, mask: Callable[[str], str], monotonic: Callable[[], float]) -> None:
+        self.fault: Fault | None = None
+        self.since: float | None = None
+        self.started_at: float | None = None
+        self.changes = 0
+        self.starts = 0
+        self.error = ""
+        self.failed_at: float | None = None
+        self.printed = PrintedLines(mask)
+        self._reported: object = None
+        self._monotonic = monotonic
+        self._failures = 0
+        self._backoff = Backoff(first=1.0, longest=30.0)
+        self._retry_at = 0.0
+
+    def changed(self) -> None:
+        """Note that the state is another one from now on."""
+        self.since = time.time()
+        self.changes += 1
+
+    def started(self, pid: int | None) -> None:
+        """Note that it is up."""
+        self.starts += 1
+        self.changed()
+        self.started_at = self.since
+        self.printed.add("event", "it is up", pid)
+        self.fault = None
+
+    def failed(self, fault: Fault, start: OpenConnection | None) -> None:
+        """Note why it ended or did not come up, and report it once for each start that nobody stopped."""
+        self.fault = fault
+        if start is not None and not start.stopped:
+            self._report(fault, start, start.pid)
+
+    def unreached(self, error: str) -> None:
+        """Note that a request did not reach a server that has no connection to lose: each request makes its own."""
+        fault = Fault(reason=error)
+        if self.fault is None:
+            self.changed()
+            self._report(fault, object(), None)
+        self.fault = fault
+
+    def _report(self, fault: Fault, start: object, pid: int | None) -> None:
+        self.error = fault.text
+        self.changes += 1
+        if start is not self._reported:
+            self._reported, self.failed_at = start, time.time()
+            self.printed.add("event", fault.reason, pid)
+
+    def count_failure(self) -> None:
+        """Count a failure: from the third on the next start has to wait."""
+        self._failures += 1
+        if self._failures >= _PATIENCE:
+            self._retry_at = self._monotonic() + self._backoff.next()
 
     @property
-    def size(self) -> int:
-        return len(self.text.encode(errors="surrogatepass"))
+    def pause(self) -> float:
+        """Return how long the next start has to wait, in seconds."""
+        return max(self._retry_at - self._monotonic(), 0.0)
+
+    def forget_failures(self) -> bool:
+        """Let the next failure be the first again, and return whether there was one."""
+        if not self._failures and self.fault is None:
+            return False
+        self._failures, self._retry_at, self.fault = 0, 0.0, None
+        self._backoff.reset()
+        return True
 
 
 class PrintedLines:
@@ -62,33 +133,12 @@ class PrintedLines:
         )
 
 
-class History:
-    """What became of a connection, over all of its starts; times are in seconds since the epoch."""
+class _Line(NamedTuple):
+    at: float
+    kind: Literal["stderr", "invalid", "event"]
+    text: str
+    pid: int | None
 
-    def __init__(self, mask: Callable[[str], str]) -> None:
-        self.since: float | None = None
-        self.changes = 0
-        self.starts = 0
-        self.error = ""
-        self.failed_at: float | None = None
-        self.printed = PrintedLines(mask)
-        self._failed: object = None
-
-    def changed(self) -> None:
-        """Note that the state is another one from now on."""
-        self.since = time.time()
-        self.changes += 1
-
-    def started(self, pid: int | None) -> None:
-        """Note that it is up."""
-        self.starts += 1
-        self.changed()
-        self.printed.add("event", "it is up", pid)
-
-    def failed(self, of: object, error: str, reason: str, pid: int | None) -> None:
-        """Note why it ended or did not come up, once for each start; ``of`` is the record of that start."""
-        self.error = error
-        self.changes += 1
-        if of is not self._failed:
-            self._failed, self.failed_at = of, time.time()
-            self.printed.add("event", reason, pid)
+    @property
+    def size(self) -> int:
+        return len(self.text.encode(errors="surrogatepass"))

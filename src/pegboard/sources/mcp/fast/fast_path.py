@@ -19,7 +19,7 @@ from opentelemetry.trace import INVALID_SPAN, get_current_span
 from pydantic_core import to_json
 
 from pegboard.sources.mcp.wire.messages import Message
-from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import GoneError, InFlight, UseSdkError
 from pegboard.sources.mcp.wire.server_requests import MESSAGE
 from pegboard.sources.mcp.wire.upstream_call import Call, Thunk
@@ -104,15 +104,13 @@ class PendingCall:
 class FastPath:
     """The way around the SDK for the calls over one connection that the SDK has opened.
 
-    ``send`` is the way of its transport. ``by_sdk`` names the tools that are left to the SDK because
-    arguments of theirs belong in headers.
+    ``send`` is the way of its transport.
     """
 
-    def __init__(self, record: ConnectionRecord, send: Send) -> None:
-        self.record = record
+    def __init__(self, live: OpenConnection, send: Send) -> None:
+        self.live = live
         self.send = send
         self.pending: dict[int, PendingCall] = {}
-        self.by_sdk: set[str] = set()
         self.modern = False
         self.is_open = False
         self._envelope: Message = {}
@@ -120,19 +118,22 @@ class FastPath:
 
     def open(self) -> None:
         """Begin: the era is known now."""
-        record = self.record
-        self.modern = record.modern
-        record.on_progress = self.report
+        live = self.live
+        self.modern = live.modern
+        live.on_progress = self.report
         if self.modern:
-            self._envelope = {**record.envelope, VERSION_KEY: record.version}
+            self._envelope = {**live.envelope, VERSION_KEY: live.version}
         self.is_open = not self.modern or len(self._envelope) > 1
+        live.fast_call = self.call
 
     def takes(self, name: str) -> bool:
         """Return whether a call may go here; one that is being traced goes by the SDK, which passes the trace on."""
-        return self.is_open and name not in self.by_sdk and get_current_span() is INVALID_SPAN
+        return self.is_open and name not in self.live.header_tools and get_current_span() is INVALID_SPAN
 
     async def call(self, call: Call) -> Message:
         """Return the raw result; raises ``UseSdkError``, ``MCPError`` and those of :mod:`..wire.request_outcomes`."""
+        if not self.takes(call.name):
+            raise UseSdkError
         pending = PendingCall(next(self._numbers), call)
         body = self._request(pending.number, call)
         self.pending[pending.number] = pending
@@ -144,7 +145,7 @@ class FastPath:
         return result_in(message)
 
     def _request(self, number: int, call: Call) -> bytes:
-        arguments, meta = call.arguments, self.record.server_requests.logs.meta(call)
+        arguments, meta = call.arguments, self.live.server_requests.logs.meta(call)
         about = {**meta, **self._envelope} if meta else self._envelope
         if call.progress is not None:
             about = {**about, "progressToken": number}
@@ -164,7 +165,7 @@ class FastPath:
             case "notifications/progress":
                 return self.report(message.get("params"))
             case method if method == MESSAGE:
-                return self.record.server_requests.logs.pass_on(MESSAGE, message.get("params"), call)
+                return self.live.server_requests.logs.pass_on(MESSAGE, message.get("params"), call)
             case _:
                 return False
 

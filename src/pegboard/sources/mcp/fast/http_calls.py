@@ -16,7 +16,7 @@ from pegboard.sources.mcp.fast.http_answer import Events, HttpAnswer
 from pegboard.sources.mcp.fast.http_connection import ConnectionPool, HttpConnection
 from pegboard.sources.mcp.wire.http_client import MARK, SESSION, STATUS, UNREACHED, WatchedClient, refusal, tls
 from pegboard.sources.mcp.wire.messages import STREAM_ENDED, Message, as_answer, by_model, is_plain_answer, parsed
-from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import (
     NO_MESSAGE,
     GoneError,
@@ -41,8 +41,8 @@ class HttpFastPath(FastPath):
     redirect, and servers that cannot be reached.
     """
 
-    def __init__(self, record: ConnectionRecord, client: WatchedClient, url: str, inject: Inject) -> None:
-        super().__init__(record, self._send)
+    def __init__(self, live: OpenConnection, client: WatchedClient, url: str, inject: Inject) -> None:
+        super().__init__(live, self._send)
         self.inject = inject
         self._client = client
         request = client.build_request("POST", url, headers={**_OWN_HEADERS, "accept-encoding": "gzip, deflate"})
@@ -50,7 +50,7 @@ class HttpFastPath(FastPath):
         self._usable = client.reaches_directly(target) and not target.userinfo
         secure = target.scheme == "https"
         port = target.port or (443 if secure else 80)
-        self._pool = ConnectionPool(target.host, port, tls() if secure else None, record.message_limit)
+        self._pool = ConnectionPool(target.host, port, tls() if secure else None, live.message_limit)
         self._path = target.raw_path
         self._headers = [(name.lower(), value) for name, value in request.headers.raw]
         if any(b"\r" in value or b"\n" in value for _, value in self._headers):
@@ -62,7 +62,7 @@ class HttpFastPath(FastPath):
         """Return whether a call may go here."""
         if not (self._usable and super().takes(name)) or self._client.cookies:
             return False
-        return self.modern or self.record.http.initialized
+        return self.modern or self.live.http_initialized
 
     def close(self) -> None:
         """End every call under way, and all connections."""
@@ -73,9 +73,9 @@ class HttpFastPath(FastPath):
     def head(self, verb: bytes, more: list[tuple[bytes, bytes]]) -> bytes:
         """Return the head of a request without the empty line at its end."""
         if not self._head:
-            own = [(b"mcp-protocol-version", self.record.version.encode())]
-            if self.record.http.id:
-                own.append((b"mcp-session-id", self.record.http.id.encode()))
+            own = [(b"mcp-protocol-version", self.live.version.encode())]
+            if self.live.http_session:
+                own.append((b"mcp-session-id", self.live.http_session.encode()))
             names = {name for name, _ in own} | {b"content-length", b"transfer-encoding"}
             kept = [(name, value) for name, value in self._headers if name not in names]
             self._head = _header_lines([*kept, *own])
@@ -172,7 +172,7 @@ class _Call:
         answer = as_answer(read)
         if answer is not None:
             self.pending.finish(answer)
-        elif not self._fast_path.record.server_requests.takes(read, self.pending.call):
+        elif not self._fast_path.live.server_requests.takes(read, self.pending.call):
             self._fast_path.inject(SessionMessage(read))
 
     def answered(self, answer: HttpAnswer) -> None:
@@ -206,7 +206,7 @@ class _Call:
     def _refused(self, answer: HttpAnswer) -> Exception:
         if answer.status < 400:
             return UseSdkError()
-        in_session = bool(self._fast_path.record.http.id)
+        in_session = bool(self._fast_path.live.http_session)
         refused = refusal(answer.status, answer.reason, answer.kind, answer.body, in_session=in_session)
         match refused:
             case (kind, text) if kind == SESSION:

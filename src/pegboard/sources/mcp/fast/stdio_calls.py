@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
 
 import anyio
 
 from pegboard.sources.mcp.fast.fast_path import FastPath, PendingCall, cancellation
 from pegboard.sources.mcp.wire.messages import Message, answered, as_answer, by_model, is_plain_answer, parsed
-from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import (
     NO_MESSAGE,
     GoneError,
@@ -19,26 +19,20 @@ from pegboard.sources.mcp.wire.request_outcomes import (
     TooLargeError,
 )
 
-
-class ProcessInput(Protocol):
-    """The standard input of a server's process."""
-
-    writable: asyncio.Event
-
-    def write(self, data: bytes, *in_flight: tuple[int, InFlight]) -> None:
-        """Write messages; raises ``ClosedResourceError`` only where nothing of them can have been read.
-
-        Each request among them comes with where it ends in ``data``.
-        """
-        ...
+Write = Callable[[bytes, Sequence[tuple[int, InFlight]]], None]
+"""Write requests, each with where it ends; raises ``ClosedResourceError`` only where nothing of them can be read."""
 
 
 class StdioFastPath(FastPath):
-    """The calls over a process whose answers are taken before the session sees them."""
+    """The calls over a process whose answers are taken before the session sees them.
 
-    def __init__(self, record: ConnectionRecord, process: ProcessInput) -> None:
-        super().__init__(record, self._send)
-        self._process = process
+    ``write`` leads to its standard input, which is not ``writable`` while the server reads nothing.
+    """
+
+    def __init__(self, live: OpenConnection, write: Write, writable: asyncio.Event) -> None:
+        super().__init__(live, self._send)
+        self._write = write
+        self._writable = writable
         self._unsent: dict[PendingCall, bytes] = {}
 
     def route(self, line: bytes) -> bool:
@@ -79,20 +73,19 @@ class StdioFastPath(FastPath):
 
     async def _send(self, pending: PendingCall, body: bytes) -> Message:
         """Write a request and return the answer; the server is notified when nobody waits any more."""
-        process = self._process
         self._unsent[pending] = body + b"\n"
         if len(self.pending) == 1:
             self._flush()
         elif len(self._unsent) == 1:  # with others under way, what comes in this turn of the loop goes out at once
             asyncio.get_running_loop().call_soon(self._flush)
         try:
-            if not process.writable.is_set():
-                await process.writable.wait()
+            if not self._writable.is_set():
+                await self._writable.wait()
             return await pending.wait()
         except asyncio.CancelledError:
             if self._unsent.pop(pending, None) is None and pending.outcome is None:
                 with suppress(anyio.ClosedResourceError):
-                    process.write(cancellation(pending.number) + b"\n")
+                    self._write(cancellation(pending.number) + b"\n", ())
             raise
 
     def _flush(self) -> None:
@@ -106,7 +99,7 @@ class StdioFastPath(FastPath):
             end += len(body)
             requests.append((end, pending.in_flight))
         try:
-            self._process.write(b"".join(waiting.values()), *requests)
+            self._write(b"".join(waiting.values()), requests)
         except anyio.ClosedResourceError:
             for pending in waiting:
                 pending.finish(GoneError("Connection closed", pending.in_flight, dead=True))

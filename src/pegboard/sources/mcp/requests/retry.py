@@ -15,11 +15,11 @@ from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError, UsageError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection
-from pegboard.sources.mcp.connection.live import Live, Work
-from pegboard.sources.mcp.connection.open_client import limit_hint, reason_of, status_of
-from pegboard.sources.mcp.requests.send import call_tool, unreached
+from pegboard.sources.mcp.connection.failure_reasons import limit_hint, reason_of, status_of, unreached
+from pegboard.sources.mcp.requests.send import call_tool
 from pegboard.sources.mcp.wire.convert import meta_for_upstream, result_of
 from pegboard.sources.mcp.wire.faults import Fault
+from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 from pegboard.sources.mcp.wire.request_outcomes import GoneError, InvalidAnswerError, TooLargeError, too_large
 from pegboard.sources.mcp.wire.timeouts import TimeLimit
 from pegboard.sources.mcp.wire.upstream_call import Call
@@ -58,13 +58,15 @@ async def run(
             return await _once(connection, live, spec, what, work, made)
         except GoneError as gone:
             how = await connection.lost(live, gone.reason, dead=gone.dead)
-            if live.record.oversized:
+            if live.oversized:
                 raise _too_large(spec, what) from None
             if tries > 1 or (gone.sent and not repeatable):
                 raise _went_away(spec, what, how, sent=gone.sent, tries=tries) from None
 
 
-async def _once(connection: Connection, live: Live, spec: ServerSpec, what: str, work: Work, made: Call | None) -> Any:
+async def _once(
+    connection: Connection, live: OpenConnection, spec: ServerSpec, what: str, work: Work, made: Call | None
+) -> Any:
     limit = TimeLimit(connection.limits, spec.timeout)
     if made is not None:
         made.limit = limit
@@ -84,14 +86,14 @@ async def _once(connection: Connection, live: Live, spec: ServerSpec, what: str,
         raise UsageError(f"What was given to {what!r} cannot be written as JSON: {one_line(str(error))}.") from None
     except MCPError as error:
         if not status_of(error):
-            connection.failures.clear()
+            connection.history.forget_failures()
         refused = _refused(spec, connection.mask, what, error)
         if isinstance(refused, ToolUnavailableError):
-            connection.unreached(refused.message)
+            connection.history.unreached(refused.message)
         raise refused from error
     finally:
         connection.usage.end()
-    if connection.failures.clear():
+    if connection.history.forget_failures():
         connection.history.changed()
     return answer
 

@@ -15,12 +15,11 @@ from pydantic import ValidationError
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.ports import Progress
-from pegboard.sources.mcp.connection.live import Live
-from pegboard.sources.mcp.connection.open_client import status_of
+from pegboard.sources.mcp.connection.failure_reasons import status_of
 from pegboard.sources.mcp.requests.input_required import settled
-from pegboard.sources.mcp.wire.http_client import BROKEN, SESSION, TOO_LARGE, UNREACHED
+from pegboard.sources.mcp.wire.http_client import BROKEN, SESSION, TOO_LARGE
 from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE, STREAM_ENDED, UNPARSED, UNPARSED_EVENT
-from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import (
     IN_FLIGHT,
     NO_MESSAGE,
@@ -57,14 +56,14 @@ class InOrder:
             pass
 
 
-async def call_tool(call: Call, live: Live) -> dict[str, Any]:
+async def call_tool(call: Call, live: OpenConnection) -> dict[str, Any]:
     """Return the raw result of a tool; what the server asks and logs meanwhile is passed on to its client.
 
     Not ``Client.call_tool``: that lists every tool once more for one it has not listed, and makes an
     error of structured content that does not fit the output schema. Raises ``GoneError``,
     ``InvalidAnswerError``, ``TooLargeError``, ``MCPError``.
     """
-    requests = live.record.server_requests
+    requests = live.server_requests
     requests.begin(call)
     try:
         if requests.logs.supported and call.client is not None:
@@ -82,20 +81,18 @@ async def call_tool(call: Call, live: Live) -> dict[str, Any]:
     return raw
 
 
-async def _answered(call: Call, live: Live) -> dict[str, Any]:
+async def _answered(call: Call, live: OpenConnection) -> dict[str, Any]:
     """Return the first answer to a call, around the SDK where that can be."""
-    fast_path = live.fast_path
-    if fast_path is not None and fast_path.takes(call.name):
+    if live.fast_call is not None:
         try:
-            return await fast_path.call(call)
+            return await live.fast_call(call)
         except UseSdkError:
             pass
     return await _call_by_sdk(call, live, EMPTY)
 
 
-async def _call_by_sdk(call: Call, live: Live, more: JsonObject) -> dict[str, Any]:
-    client, record = live.client, live.record
-    meta = record.server_requests.logs.meta(call)
+async def _call_by_sdk(call: Call, live: OpenConnection, more: JsonObject) -> dict[str, Any]:
+    meta = live.server_requests.logs.meta(call)
     about = {"_meta": dict(meta)} if meta else {}
     params = {"name": call.name, "arguments": dict(call.arguments), **more, **about}
     request = types.Request[dict[str, Any], str](method="tools/call", params=params)
@@ -104,32 +101,31 @@ async def _call_by_sdk(call: Call, live: Live, more: JsonObject) -> dict[str, An
     async def send() -> Any:
         token = CURRENT_CALL.set(call)
         try:
-            return await client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
+            return await live.client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
         finally:
             CURRENT_CALL.reset(token)
 
     try:
-        raw, _ = await _ask(record, InFlight(), send)
+        raw, _ = await _ask(live, InFlight(), send)
     except MCPError as error:
         if error.code != types.HEADER_MISMATCH:
             raise
         await list_tools(live)  # the server wants headers that follow from the listed schema
-        raw, _ = await _ask(record, InFlight(), send)
+        raw, _ = await _ask(live, InFlight(), send)
     if ordered is not None:
         await ordered.drained()
     return raw
 
 
-async def list_tools(live: Live) -> list[dict[str, Any]]:
+async def list_tools(live: OpenConnection) -> list[dict[str, Any]]:
     """Return every tool that the server lists, page by page, as it stands on the wire.
 
-    Tools that are not valid, or listed twice, are excluded and stand in the record's diagnostics.
+    Tools that are not valid, or listed twice, are excluded and are reported as dropped.
     """
-    client, record = live.client, live.record
     with suppress(TimeoutError):
         async with asyncio.timeout(_SUBSCRIBED_WITHIN):
-            await record.subscribed.wait()
-    record.diagnostics.dropped.clear()
+            await live.subscribed.wait()
+    live.dropped.clear()
     found: dict[str, dict[str, Any]] = {}
     cursor: str | None = None
     for _ in range(_PAGES):
@@ -137,21 +133,21 @@ async def list_tools(live: Live) -> list[dict[str, Any]]:
         params = types.PaginatedRequestParams(cursor=cursor)
 
         async def send(params: types.PaginatedRequestParams = params) -> types.ListToolsResult:
-            return await client.session.list_tools(params=params)
+            return await live.client.session.list_tools(params=params)
 
-        raw, page = await _ask(record, in_flight, send)
+        raw, page = await _ask(live, in_flight, send)
         assert page is not None  # a list that the SDK refuses is refused
         usable = {tool.name for tool in page.tools}
         for tool in cast("list[dict[str, Any]]", raw["tools"]):
             name = tool["name"]
             if name in found:
-                record.diagnostics.drop(name, "it is listed twice; the first stands")
+                live.drop(name, "it is listed twice; the first stands")
             elif name not in usable:
-                record.diagnostics.drop(name, "its x-mcp-header annotation is not valid")
+                live.drop(name, "its x-mcp-header annotation is not valid")
             else:
                 found[name] = tool
-                if live.fast_path is not None and "x-mcp-header" in str(tool["inputSchema"]):
-                    live.fast_path.by_sdk.add(name)
+                if live.fast_call is not None and "x-mcp-header" in str(tool["inputSchema"]):
+                    live.header_tools.add(name)
         if page.next_cursor is None or page.next_cursor == cursor:
             break
         cursor = page.next_cursor
@@ -159,7 +155,7 @@ async def list_tools(live: Live) -> list[dict[str, Any]]:
 
 
 async def _ask(
-    record: ConnectionRecord, in_flight: InFlight, send: Callable[[], Awaitable[T]]
+    live: OpenConnection, in_flight: InFlight, send: Callable[[], Awaitable[T]]
 ) -> tuple[dict[str, Any], T | None]:
     """Send one request and return the answer as it stood on the wire, and as the SDK made of it.
 
@@ -179,26 +175,26 @@ async def _ask(
             raise InvalidAnswerError(f"its answer is not valid: {_first(error)}") from None
         return in_flight.raw, None
     except RuntimeError as error:
-        if record.alive():
+        if live.alive():
             raise
-        raise GoneError(record.reason, in_flight, dead=True) from error
+        raise GoneError(live.reason, in_flight, dead=True) from error
     finally:
         IN_FLIGHT.reset(token)
         if in_flight.number is not None:
-            record.in_flight.pop(in_flight.number, None)
+            live.in_flight.pop(in_flight.number, None)
     if in_flight.raw is None:
         raise InvalidAnswerError("its answer has no result")
     return in_flight.raw, result
 
 
-async def answer_to(live: Live, request: Any, progress: Progress | None = None) -> dict[str, Any]:
+async def answer_to(live: OpenConnection, request: Any, progress: Progress | None = None) -> dict[str, Any]:
     """Return the raw result of a request other than a call; raises as :func:`call_tool` does."""
     ordered = None if progress is None else InOrder(progress)
 
     async def send() -> Any:
         return await live.client.session.send_request(request, types.EmptyResult, progress_callback=ordered)
 
-    raw, _ = await _ask(live.record, InFlight(), send)
+    raw, _ = await _ask(live, InFlight(), send)
     if ordered is not None:
         await ordered.drained()
     return raw
@@ -224,12 +220,6 @@ def _gone(error: MCPError, in_flight: InFlight) -> GoneError | None:
             return GoneError(error.message, in_flight)
         case _:
             return None
-
-
-def unreached(error: MCPError) -> bool:
-    """Return whether nothing of the request arrived."""
-    marked = status_of(error)
-    return marked is not None and marked[0] == UNREACHED
 
 
 def _first(error: ValidationError) -> str:

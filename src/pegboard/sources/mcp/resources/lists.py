@@ -17,12 +17,11 @@ from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.errors import UpstreamError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection
-from pegboard.sources.mcp.connection.live import Live
 from pegboard.sources.mcp.resources.subscriptions import Subscriptions
 from pegboard.sources.mcp.wire.convert import meta_for_upstream
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.wire.record import ConnectionRecord
+    from pegboard.sources.mcp.wire.open_connection import OpenConnection
 
 log = logging.getLogger("pegboard.sources.mcp")
 
@@ -69,7 +68,7 @@ class ServerLists:
         self._find = find
         self._run = run
         self._callbacks: list[Callable[[str, ListKind], None]] = []
-        self._kept: WeakKeyDictionary[ConnectionRecord, _Kept] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[OpenConnection, _Kept] = WeakKeyDictionary()
         self._updates: WeakKeyDictionary[Connection, Subscriptions] = WeakKeyDictionary()
 
     def on_changed(self, callback: Callable[[str, ListKind], None]) -> None:
@@ -91,7 +90,7 @@ class ServerLists:
         """Return a list that was read already and cannot have changed since, or None."""
         connection = self._find(spec, scope)
         live = connection.live if connection is not None else None
-        kept = self._kept.get(live.record) if live is not None else None
+        kept = self._kept.get(live) if live is not None else None
         if live is None or kept is None or kind not in kept.lists:
             return None
         items, since = kept.lists[kind]
@@ -106,17 +105,17 @@ class ServerLists:
             return await self._run(connection, spec, METHODS[kind], partial(self._list, kind), repeatable=True)
         except UpstreamError as error:
             if connection.live is not None:
-                connection.live.record.diagnostics.exclude(METHODS[kind], str(error))
+                connection.live.exclude(METHODS[kind], str(error))
             raise
 
-    async def _list(self, kind: ListKind, live: Live) -> Sequence[JsonObject]:
-        kept = self._kept.setdefault(live.record, _Kept())
+    async def _list(self, kind: ListKind, live: OpenConnection) -> Sequence[JsonObject]:
+        kept = self._kept.setdefault(live, _Kept())
         items: Sequence[JsonObject] = ()
         age = kept.age
         if _declared(live, kind) is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SUBSCRIBED_WITHIN):
-                    await live.record.subscribed.wait()
+                    await live.subscribed.wait()
             age = kept.age
             items = await _pages(live, kind, self._mask)
         if kept.age == age:
@@ -133,7 +132,7 @@ class ServerLists:
         """
         connection = self._claimed(spec, context.scope)
 
-        async def work(live: Live) -> JsonObject:
+        async def work(live: OpenConnection) -> JsonObject:
             from pegboard.sources.mcp.requests.send import answer_to
             from pegboard.sources.mcp.wire.request_outcomes import InvalidAnswerError
 
@@ -170,23 +169,23 @@ class ServerLists:
             connection.notified = partial(self._take_notification, spec.name, connection)
         return connection
 
-    def _take_notification(self, name: str, connection: Connection, record: ConnectionRecord, message: Any) -> None:
+    def _take_notification(self, name: str, connection: Connection, live: OpenConnection, message: Any) -> None:
         """Take a notification of a server; None is that some may have been missed."""
         match getattr(message, "method", None):
             case "notifications/resources/list_changed":
-                self._changed(name, record, "resources", "templates")
+                self._changed(name, live, "resources", "templates")
             case "notifications/prompts/list_changed":
-                self._changed(name, record, "prompts")
+                self._changed(name, live, "prompts")
             case "notifications/resources/updated":
                 if (updates := self._updates.get(connection)) is not None:
                     updates.updated(message.params.uri)
             case None:
-                self._changed(name, record, "resources", "templates", "prompts")
+                self._changed(name, live, "resources", "templates", "prompts")
             case _:
                 pass
 
-    def _changed(self, name: str, record: ConnectionRecord, *kinds: ListKind) -> None:
-        kept = self._kept.get(record)
+    def _changed(self, name: str, live: OpenConnection, *kinds: ListKind) -> None:
+        kept = self._kept.get(live)
         if kept is not None:
             kept.age += 1
             for kind in kinds:
@@ -196,15 +195,15 @@ class ServerLists:
                 callback(name, kind)
 
 
-def _declared(live: Live, kind: ListKind) -> Any:
+def _declared(live: OpenConnection, kind: ListKind) -> Any:
     """Return the capability in which a server declares such a list, or None."""
     return getattr(live.client.server_capabilities, CAPABILITY[kind])
 
 
-def _is_announced(live: Live, kind: ListKind) -> bool:
+def _is_announced(live: OpenConnection, kind: ListKind) -> bool:
     """Return whether the server surely announces the changes of a list."""
-    if live.record.modern:
-        return CAPABILITY[kind] in live.record.announced
+    if live.modern:
+        return CAPABILITY[kind] in live.announced
     return _declared(live, kind).list_changed is True
 
 
@@ -242,7 +241,7 @@ def _request(method: str, params: JsonObject, context: CallContext) -> Any:
     return models[method].model_validate({"method": method, "params": sent}, by_name=False)
 
 
-async def _pages(live: Live, kind: ListKind, mask: Mask) -> Sequence[JsonObject]:
+async def _pages(live: OpenConnection, kind: ListKind, mask: Mask) -> Sequence[JsonObject]:
     """Return every item that a server lists, page by page."""
     import mcp_types as types
     from mcp import MCPError
@@ -256,7 +255,7 @@ async def _pages(live: Live, kind: ListKind, mask: Mask) -> Sequence[JsonObject]
     }
     found: list[JsonObject] = []
     cursor: str | None = None
-    excluded = live.record.diagnostics.excluded
+    excluded = live.excluded
     for what in [what for what in excluded if what.startswith(METHODS[kind])]:
         del excluded[what]
     for _ in range(_PAGES):
@@ -267,7 +266,7 @@ async def _pages(live: Live, kind: ListKind, mask: Mask) -> Sequence[JsonObject]
             if error.code == types.METHOD_NOT_FOUND:
                 return ()
             raise
-        found += _valid(live.record, kind, raw, mask)
+        found += _valid(live, kind, raw, mask)
         following: object = raw.get("nextCursor")
         if not isinstance(following, str) or not following or following == cursor:
             break
@@ -275,7 +274,7 @@ async def _pages(live: Live, kind: ListKind, mask: Mask) -> Sequence[JsonObject]
     return tuple(found)
 
 
-def _valid(record: ConnectionRecord, kind: ListKind, raw: dict[str, Any], mask: Mask) -> list[JsonObject]:
+def _valid(live: OpenConnection, kind: ListKind, raw: dict[str, Any], mask: Mask) -> list[JsonObject]:
     """Return the items of a page that clients take, so that one bad item never costs the list (G8)."""
     from pegboard.sources.mcp.wire.request_outcomes import InvalidAnswerError
 
@@ -283,21 +282,21 @@ def _valid(record: ConnectionRecord, kind: ListKind, raw: dict[str, Any], mask: 
     if not isinstance(items, list):
         raise InvalidAnswerError(f"its answer has no {LISTS[kind]}")
     items = cast("list[Any]", items)
-    if _fault(record, kind, items) is None:
+    if _fault(live, kind, items) is None:
         return [Frozen(item) for item in items]
     kept: list[JsonObject] = []
     for number, item in enumerate(items):
-        fault = _fault(record, kind, [item])
+        fault = _fault(live, kind, [item])
         if fault is None:
             kept.append(Frozen(item))
             continue
         name: object = cast("dict[str, Any]", item).get(KEYS[kind]) if isinstance(item, dict) else None
         named = name if isinstance(name, str) and name else f"#{number + 1}"
-        record.diagnostics.exclude(mask(f"{METHODS[kind]}: {named}"), fault)
+        live.exclude(mask(f"{METHODS[kind]}: {named}"), fault)
     return kept
 
 
-def _fault(record: ConnectionRecord, kind: ListKind, items: list[Any]) -> str | None:
+def _fault(live: OpenConnection, kind: ListKind, items: list[Any]) -> str | None:
     """Return what is wrong with the first item that clients would refuse."""
     from mcp_types.methods import MONOLITH_RESULTS, validate_server_result
     from pydantic import ValidationError
@@ -308,7 +307,7 @@ def _fault(record: ConnectionRecord, kind: ListKind, items: list[Any]) -> str | 
     if any(isinstance(item, dict) and cast("dict[str, Any]", item).get(KEYS[kind]) == "" for item in items):
         return f"its {KEYS[kind]} is empty"
     try:
-        validate_server_result(METHODS[kind], record.version, page)
+        validate_server_result(METHODS[kind], live.version, page)
         cast("Any", MONOLITH_RESULTS[METHODS[kind]]).model_validate(page, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]

@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import PegboardError
 from pegboard.sources.mcp.connection.connection import Connection
-from pegboard.sources.mcp.connection.live import Live
 from pegboard.support.backoff import Backoff
 from pegboard.support.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.wire.record import ConnectionRecord
+    from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 
+    Run = Callable[[Work], Awaitable[Any]]
 log = logging.getLogger("pegboard.sources.mcp")
 
 Updated = Callable[[str], None]
-Work = Callable[[Live], Awaitable[Any]]
-Run = Callable[[Work], Awaitable[Any]]
 
 
 class Subscriptions:
@@ -37,7 +35,7 @@ class Subscriptions:
         self._run = run
         self._wanted: dict[str, list[Updated]] = {}
         self._subscribed: set[str] = set()
-        self._record: ConnectionRecord | None = None
+        self._live: OpenConnection | None = None
         self._stream: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
         self._watcher: asyncio.Task[None] | None = None
@@ -68,7 +66,7 @@ class Subscriptions:
                 _tell(callbacks, uri)
 
     def _is_subscribed(self, uri: str) -> bool:
-        return uri in self._subscribed and self._record is not None and self._record.alive()
+        return uri in self._subscribed and self._live is not None and self._live.alive()
 
     def _remove(self, uri: str, updated: Updated) -> bool:
         """Forget who wanted updates; return whether nobody is left."""
@@ -88,7 +86,7 @@ class Subscriptions:
         """Unsubscribe from what nobody wants any more, if the server still runs."""
         async with self._lock:
             live = self._connection.live
-            if live is None or live.record is not self._record:
+            if live is None or live is not self._live:
                 return
             with suppress(PegboardError):
                 await self._run(self._subscribe)
@@ -98,20 +96,20 @@ class Subscriptions:
 
     # -- one connection ----------------------------------------------------------------------------
 
-    async def _subscribe(self, live: Live, strict: str | None = None) -> None:
+    async def _subscribe(self, live: OpenConnection, strict: str | None = None) -> None:
         """Subscribe to what is wanted; only a refusal of ``strict`` is an error."""
-        if live.record is not self._record:
-            self._record, self._subscribed = live.record, set()
+        if live is not self._live:
+            self._live, self._subscribed = live, set()
             self._end_stream()
         resources = live.client.server_capabilities.resources
         if resources is None or not resources.subscribe:
             return
-        if live.record.modern:
+        if live.modern:
             await self._listen(live)
         else:
             await self._ask(live, strict)
 
-    async def _ask(self, live: Live, strict: str | None) -> None:
+    async def _ask(self, live: OpenConnection, strict: str | None) -> None:
         """Subscribe and unsubscribe one by one, as the handshake era has it."""
         import mcp_types as types
         from mcp import MCPError
@@ -134,7 +132,7 @@ class Subscriptions:
             with suppress(MCPError):
                 await answer_to(live, request)
 
-    async def _listen(self, live: Live) -> None:
+    async def _listen(self, live: OpenConnection) -> None:
         """Open a stream for what is wanted now, then end the one before, as the 2026 era has it."""
         before, self._stream = self._stream, None
         if self._wanted:
@@ -177,9 +175,9 @@ class Subscriptions:
 
         A session of the handshake era over HTTP ends without a sign: it is checked now and then.
         """
-        if self._record is None:
+        if self._live is None:
             return
-        closed = asyncio.create_task(self._record.closed.wait())
+        closed = asyncio.create_task(self._live.closed.wait())
         over_http = self._connection.spec.url is not None
         try:
             while not closed.done():
@@ -198,7 +196,7 @@ class Subscriptions:
             closed.cancel()
 
 
-async def _ping(live: Live) -> None:
+async def _ping(live: OpenConnection) -> None:
     import mcp_types as types
 
     from pegboard.sources.mcp.requests.send import answer_to
@@ -206,7 +204,7 @@ async def _ping(live: Live) -> None:
     await answer_to(live, types.PingRequest())
 
 
-async def _stream(live: Live, uris: list[str], ready: asyncio.Future[frozenset[str]]) -> None:
+async def _stream(live: OpenConnection, uris: list[str], ready: asyncio.Future[frozenset[str]]) -> None:
     """Keep a stream of updates open; what comes over it is passed on where all notifications are."""
     from mcp import MCPError
     from mcp.client.subscriptions import SubscriptionLost
@@ -221,8 +219,8 @@ async def _stream(live: Live, uris: list[str], ready: asyncio.Future[frozenset[s
     except (MCPError, SubscriptionLost, TimeoutError, RuntimeError) as error:
         if ready.done():
             return
-        if not live.record.alive():
-            ready.set_exception(GoneError(live.record.reason, InFlight(), dead=True))
+        if not live.alive():
+            ready.set_exception(GoneError(live.reason, InFlight(), dead=True))
         else:
             ready.set_exception(error if isinstance(error, MCPError) else InvalidAnswerError("its stream ended"))
     finally:

@@ -13,7 +13,7 @@ from mcp.shared.message import SessionMessage
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.wire.http_client import WatchedClient
-from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.open_connection import OpenConnection
 
 if TYPE_CHECKING:
     from pegboard.sources.mcp.fast.http_calls import HttpFastPath
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 class HttpTransport:
     """A server at a URL; with ``use_fast_path`` there is a way for calls around the SDK."""
 
-    def __init__(self, spec: ServerSpec, record: ConnectionRecord, *, use_fast_path: bool) -> None:
+    def __init__(self, spec: ServerSpec, live: OpenConnection, *, use_fast_path: bool) -> None:
         self.fast_path: HttpFastPath | None = None
         self._spec = spec
-        self._record = record
+        self._live = live
         self._use_fast_path = use_fast_path
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> tuple[Any, Any]:
         url = self._spec.url or ""
         async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(WatchedClient(self._spec, self._record))
-            limit = self._record.message_limit
+            client = await stack.enter_async_context(WatchedClient(self._spec, self._live))
+            limit = self._live.message_limit
             streams = streamable_http_client(url, http_client=client, max_sse_event_size=limit)
             read, write = await stack.enter_async_context(streams)
             if self._use_fast_path:
@@ -59,7 +59,7 @@ class HttpTransport:
 
         group.start_soon(join)
         stack.callback(group.cancel_scope.cancel)
-        self.fast_path = HttpFastPath(self._record, client, url, inject)
+        self.fast_path = HttpFastPath(self._live, client, url, inject)
         stack.callback(self.fast_path.close)
         return joined
 

@@ -8,7 +8,7 @@ import select
 import signal
 import struct
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import cast
 
@@ -16,8 +16,7 @@ import anyio
 from mcp.client.stdio import get_default_environment
 
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.wire.diagnostics import LONGEST_LINE
-from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import InFlight
 from pegboard.support.backoff import wait_until
 
@@ -43,12 +42,12 @@ def environment(spec: ServerSpec) -> dict[str, str]:
 class ServerProcess(asyncio.SubprocessProtocol):
     """A server's process: its output line by line, its input, its end.
 
-    ``route`` takes a line before the session reads it, and returns whether it did; ``oversized`` takes
-    the start of a line over the limit.
+    ``live`` is the connection that it serves. ``route`` takes a line before the session reads it, and returns
+    whether it did; ``oversized`` takes the start of a line over the limit.
     """
 
-    def __init__(self, record: ConnectionRecord, oversized: Callable[[bytes], None]) -> None:
-        self.record = record
+    def __init__(self, live: OpenConnection, oversized: Callable[[bytes], None]) -> None:
+        self.live = live
         self.route: Callable[[bytes], bool] | None = None
         self.eof = False
         self.stopping = False
@@ -61,7 +60,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self.exited = asyncio.Event()
         self._lines: deque[bytes] = deque()
         self._waiting = 0  # bytes of lines that the session has not read yet
-        self._splitter = LineSplitter(record.message_limit, oversized)
+        self._splitter = LineSplitter(live.message_limit, oversized)
         self._errors = b""
         self._paused = False
         self._transport: asyncio.SubprocessTransport | None = None
@@ -87,7 +86,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         if self._stdout is None:
             self._stdout = cast("asyncio.ReadTransport | None", self._transport.get_pipe_transport(1))
-        self.record.pid = self._transport.get_pid()
+        self.live.pid = self._transport.get_pid()
 
     async def start(self, spec: ServerSpec) -> None:
         """Start the process; raises ``OSError`` or ``ValueError`` where it cannot be started."""
@@ -142,14 +141,14 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._add_error(line)
 
     def _add_error(self, line: bytes) -> None:
-        self.record.diagnostics.add_stderr(line[:LONGEST_LINE].decode("utf-8", errors="replace"))
+        self.live.add_stderr(line[:LONGEST_LINE].decode("utf-8", errors="replace"))
 
     def take(self, data: bytes) -> None:
         """Take what the server printed on its standard output."""
         for line in self._splitter.feed(data):
             if self.route is None or not self.route(line):
                 self.add_line(line)
-        if self._splitter.skipped > _MOST_SKIPPED * self.record.message_limit:
+        if self._splitter.skipped > _MOST_SKIPPED * self.live.message_limit:
             self._kill()
         if self._waiting > _PAUSE:
             self._pause(paused=True)
@@ -158,7 +157,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """End a process that prints without end; what it has not read yet can be asked again of the next one."""
         if not self.stopping:
             self.stopping = True
-            self.record.diagnostics.exit = "it printed a line without end, and was stopped"
+            self.live.exit = "it printed a line without end, and was stopped"
             with suppress(ProcessLookupError):
                 self.transport.kill()
 
@@ -200,7 +199,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """Note the end of the process; a child of its own may keep the output open."""
         code = self.transport.get_returncode()
         if not self.stopping:
-            self.record.diagnostics.exit = _ending(code)
+            self.live.exit = _ending(code)
         self.exited.set()
         self.writable.set()
         asyncio.get_running_loop().call_later(_LAST_WORDS, self.end)
@@ -251,7 +250,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._pause(paused=False)
         return line
 
-    def write(self, data: bytes, *in_flight: tuple[int, InFlight]) -> None:
+    def write(self, data: bytes, in_flight: Sequence[tuple[int, InFlight]] = ()) -> None:
         """Write messages; raises ``ClosedResourceError`` only where nothing of them can have been read.
 
         Each request among them comes with where it ends in ``data``.

@@ -18,10 +18,9 @@ from mcp.shared._httpx_utils import request_within_origin, sse_within_origin
 from mcp.shared.message import SessionMessage
 
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.wire.diagnostics import LONGEST_LINE
 from pegboard.sources.mcp.wire.http_client import WatchedClient
 from pegboard.sources.mcp.wire.messages import answered, by_model, refusal
-from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
 
 _TOO_LARGE = "Server-sent event exceeded"
 
@@ -33,16 +32,16 @@ class SseTransport:
 
     fast_path = None
 
-    def __init__(self, spec: ServerSpec, record: ConnectionRecord) -> None:
+    def __init__(self, spec: ServerSpec, live: OpenConnection) -> None:
         self._spec = spec
-        self._record = record
+        self._live = live
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> tuple[Any, Any]:
         url = self._spec.url or ""
         async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(WatchedClient(self._spec, self._record, lasting=False))
-            limit = self._record.message_limit
+            client = await stack.enter_async_context(WatchedClient(self._spec, self._live, lasting=False))
+            limit = self._live.message_limit
             source = await stack.enter_async_context(sse_within_origin(client, url, max_event_size=limit))
             source.response.raise_for_status()
             events = aiter(source)
@@ -59,7 +58,7 @@ class SseTransport:
             return await self._endpoint(events, url)
         except httpx2.SSEError as error:
             if str(error).startswith(_TOO_LARGE):
-                self._record.close_oversized()
+                self._live.close_oversized()
             raise
 
     @staticmethod
@@ -82,7 +81,7 @@ class SseTransport:
                     if event.event == "message" and event.data:
                         await self._take(event.data, received)
             except httpx2.SSEError:
-                self._record.close_oversized()
+                self._live.close_oversized()
             except (httpx2.TransportError, httpx2.StreamError):
                 pass
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -95,7 +94,7 @@ class SseTransport:
             line = data.encode(errors="replace")
             number = next(answered(line), None)
             if number is None:
-                self._record.diagnostics.add_invalid_line(data[:LONGEST_LINE])
+                self._live.add_invalid_line(data[:LONGEST_LINE])
                 return
             message = SessionMessage(refusal(number))
         await received.send(message)

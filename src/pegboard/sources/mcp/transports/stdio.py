@@ -18,9 +18,8 @@ from mcp_types import JSONRPCRequest
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.transports.server_process import ServerProcess
-from pegboard.sources.mcp.wire.diagnostics import LONGEST_LINE
 from pegboard.sources.mcp.wire.messages import answered, begun, by_model, oversized, refusal
-from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT, size
 from pegboard.support.backoff import wait_until
 
@@ -55,7 +54,7 @@ class _Lines:
         while True:
             line = process.next_line()
             if line is None:
-                if process.eof or process.record.closed.is_set():
+                if process.eof or process.live.closed.is_set():
                     process.note_unread(final=process.eof and await process.dies())
                     break
                 process.fresh.clear()
@@ -63,7 +62,7 @@ class _Lines:
             elif line.strip():
                 if (message := self._message(line)) is not None:
                     return message
-                if process.record.closed.is_set():  # more of the same may come without end
+                if process.live.closed.is_set():  # more of the same may come without end
                     break
         self._transport.close_fast_path()
         raise StopAsyncIteration
@@ -75,11 +74,10 @@ class _Lines:
         except ValueError:
             if (number := next(answered(line), None)) is not None:
                 return SessionMessage(refusal(number))
-        record = self._process.record
-        seen = record.diagnostics
-        seen.add_invalid_line(line[:LONGEST_LINE].decode("utf-8", errors="replace"))
-        if seen.invalid_count > _MOST_INVALID and not seen.any_message:
-            record.close("it does not speak MCP")
+        live = self._process.live
+        live.add_invalid_line(line[:LONGEST_LINE].decode("utf-8", errors="replace"))
+        if live.invalid_count > _MOST_INVALID and not live.any_message:
+            live.close("it does not speak MCP")
         return None
 
     async def aclose(self) -> None:
@@ -108,7 +106,7 @@ class _Input:
         if not isinstance(item.message, JSONRPCRequest):
             process.write(data)
             return
-        process.write(data, *() if in_flight is None else ((len(data), in_flight),))
+        process.write(data, () if in_flight is None else ((len(data), in_flight),))
         await process.writable.wait()  # what cancels a request must not wait behind it: only requests do
 
     async def aclose(self) -> None:
@@ -130,21 +128,21 @@ class StdioTransport:
     ``OSError`` where the command cannot be started, ``ValueError`` for a NUL byte in it.
     """
 
-    def __init__(self, spec: ServerSpec, record: ConnectionRecord, *, use_fast_path: bool) -> None:
+    def __init__(self, spec: ServerSpec, live: OpenConnection, *, use_fast_path: bool) -> None:
         self.fast_path: StdioFastPath | None = None
         self._spec = spec
-        self._record = record
+        self._live = live
         self._use_fast_path = use_fast_path
-        self._process = ServerProcess(record, self._take_oversized)
+        self._process = ServerProcess(live, self._take_oversized)
 
     async def __aenter__(self) -> tuple[_Lines, _Input]:
         process = self._process
         await process.start(self._spec)
-        self._record.alive_check = process.alive
+        self._live.alive_check = process.alive
         if self._use_fast_path:
             from pegboard.sources.mcp.fast.stdio_calls import StdioFastPath
 
-            self.fast_path = StdioFastPath(self._record, process)
+            self.fast_path = StdioFastPath(self._live, process.write, process.writable)
             process.route = self.fast_path.route
         return _Lines(self, process), _Input(process)
 
@@ -155,17 +153,15 @@ class StdioTransport:
 
     def _take_oversized(self, start: bytes) -> None:
         """Fail the request that a line over the limit answers; where nothing says which, end the connection."""
-        record = self._record
+        live = self._live
         if (number := next(begun(start), None)) is not None:
             if self.fast_path is None or not self.fast_path.fail_oversized(number):
-                answer = oversized(number, record.message_limit)
+                answer = oversized(number, live.message_limit)
                 self._process.add_line(answer.model_dump_json(by_alias=True).encode())
         elif b'"method"' in start:  # nobody waits for it
-            log.warning(
-                "server %r: a notification of more than %s was dropped", record.name, size(record.message_limit)
-            )
+            log.warning("server %r: a notification of more than %s was dropped", live.name, size(live.message_limit))
         else:
-            record.close_oversized()
+            live.close_oversized()
             self._process.fresh.set()
 
     async def __aexit__(
@@ -179,7 +175,7 @@ class StdioTransport:
         process.stdin.close()
         try:
             # A server that never came up gets no time to leave by itself.
-            await wait_until(process.exited.is_set, _GRACE if self._record.up else 0.1)
+            await wait_until(process.exited.is_set, _GRACE if self._live.up else 0.1)
             process.stopping = True
             for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
                 if not self._signal(number) or await wait_until(self._gone, _GRACE):

@@ -10,7 +10,7 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 
 if TYPE_CHECKING:
-    from pegboard.sources.mcp.wire.record import ConnectionRecord
+    from pegboard.sources.mcp.wire.open_connection import OpenConnection
 
 _STDERR_LINES = 5
 
@@ -42,18 +42,17 @@ class Fault:
         return ToolUnavailableError(message, hint=hint, location=spec.place)
 
 
-def fault_of(record: ConnectionRecord, reason: str, hint: str, mask: Callable[[str], str]) -> Fault:
-    """Return why a connection ended, with what the server printed last; without a reason, as its record has it."""
-    seen = record.diagnostics
-    reason = reason or seen.exit or record.reason or "it closed the connection"
-    if seen.exit and seen.exit not in reason and not record.up:
-        reason = f"{reason}; {seen.exit}"
-    lines = list(seen.stderr)[-_STDERR_LINES:]
+def fault_of(live: OpenConnection, reason: str, hint: str, mask: Callable[[str], str]) -> Fault:
+    """Return why a connection ended, with what the server printed last; without a reason, as is known of it."""
+    reason = reason or live.exit or live.reason or "it closed the connection"
+    if live.exit and live.exit not in reason and not live.up:
+        reason = f"{reason}; {live.exit}"
+    lines = list(live.stderr)[-_STDERR_LINES:]
     printed: list[str] = []
     if lines:
         printed.append("its last lines on standard error: " + " | ".join(lines))
-    if seen.invalid_lines and not seen.any_message:
-        printed.append(f"it printed what is not MCP: {seen.invalid_lines[0]!r}")
+    if live.invalid_lines and not live.any_message:
+        printed.append(f"it printed what is not MCP: {live.invalid_lines[0]!r}")
     return Fault(reason=mask(reason), hint=mask(hint), printed=mask("; ".join(printed)))
 
 

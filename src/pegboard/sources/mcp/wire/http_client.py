@@ -15,7 +15,7 @@ import httpx2
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
-from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import TooLargeError, too_large
 
 MARK = "pegboard/http"
@@ -43,14 +43,14 @@ def tls() -> Any:
 class WatchedClient(httpx2.AsyncClient):
     """An HTTP client that answers a failed POST with a JSON-RPC error that says how it failed.
 
-    No answer that is read whole may be larger than the record's ``message_limit``, inflated. ``lasting``:
+    No answer that is read whole may be larger than the connection's ``message_limit``, inflated. ``lasting``:
     the connection cannot outlive a failed request (the older SSE transport).
     """
 
-    def __init__(self, spec: ServerSpec, record: ConnectionRecord, *, lasting: bool = True) -> None:
+    def __init__(self, spec: ServerSpec, live: OpenConnection, *, lasting: bool = True) -> None:
         headers = dict(spec.headers)
         super().__init__(headers=headers, timeout=_TIMEOUT, limits=_LIMITS, verify=tls())
-        self._record = record
+        self._live = live
         self._lasting = lasting
 
     def reaches_directly(self, url: httpx2.URL) -> bool:
@@ -73,16 +73,16 @@ class WatchedClient(httpx2.AsyncClient):
             kind = UNREACHED if isinstance(error, _UNREACHED) else BROKEN
             return self._failed(request, 502, kind, describe(error))
         except TooLargeError:
-            return self._failed(request, 502, TOO_LARGE, too_large(self._record.message_limit))
+            return self._failed(request, 502, TOO_LARGE, too_large(self._live.message_limit))
         return self._noted(request, response)
 
     def _noted(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """Note what a response says of the session, and return it, or the error that it stands for."""
-        http = self._record.http
+        live = self._live
         if session := response.headers.get(_SESSION_HEADER):
-            http.id = http.id or session
+            live.http_session = live.http_session or session
         if _INITIALIZED in request.content[:100]:
-            http.initialized = True
+            live.http_initialized = True
         if response.status_code < 400:
             return response
         return self._refused(request, response)
@@ -100,7 +100,7 @@ class WatchedClient(httpx2.AsyncClient):
         try:
             async for part in response.aiter_bytes():
                 count += len(part)
-                if count > self._record.message_limit:
+                if count > self._live.message_limit:
                     raise TooLargeError
                 parts.append(part)
         finally:
@@ -129,8 +129,8 @@ class WatchedClient(httpx2.AsyncClient):
 
     def _failed(self, request: httpx2.Request, status: int, kind: str, text: str) -> httpx2.Response:
         if not self._lasting:
-            self._record.oversized = self._record.oversized or kind == TOO_LARGE
-            self._record.close(f"HTTP {status}: {text}" if kind == STATUS else text)
+            self._live.oversized = self._live.oversized or kind == TOO_LARGE
+            self._live.close(f"HTTP {status}: {text}" if kind == STATUS else text)
         error = {"code": -32603, "message": text, "data": {MARK: kind, "status": status}}
         body = {"jsonrpc": "2.0", "id": None, "error": error}
         headers = {"content-type": "application/json"}

@@ -25,7 +25,7 @@ from mcp_types import (
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
 
-from pegboard.sources.mcp.wire.record import ConnectionRecord
+from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT
 from pegboard.sources.mcp.wire.upstream_call import CURRENT_CALL, Call
 
@@ -36,9 +36,9 @@ _ENVELOPE = (CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY)
 class _End:
     """One end of the SDK's pair of streams."""
 
-    def __init__(self, inner: Any, record: ConnectionRecord) -> None:
+    def __init__(self, inner: Any, live: OpenConnection) -> None:
         self._inner = inner
-        self._record = record
+        self._live = live
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -77,11 +77,11 @@ class Reader(_End):
             try:
                 item = await self._inner.__anext__()
             except (StopAsyncIteration, anyio.ClosedResourceError, anyio.EndOfStream):
-                self._record.close("it closed the connection")
+                self._live.close("it closed the connection")
                 raise
             if isinstance(item, SessionMessage):
                 self._see(item.message)
-                if self._record.server_requests.takes(item.message, self._call()):
+                if self._live.server_requests.takes(item.message, self._call()):
                     continue
             return cast("SessionMessage | Exception", item)
 
@@ -91,19 +91,19 @@ class Reader(_End):
         return None if context is None else context.get(CURRENT_CALL)
 
     def _see(self, message: Any) -> None:
-        record = self._record
-        record.diagnostics.any_message = True
+        live = self._live
+        live.any_message = True
         match message:
             case JSONRPCResponse():
-                if in_flight := record.in_flight.pop(coerce_request_id(message.id), None):
+                if in_flight := live.in_flight.pop(coerce_request_id(message.id), None):
                     if in_flight.listing and "tools" in message.result:
-                        drop_invalid_tools(message.result, record)
+                        drop_invalid_tools(message.result, live)
                     in_flight.raw = message.result
             case JSONRPCError() if message.id is not None:
-                if in_flight := record.in_flight.pop(coerce_request_id(message.id), None):
+                if in_flight := live.in_flight.pop(coerce_request_id(message.id), None):
                     in_flight.refused = True
             case JSONRPCNotification(method="notifications/progress"):
-                record.on_progress(message.params)
+                live.on_progress(message.params)
             case _:
                 pass
 
@@ -117,21 +117,21 @@ class Writer(_End):
         in_flight = IN_FLIGHT.get() if request is not None else None
         if request is not None and in_flight is not None:
             in_flight.number = coerce_request_id(request.id)
-            self._record.in_flight[in_flight.number] = in_flight
+            self._live.in_flight[in_flight.number] = in_flight
         if request is not None and request.method == "server/discover":
             meta: dict[str, Any] = (request.params or {}).get("_meta") or {}
-            self._record.envelope = {key: meta[key] for key in _ENVELOPE if key in meta}
+            self._live.envelope = {key: meta[key] for key in _ENVELOPE if key in meta}
         await self._inner.send(item)
         if in_flight is not None:
             in_flight.sent = True
 
 
 class TappedTransport:
-    """A transport of the SDK whose messages are noted in the record of its connection."""
+    """A transport of the SDK whose messages are noted in the connection that it carries."""
 
-    def __init__(self, transport: Transport, record: ConnectionRecord) -> None:
+    def __init__(self, transport: Transport, live: OpenConnection) -> None:
         self._transport = transport
-        self._record = record
+        self._live = live
 
     async def __aenter__(self) -> Streams:
         read, write = await self._transport.__aenter__()
@@ -139,33 +139,33 @@ class TappedTransport:
         async def answer(message: JSONRPCResponse | JSONRPCError) -> None:
             await write.send(SessionMessage(message))
 
-        self._record.server_requests.write = answer
-        return Reader(read, self._record), Writer(write, self._record)
+        self._live.server_requests.write = answer
+        return Reader(read, self._live), Writer(write, self._live)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        self._record.close("it was stopped")
+        self._live.close("it was stopped")
         return await self._transport.__aexit__(kind, error, trace)
 
 
-def drop_invalid_tools(result: dict[str, Any], record: ConnectionRecord) -> None:
+def drop_invalid_tools(result: dict[str, Any], live: OpenConnection) -> None:
     """Leave in a page of tools only those that the SDK takes, and report the others."""
     tools: object = result["tools"]
     if not isinstance(tools, list):
         return
-    if record.modern:  # required there, and nothing that we use: a server without them still has tools
+    if live.modern:  # required there, and nothing that we use: a server without them still has tools
         result.setdefault("ttlMs", 0)
         result.setdefault("cacheScope", "private")
         result.setdefault("resultType", "complete")
     kept: list[Any] = []
     for number, tool in enumerate(cast("list[Any]", tools)):
-        fault = _fault({**result, "tools": [tool]}, record.version)
+        fault = _fault({**result, "tools": [tool]}, live.version)
         if fault is None:
             kept.append(tool)
             continue
         name: object = cast("dict[str, Any]", tool).get("name") if isinstance(tool, dict) else None
-        record.diagnostics.drop(name if isinstance(name, str) and name else f"#{number + 1}", fault)
+        live.drop(name if isinstance(name, str) and name else f"#{number + 1}", fault)
     result["tools"] = kept
 
 

@@ -1,18 +1,11 @@
-"""A connection that is up, and what all connections of one source share."""
+"""What all connections of one source share."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from mcp import Client
-
-    from pegboard.sources.mcp.fast.fast_path import FastPath
-    from pegboard.sources.mcp.wire.record import ConnectionRecord
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,16 +25,3 @@ class SourceSettings:
     asks: bool = True
     handshake_only: set[str] = field(default_factory=set[str])
     reported: set[str] = field(default_factory=set[str])
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """A connection that answers; without ``fast_path`` every call goes by the SDK."""
-
-    client: Client
-    record: ConnectionRecord
-    fast_path: FastPath | None = None
-
-
-Work = Callable[[Live], Awaitable[Any]]
-"""What is done over a connection that is up."""

@@ -1,0 +1,96 @@
+"""Why a connection could not be opened, or a request failed on its way, in words. Imports the SDK: import late."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, cast
+
+import httpx2
+import mcp_types as types
+from mcp import MCPError
+
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.specs import ServerSpec
+from pegboard.sources.mcp.wire.http_client import MARK, STATUS, TOO_LARGE, UNREACHED, describe
+from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE
+from pegboard.sources.mcp.wire.request_outcomes import too_large
+
+
+def reason_of(error: BaseException, spec: ServerSpec) -> tuple[str, str]:
+    """Return why a connection could not be opened, and what to do."""
+    leaf = next(_leaves(error))
+    match leaf:
+        case FileNotFoundError() | NotADirectoryError() if spec.cwd and not os.path.isdir(spec.cwd):  # noqa: PTH112
+            return f"its folder {spec.cwd!r} does not exist", "Correct `cwd`."
+        case FileNotFoundError():
+            return f"the command {spec.command!r} was not found", "Install it, or correct `command`."
+        case PermissionError():
+            return f"the command {spec.command!r} may not be executed", "Make it executable, or correct `command`."
+        case MCPError():
+            return _refusal(leaf, spec)
+        case httpx2.HTTPStatusError():
+            return _status(leaf.response.status_code, leaf.response.reason_phrase)
+        case httpx2.TransportError():
+            return describe(leaf), "Start the server, or correct `url`."
+        case OSError() | ValueError():
+            return one_line(str(leaf), limit=300), ""
+        case _:
+            return one_line(f"{type(leaf).__name__}: {leaf}", limit=300), ""
+
+
+def _refusal(error: MCPError, spec: ServerSpec) -> tuple[str, str]:
+    match status_of(error):
+        case (kind, status) if kind == STATUS:
+            return _status(status, error.message)
+        case (kind, _) if kind == TOO_LARGE:
+            return error.message, limit_hint(spec)
+        case None if error.message.startswith(EVENT_TOO_LARGE):
+            return too_large(spec.message_limit), limit_hint(spec)
+        case None if error.code == types.CONNECTION_CLOSED:
+            return "", ""
+        case None:
+            return f"it answered: {one_line(error.message, limit=300)}", ""
+        case _:
+            return error.message, "Start the server, or correct `url`."
+
+
+def limit_hint(spec: ServerSpec) -> str:
+    """Return which key raises the limit of a message."""
+    return f"Raise `limits: {{message: ...}}` in `{spec.section}` if its messages have to be larger."
+
+
+def status_of(error: MCPError) -> tuple[str, int] | None:
+    """Return the kind and the status of an error that :mod:`..wire.http_client` marked."""
+    data: Any = error.data
+    if isinstance(data, dict) and MARK in data:
+        marked = cast("dict[str, Any]", data)
+        return str(marked[MARK]), int(marked.get("status", 0))
+    return None
+
+
+def unreached(error: MCPError) -> bool:
+    """Return whether nothing of the request arrived."""
+    marked = status_of(error)
+    return marked is not None and marked[0] == UNREACHED
+
+
+def _status(status: int, text: str) -> tuple[str, str]:
+    answer = f"it answered HTTP {status} ({one_line(text, limit=200)})" if text else f"it answered HTTP {status}"
+    match status:
+        case 401 | 403:
+            return f"{answer}: the credentials are missing or refused", "Correct `headers`."
+        case 404:
+            return answer, "Correct `url`: no MCP endpoint stands there."
+        case 405:
+            return answer, "Correct `url`, or set `type: sse` if the server is of the older kind."
+        case _:
+            return answer, "See the server's own log."
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

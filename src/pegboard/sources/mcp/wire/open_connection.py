@@ -1,0 +1,159 @@
+"""One connection to a server from its start to its end. Imports the SDK: import late."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from pegboard.core.model.naming import one_line
+from pegboard.core.model.specs import ServerSpec
+from pegboard.sources.mcp.wire.request_outcomes import InFlight, too_large
+from pegboard.sources.mcp.wire.server_requests import ServerRequests
+from pegboard.sources.mcp.wire.upstream_call import Call
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+log = logging.getLogger("pegboard.sources.mcp")
+
+_STDERR_LINE = 500
+_STDERR_LINES = 40
+_INVALID_LINE = 200
+_INVALID_LINES = 3
+
+LONGEST_LINE = 8192
+"""How much of a line for people is read, in bytes: far more than is kept, so that no cut leaves half a secret."""
+
+Printed = Literal["stderr", "invalid"]
+Keep = Callable[[Printed, str, int | None], str]
+"""What keeps a line of a process for operators, and returns it whole but without secrets."""
+
+
+class OpenConnection:
+    """One connection to a server, from its start to its end: its client, its session, what its process printed.
+
+    - ``client`` is there once the connection is ``up``, and ``version`` is known. ``envelope`` is what the SDK sends
+      of this client with every request of the 2026 era, ``http_session`` the session of the handshake era over HTTP;
+      ``http_initialized``: the server knows that it has begun.
+    - ``fast_call`` makes a call around the SDK, and raises ``UseSdkError`` where it has to go by the SDK, as that of
+      one of the ``header_tools``: arguments of theirs belong in headers.
+    - ``notify`` takes the notifications about lists other than that of tools, ``on_progress`` the progress of calls
+      that are not the SDK's. ``announced`` are the lists of which a stream reports changes; ``subscribed`` is set
+      once no change can be missed.
+    - ``closed`` is set when no request can be answered any more, ``ended`` when all that belonged to it has been
+      stopped. ``reason`` says why, ``exit`` how its process ended; ``oversized``: it was a message over the limit.
+    - ``any_message``: something valid came. ``dropped`` has the tools that are not listed, ``excluded`` other lists
+      and items, each with the reason. ``report_invalid`` is called with the first line on standard output that is no
+      message.
+    """
+
+    client: Client
+
+    def __init__(self, spec: ServerSpec, keep: Keep, report_invalid: Callable[[str], None] | None = None) -> None:
+        self.name = spec.name
+        self.message_limit = spec.message_limit
+        self.server_requests = ServerRequests(spec.name)
+        self.in_flight: dict[int | str, InFlight] = {}
+        self.fast_call: Callable[[Call], Awaitable[dict[str, Any]]] | None = None
+        self.header_tools: set[str] = set()
+        self.version = ""
+        self.envelope: dict[str, Any] = {}
+        self.http_session = ""
+        self.http_initialized = False
+        self.announced: frozenset[str] = frozenset()
+        self.notify: Callable[[Any], None] = _ignore
+        self.on_progress: Callable[[object], object] = _ignore
+        self.subscribed = asyncio.Event()
+        self.up = False
+        self.closed = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.stopped = False
+        self.reason = ""
+        self.oversized = False
+        self.alive_check: Callable[[], bool] | None = None
+        self.pid: int | None = None
+        self.exit = ""
+        self.any_message = False
+        self.stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self.invalid_lines: deque[str] = deque(maxlen=_INVALID_LINES)
+        self.invalid_count = 0
+        self.dropped: dict[str, str] = {}
+        self.excluded: dict[str, str] = {}
+        self._keep = keep
+        self._report_invalid = report_invalid
+
+    @property
+    def modern(self) -> bool:
+        """Return whether the connection is of the 2026 era."""
+        return self.version in MODERN_PROTOCOL_VERSIONS
+
+    def take_up(self, client: Client) -> None:
+        """Note that the server answers, through this client."""
+        self.client, self.version, self.up = client, client.protocol_version, True
+
+    # -- its end -----------------------------------------------------------------------------------
+
+    def close(self, reason: str) -> None:
+        """End the connection; the first reason stands."""
+        if not self.closed.is_set():
+            self.reason = self.reason or reason
+            self.closed.set()
+
+    def close_oversized(self) -> None:
+        """End the connection because of a message over the limit that no request can be blamed for."""
+        self.oversized = True
+        self.close(too_large(self.message_limit))
+
+    def stop(self, reason: str) -> None:
+        """End the connection because nobody needs it any more."""
+        self.stopped = True
+        self.close(reason)
+
+    def alive(self) -> bool:
+        """Return whether a request that is sent now can be answered."""
+        return not self.closed.is_set() and (self.alive_check is None or self.alive_check())
+
+    # -- its troubles ------------------------------------------------------------------------------
+
+    def add_stderr(self, text: str) -> None:
+        """Keep a line that the server wrote to its standard error."""
+        if line := one_line(self._kept("stderr", text), limit=_STDERR_LINE):
+            self.stderr.append(line)
+
+    def add_invalid_line(self, text: str) -> None:
+        """Keep a line on standard output that is no message of the protocol, and report the first."""
+        self.invalid_count += 1
+        line = one_line(self._kept("invalid", text), limit=_INVALID_LINE)
+        if not line:
+            return
+        self.invalid_lines.append(line)
+        if self._report_invalid is not None:
+            self._report_invalid(line)
+            self._report_invalid = None
+
+    def _kept(self, kind: Printed, text: str) -> str:
+        return self._keep(kind, text, self.pid) if text.strip() else ""
+
+    def drop(self, tool: str, reason: str) -> None:
+        """Report a tool that is not listed."""
+        if self.dropped.get(tool) != reason:
+            log.warning("server %r: tool %r is excluded: %s", self.name, tool, reason)
+        self.dropped[tool] = reason
+
+    def exclude(self, what: str, reason: str) -> None:
+        """Report a list, or an item of it, besides tools that is not listed."""
+        log.warning("server %r: %s is excluded: %s", self.name, one_line(what, limit=200), reason)
+        self.excluded[what] = reason
+
+
+Work = Callable[[OpenConnection], Awaitable[Any]]
+"""What is done over a connection that is up."""
+
+
+def _ignore(_: object) -> None:
+    """Do nothing."""
