@@ -22,7 +22,7 @@ from pegboard.core.model.tools import CallResult, Tool
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
-from pegboard.sources.mcp.fast.http_answer import Events
+from pegboard.sources.mcp.fast.http_answer import EventStream
 
 OURS = 1_000_000_000  # ids from here on are those of calls around the SDK
 RESULT = '{"jsonrpc": "2.0", "id": "$ID", "result": {"content": [{"type": "text", "text": "ok"}]}}'
@@ -399,6 +399,6 @@ def test_events_do_not_depend_on_how_the_bytes_arrive(lines: list[str], end: str
         size = draw.draw(st.integers(1, len(rest)))
         pieces.append(rest[:size])
         rest = rest[size:]
-    one, many = Events(10_000), Events(10_000)
+    one, many = EventStream(10_000), EventStream(10_000)
     assert [*one.feed(whole), *one.feed(b"\n\n")] == [d for piece in [*pieces, b"\n\n"] for d in many.feed(piece)]
     assert one.last_id == many.last_id

@@ -29,7 +29,7 @@ _SHARED = "shared"
 
 log = logging.getLogger("pegboard.sources.mcp")
 
-Key = tuple[str, str, str]
+PoolKey = tuple[str, str, str]
 
 
 class McpSource:
@@ -64,7 +64,7 @@ class McpSource:
             fast_path=fast_path,
         )
         self._idle_after = idle_after
-        self._pool: dict[Key, Connection] = {}
+        self._pool: dict[PoolKey, Connection] = {}
         self._called: dict[tuple[str, str], tuple[ServerSpec, Connection]] = {}  # by name and scope
         self._callbacks: list[Callable[[str], None]] = []
         self._tools: dict[tuple[str, str], int] = {}

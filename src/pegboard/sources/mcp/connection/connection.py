@@ -14,7 +14,7 @@ from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.connection.history import ConnectionHistory
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
-from pegboard.sources.mcp.connection.usage import Usage
+from pegboard.sources.mcp.connection.usage import ConnectionUsage
 from pegboard.sources.mcp.wire.faults import Fault, fault_of
 from pegboard.sources.mcp.wire.timeouts import TimeLimits
 
@@ -54,7 +54,7 @@ class Connection:
         self._starting: asyncio.Task[OpenConnection | Fault] | None = None
         self._owners: dict[asyncio.Task[None], OpenConnection] = {}
         self._last: OpenConnection | None = None
-        self.usage = Usage(settings.monotonic, self._stop_unused)
+        self.usage = ConnectionUsage(settings.monotonic, self._stop_unused)
 
     # -- up and down -------------------------------------------------------------------------------
 

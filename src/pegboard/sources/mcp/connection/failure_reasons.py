@@ -40,7 +40,7 @@ def reason_of(error: BaseException, spec: ServerSpec) -> tuple[str, str]:
 
 
 def _refusal(error: MCPError, spec: ServerSpec) -> tuple[str, str]:
-    match status_of(error):
+    match http_failure(error):
         case (kind, status) if kind == STATUS:
             return _status(status, error.message)
         case (kind, _) if kind == TOO_LARGE:
@@ -60,7 +60,7 @@ def limit_hint(spec: ServerSpec) -> str:
     return f"Raise `limits: {{message: ...}}` in `{spec.section}` if its messages have to be larger."
 
 
-def status_of(error: MCPError) -> tuple[str, int] | None:
+def http_failure(error: MCPError) -> tuple[str, int] | None:
     """Return the kind and the status of an error that :mod:`..wire.http_client` marked."""
     data: Any = error.data
     if isinstance(data, dict) and MARK in data:
@@ -71,7 +71,7 @@ def status_of(error: MCPError) -> tuple[str, int] | None:
 
 def unreached(error: MCPError) -> bool:
     """Return whether nothing of the request arrived."""
-    marked = status_of(error)
+    marked = http_failure(error)
     return marked is not None and marked[0] == UNREACHED
 
 

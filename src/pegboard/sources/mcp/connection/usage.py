@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 
-class Usage:
+class ConnectionUsage:
     """The requests under way over a connection, and the timer that stops it once there have been none for a while.
 
     ``in_flight`` counts the requests. ``stop`` is called when nobody has used it for as long as

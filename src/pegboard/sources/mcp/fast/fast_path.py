@@ -31,11 +31,11 @@ log = logging.getLogger("pegboard.sources.mcp")
 _FIRST_ID = 1_000_000_000
 
 Report = tuple[float, float | None, str | None]
-Send = Callable[["PendingCall", bytes], Awaitable[Message]]
+Send = Callable[["CallAroundSdk", bytes], Awaitable[Message]]
 """Send the request of a call, and return the answer."""
 
 
-class PendingCall:
+class CallAroundSdk:
     """A call under way: what the server reports meanwhile and its outcome, in the order of arrival."""
 
     __slots__ = ("_progress", "_reports", "_wake", "call", "in_flight", "number", "outcome")
@@ -110,7 +110,7 @@ class FastPath:
     def __init__(self, live: OpenConnection, send: Send) -> None:
         self.live = live
         self.send = send
-        self.pending: dict[int, PendingCall] = {}
+        self.pending: dict[int, CallAroundSdk] = {}
         self.modern = False
         self.is_open = False
         self._envelope: Message = {}
@@ -134,7 +134,7 @@ class FastPath:
         """Return the raw result; raises ``UseSdkError``, ``MCPError`` and those of :mod:`..wire.request_outcomes`."""
         if not self.takes(call.name):
             raise UseSdkError
-        pending = PendingCall(next(self._numbers), call)
+        pending = CallAroundSdk(next(self._numbers), call)
         body = self._request(pending.number, call)
         self.pending[pending.number] = pending
         try:
@@ -179,7 +179,7 @@ class FastPath:
             pending.report(params)
         return pending is not None
 
-    def find(self, number: object) -> PendingCall | None:
+    def find(self, number: object) -> CallAroundSdk | None:
         """Return the call of an id; a number as text counts."""
         if type(number) is str:
             number = coerce_request_id(number)

@@ -38,7 +38,7 @@ class HttpAnswer:
         return "content-length" in self.headers or "transfer-encoding" in self.headers
 
 
-class Events:
+class EventStream:
     """A stream of server-sent events; ``last_id`` and ``retry`` (seconds) are those last seen.
 
     An event is at most ``limit`` bytes long; comments do not count, as for the SDK.
@@ -100,7 +100,7 @@ class AnswerBody:
     """
 
     def __init__(self, answer: HttpAnswer, limit: int) -> None:
-        self.events = Events(limit) if answer.streams else None
+        self.events = EventStream(limit) if answer.streams else None
         encoding = answer.headers.get("content-encoding", "identity").lower()
         self._inflater = None if encoding == "identity" else _Inflater(encoding)
         self._limit = limit

@@ -11,10 +11,10 @@ from mcp.shared.message import SessionMessage
 from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, JSONRPCError
 from pydantic import ValidationError
 
-from pegboard.sources.mcp.fast.fast_path import FastPath, PendingCall, cancellation
-from pegboard.sources.mcp.fast.http_answer import Events, HttpAnswer
+from pegboard.sources.mcp.fast.fast_path import CallAroundSdk, FastPath, cancellation
+from pegboard.sources.mcp.fast.http_answer import EventStream, HttpAnswer
 from pegboard.sources.mcp.fast.http_connection import ConnectionPool, HttpConnection
-from pegboard.sources.mcp.wire.http_client import MARK, SESSION, STATUS, UNREACHED, WatchedClient, refusal, tls
+from pegboard.sources.mcp.wire.http_client import MARK, SESSION, STATUS, UNREACHED, WatchedClient, http_refusal, tls
 from pegboard.sources.mcp.wire.messages import STREAM_ENDED, Message, as_answer, by_model, is_plain_answer, parsed
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import (
@@ -87,7 +87,7 @@ class HttpFastPath(FastPath):
             more += [(b"mcp-method", b"tools/call"), (b"mcp-name", encode_header_value(name).encode())]
         return self.head(b"POST", more) + b"\r\n" + body
 
-    async def _send(self, pending: PendingCall, body: bytes) -> Message:
+    async def _send(self, pending: CallAroundSdk, body: bytes) -> Message:
         """Post a request and return the answer; the server is notified when nobody waits any more."""
         request = self._post(body, pending.call.name)
         connection = await self._connection()
@@ -132,7 +132,7 @@ class HttpFastPath(FastPath):
         finally:
             call.connection.abort(call)
 
-    async def resume(self, call: _Call, events: Events) -> None:
+    async def resume(self, call: _Call, events: EventStream) -> None:
         """Ask for the rest of a stream that ended too early."""
         await asyncio.sleep(_RETRY if events.retry is None else events.retry)
         more = [(b"last-event-id", events.last_id.encode())]
@@ -147,11 +147,11 @@ class HttpFastPath(FastPath):
 class _Call:
     """The receiver of one call's answer, which makes of it what the SDK makes of it."""
 
-    def __init__(self, fast_path: HttpFastPath, pending: PendingCall, connection: HttpConnection) -> None:
+    def __init__(self, fast_path: HttpFastPath, pending: CallAroundSdk, connection: HttpConnection) -> None:
         self.pending = pending
         self.connection = connection
         self._fast_path = fast_path
-        self._resumed: Events | None = None
+        self._resumed: EventStream | None = None
         self._attempts = 0
 
     def event(self, data: bytes) -> None:
@@ -207,7 +207,7 @@ class _Call:
         if answer.status < 400:
             return UseSdkError()
         in_session = bool(self._fast_path.live.http_session)
-        refused = refusal(answer.status, answer.reason, answer.kind, answer.body, in_session=in_session)
+        refused = http_refusal(answer.status, answer.reason, answer.kind, answer.body, in_session=in_session)
         match refused:
             case (kind, text) if kind == SESSION:
                 self.pending.in_flight.unread = True
@@ -230,7 +230,7 @@ class _Call:
             return MCPError(METHOD_NOT_FOUND, "Not Found")
         return MCPError(INTERNAL_ERROR, "Server returned an error response")
 
-    def ended(self, events: Events) -> None:
+    def ended(self, events: EventStream) -> None:
         """Ask for the rest where the server can give it."""
         if self.pending.outcome is not None:
             return
@@ -242,7 +242,7 @@ class _Call:
         else:
             self._lost(f"{STREAM_ENDED} without a response")
 
-    def retry(self, events: Events) -> None:
+    def retry(self, events: EventStream) -> None:
         """Try once more to get the rest of the stream."""
         self._attempts += 1
         if self._attempts < _ATTEMPTS:
@@ -279,7 +279,7 @@ class _Ignored:
         if not self._done.done():
             self._done.set_result(None)
 
-    def ended(self, events: Events) -> None:  # noqa: ARG002 - any will do
+    def ended(self, events: EventStream) -> None:  # noqa: ARG002 - any will do
         """Take note of the end."""
         self.answered(HttpAnswer())
 

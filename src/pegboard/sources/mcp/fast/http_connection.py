@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 
 import httptools
 
-from pegboard.sources.mcp.fast.http_answer import HEAD_LIMIT, AnswerBody, Events, HttpAnswer
+from pegboard.sources.mcp.fast.http_answer import HEAD_LIMIT, AnswerBody, EventStream, HttpAnswer
 from pegboard.sources.mcp.wire.request_outcomes import TooLargeError
 
 # Servers keep idle connections for 5 s (uvicorn, Node): leave before them.
@@ -35,7 +35,7 @@ class Receiver(Protocol):
         """Take a whole answer."""
         ...
 
-    def ended(self, events: Events) -> None:
+    def ended(self, events: EventStream) -> None:
         """Take note that the stream of events ended, properly or not."""
         ...
 

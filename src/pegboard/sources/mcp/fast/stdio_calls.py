@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import anyio
 
-from pegboard.sources.mcp.fast.fast_path import FastPath, PendingCall, cancellation
-from pegboard.sources.mcp.wire.messages import Message, answered, as_answer, by_model, is_plain_answer, parsed
+from pegboard.sources.mcp.fast.fast_path import CallAroundSdk, FastPath, cancellation
+from pegboard.sources.mcp.wire.messages import Message, as_answer, by_model, is_plain_answer, parsed, requests_answered
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import (
     NO_MESSAGE,
@@ -19,7 +19,7 @@ from pegboard.sources.mcp.wire.request_outcomes import (
     TooLargeError,
 )
 
-Write = Callable[[bytes, Sequence[tuple[int, InFlight]]], None]
+WriteRequests = Callable[[bytes, Sequence[tuple[int, InFlight]]], None]
 """Write requests, each with where it ends; raises ``ClosedResourceError`` only where nothing of them can be read."""
 
 
@@ -29,11 +29,11 @@ class StdioFastPath(FastPath):
     ``write`` leads to its standard input, which is not ``writable`` while the server reads nothing.
     """
 
-    def __init__(self, live: OpenConnection, write: Write, writable: asyncio.Event) -> None:
+    def __init__(self, live: OpenConnection, write: WriteRequests, writable: asyncio.Event) -> None:
         super().__init__(live, self._send)
         self._write = write
         self._writable = writable
-        self._unsent: dict[PendingCall, bytes] = {}
+        self._unsent: dict[CallAroundSdk, bytes] = {}
 
     def route(self, line: bytes) -> bool:
         """Take a line if it belongs to a call made here; return whether it does."""
@@ -59,7 +59,7 @@ class StdioFastPath(FastPath):
 
     def _fail_named(self, line: bytes) -> bool:
         """End the calls that a line answers which is no message; return whether there are any."""
-        found = [pending for number in answered(line) if (pending := self.find(number)) is not None]
+        found = [pending for number in requests_answered(line) if (pending := self.find(number)) is not None]
         for pending in found:
             pending.finish(InvalidAnswerError(NO_MESSAGE))
         return bool(found)
@@ -71,7 +71,7 @@ class StdioFastPath(FastPath):
             pending.finish(TooLargeError())
         return pending is not None
 
-    async def _send(self, pending: PendingCall, body: bytes) -> Message:
+    async def _send(self, pending: CallAroundSdk, body: bytes) -> Message:
         """Write a request and return the answer; the server is notified when nobody waits any more."""
         self._unsent[pending] = body + b"\n"
         if len(self.pending) == 1:

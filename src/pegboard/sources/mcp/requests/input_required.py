@@ -21,7 +21,7 @@ Again = Callable[[dict[str, Any]], Awaitable[Result]]
 """Make the call again with these parameters beside its own."""
 
 
-async def settled(first: Result, call: Call, again: Again) -> Result:
+async def final_result(first: Result, call: Call, again: Again) -> Result:
     """Return the final result of a call: what the server asks is asked of the client, then it is called again.
 
     Raises ``InvalidAnswerError`` where the client does not answer, or the server asks without end.

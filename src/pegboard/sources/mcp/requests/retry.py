@@ -15,7 +15,7 @@ from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError, UsageError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection
-from pegboard.sources.mcp.connection.failure_reasons import limit_hint, reason_of, status_of, unreached
+from pegboard.sources.mcp.connection.failure_reasons import http_failure, limit_hint, reason_of, unreached
 from pegboard.sources.mcp.requests.send import call_tool
 from pegboard.sources.mcp.wire.convert import meta_for_upstream, result_of
 from pegboard.sources.mcp.wire.faults import Fault
@@ -85,7 +85,7 @@ async def _once(
     except (UnicodeEncodeError, PydanticSerializationError) as error:
         raise UsageError(f"What was given to {what!r} cannot be written as JSON: {one_line(str(error))}.") from None
     except MCPError as error:
-        if not status_of(error):
+        if not http_failure(error):
             connection.history.forget_failures()
         refused = _refused(spec, connection.mask, what, error)
         if isinstance(refused, ToolUnavailableError):
@@ -102,7 +102,7 @@ def _refused(
     spec: ServerSpec, mask: Callable[[str], str], what: str, error: MCPError
 ) -> ToolUnavailableError | UpstreamError:
     """Return the error for an answer that is one, or for a server that could not be asked."""
-    marked = status_of(error)
+    marked = http_failure(error)
     if unreached(error) or (marked is not None and marked[1] in {401, 403}):
         reason, hint = reason_of(error, spec)
         return Fault(reason=mask(reason), hint=hint).error(spec)

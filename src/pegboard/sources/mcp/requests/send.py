@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.ports import Progress
-from pegboard.sources.mcp.connection.failure_reasons import status_of
-from pegboard.sources.mcp.requests.input_required import settled
+from pegboard.sources.mcp.connection.failure_reasons import http_failure
+from pegboard.sources.mcp.requests.input_required import final_result
 from pegboard.sources.mcp.wire.http_client import BROKEN, SESSION, TOO_LARGE
 from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE, STREAM_ENDED, UNPARSED, UNPARSED_EVENT
 from pegboard.sources.mcp.wire.open_connection import OpenConnection
@@ -70,7 +70,7 @@ async def call_tool(call: Call, live: OpenConnection) -> dict[str, Any]:
             await requests.logs.agree_on(call.client)
         raw = await _answered(call, live)
         if raw.get("resultType") == "input_required":
-            raw = await settled(raw, call, partial(_call_by_sdk, call, live))
+            raw = await final_result(raw, call, partial(_call_by_sdk, call, live))
         await call.drained()
     finally:
         if requests.end(call):
@@ -201,7 +201,7 @@ async def answer_to(live: OpenConnection, request: Any, progress: Progress | Non
 
 
 def _is_too_large(error: MCPError) -> bool:
-    marked = status_of(error)
+    marked = http_failure(error)
     if marked is not None:
         return marked[0] == TOO_LARGE
     return error.code == types.CONNECTION_CLOSED and error.message.startswith(EVENT_TOO_LARGE)
@@ -212,7 +212,7 @@ def _gone(error: MCPError, in_flight: InFlight) -> GoneError | None:
     # The SDK's own code for an end is one that many servers use too.
     if error.code == types.CONNECTION_CLOSED and (not in_flight.refused or error.message.startswith(STREAM_ENDED)):
         return GoneError(one_line(error.message), in_flight, dead=not in_flight.sent)
-    match status_of(error):
+    match http_failure(error):
         case (kind, _) if kind == SESSION:
             in_flight.unread = True
             return GoneError(error.message, in_flight, dead=True)

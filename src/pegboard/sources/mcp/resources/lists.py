@@ -49,7 +49,7 @@ Find = Callable[[PluginSpec, str], Connection | None]
 
 
 @dataclass(slots=True)
-class _Kept:
+class _KeptLists:
     """The lists of one connection; ``age`` counts the changes, so that no list of before is kept."""
 
     lists: dict[ListKind, tuple[Sequence[JsonObject], float]] = field(
@@ -68,7 +68,7 @@ class ServerLists:
         self._find = find
         self._run = run
         self._callbacks: list[Callable[[str, ListKind], None]] = []
-        self._kept: WeakKeyDictionary[OpenConnection, _Kept] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[OpenConnection, _KeptLists] = WeakKeyDictionary()
         self._updates: WeakKeyDictionary[Connection, Subscriptions] = WeakKeyDictionary()
 
     def on_changed(self, callback: Callable[[str, ListKind], None]) -> None:
@@ -109,7 +109,7 @@ class ServerLists:
             raise
 
     async def _list(self, kind: ListKind, live: OpenConnection) -> Sequence[JsonObject]:
-        kept = self._kept.setdefault(live, _Kept())
+        kept = self._kept.setdefault(live, _KeptLists())
         items: Sequence[JsonObject] = ()
         age = kept.age
         if _declared(live, kind) is not None:

@@ -115,10 +115,10 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """Open the pipes to and from the process; its ends of them are put where the caller closes them."""
         loop = asyncio.get_running_loop()
         own, ends["stdout"] = os.pipe()
-        self._stdout, _ = await loop.connect_read_pipe(lambda: _Output(self), os.fdopen(own, "rb", 0))
+        self._stdout, _ = await loop.connect_read_pipe(lambda: _OutputPipe(self), os.fdopen(own, "rb", 0))
         ends["stdin"], own = os.pipe()
         self._probe = os.dup(own)  # the loop closes its own before it tells of the end
-        self._stdin, _ = await loop.connect_write_pipe(lambda: _Input(self), os.fdopen(own, "wb", 0))
+        self._stdin, _ = await loop.connect_write_pipe(lambda: _InputPipe(self), os.fdopen(own, "wb", 0))
 
     def close(self) -> None:
         """Let go of the process and its pipes."""
@@ -310,7 +310,7 @@ class LineSplitter:
             self._oversized(start)
 
 
-class _Output(asyncio.Protocol):
+class _OutputPipe(asyncio.Protocol):
     """A server's output, taken at once: asyncio's own way for child processes takes one more turn of the loop."""
 
     def __init__(self, process: ServerProcess) -> None:
@@ -321,7 +321,7 @@ class _Output(asyncio.Protocol):
         self._process.end()
 
 
-class _Input(asyncio.BaseProtocol):
+class _InputPipe(asyncio.BaseProtocol):
     """A server's input, and whether it takes more."""
 
     def __init__(self, process: ServerProcess) -> None:

@@ -19,7 +19,7 @@ from mcp.shared.message import SessionMessage
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.wire.http_client import WatchedClient
-from pegboard.sources.mcp.wire.messages import answered, by_model, refusal
+from pegboard.sources.mcp.wire.messages import by_model, requests_answered, unparsed_answer
 from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
 
 _TOO_LARGE = "Server-sent event exceeded"
@@ -92,11 +92,11 @@ class SseTransport:
             message = SessionMessage(by_model(data))
         except ValueError:
             line = data.encode(errors="replace")
-            number = next(answered(line), None)
+            number = next(requests_answered(line), None)
             if number is None:
                 self._live.add_invalid_line(data[:LONGEST_LINE])
                 return
-            message = SessionMessage(refusal(number))
+            message = SessionMessage(unparsed_answer(number))
         await received.send(message)
 
     async def __aexit__(

@@ -18,7 +18,7 @@ from mcp_types import JSONRPCRequest
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.sources.mcp.transports.server_process import ServerProcess
-from pegboard.sources.mcp.wire.messages import answered, begun, by_model, oversized, refusal
+from pegboard.sources.mcp.wire.messages import begun, by_model, oversized_answer, requests_answered, unparsed_answer
 from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT, size
 from pegboard.support.backoff import wait_until
@@ -72,8 +72,8 @@ class _Lines:
         try:
             return SessionMessage(by_model(line))
         except ValueError:
-            if (number := next(answered(line), None)) is not None:
-                return SessionMessage(refusal(number))
+            if (number := next(requests_answered(line), None)) is not None:
+                return SessionMessage(unparsed_answer(number))
         live = self._process.live
         live.add_invalid_line(line[:LONGEST_LINE].decode("utf-8", errors="replace"))
         if live.invalid_count > _MOST_INVALID and not live.any_message:
@@ -156,7 +156,7 @@ class StdioTransport:
         live = self._live
         if (number := next(begun(start), None)) is not None:
             if self.fast_path is None or not self.fast_path.fail_oversized(number):
-                answer = oversized(number, live.message_limit)
+                answer = oversized_answer(number, live.message_limit)
                 self._process.add_line(answer.model_dump_json(by_alias=True).encode())
         elif b'"method"' in start:  # nobody waits for it
             log.warning("server %r: a notification of more than %s was dropped", live.name, size(live.message_limit))

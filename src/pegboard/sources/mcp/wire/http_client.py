@@ -117,7 +117,7 @@ class WatchedClient(httpx2.AsyncClient):
 
     def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """Return an HTTP error as the JSON-RPC error that it carries, or as one that names its status."""
-        refused = refusal(
+        refused = http_refusal(
             response.status_code,
             response.reason_phrase,
             response.headers.get("content-type", "").lower(),
@@ -141,7 +141,7 @@ def _is_json(response: httpx2.Response) -> bool:
     return response.headers.get("content-type", "").lower().startswith("application/json")
 
 
-def refusal(
+def http_refusal(
     status: int, reason: str, kind: str, body: bytes, *, in_session: bool, carries_errors: bool = True
 ) -> tuple[str, str] | None:
     """Return kind and text of an HTTP error, or None where its body is the error that the protocol has."""

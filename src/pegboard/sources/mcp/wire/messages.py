@@ -70,7 +70,7 @@ def as_answer(message: JSONRPCMessage) -> Message | None:
             return None
 
 
-def answered(line: bytes) -> Iterator[int | str]:
+def requests_answered(line: bytes) -> Iterator[int | str]:
     """Yield the requests that a line would answer if it were a message.
 
     JSON with lone surrogates, numbers that are none, members that are missing or a batch still says
@@ -97,13 +97,13 @@ def begun(start: bytes | bytearray) -> Iterator[int | str]:
         yield int(found[1]) if found[1] else found[2].decode(errors="replace")
 
 
-def refusal(number: int | str) -> JSONRPCError:
+def unparsed_answer(number: int | str) -> JSONRPCError:
     """Return what the session reads in place of an answer that is no message."""
     text = f"{UNPARSED}it is not a message of the protocol"
     return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=PARSE_ERROR, message=text))
 
 
-def oversized(number: int | str, limit: int) -> JSONRPCError:
+def oversized_answer(number: int | str, limit: int) -> JSONRPCError:
     """Return what the session reads in place of an answer over the limit."""
     text = f"{EVENT_TOO_LARGE} the {limit} byte limit."
     return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=CONNECTION_CLOSED, message=text))

@@ -30,7 +30,7 @@ LONGEST_LINE = 8192
 """How much of a line for people is read, in bytes: far more than is kept, so that no cut leaves half a secret."""
 
 Printed = Literal["stderr", "invalid"]
-Keep = Callable[[Printed, str, int | None], str]
+KeepLine = Callable[[Printed, str, int | None], str]
 """What keeps a line of a process for operators, and returns it whole but without secrets."""
 
 
@@ -54,7 +54,7 @@ class OpenConnection:
 
     client: Client
 
-    def __init__(self, spec: ServerSpec, keep: Keep, report_invalid: Callable[[str], None] | None = None) -> None:
+    def __init__(self, spec: ServerSpec, keep: KeepLine, report_invalid: Callable[[str], None] | None = None) -> None:
         self.name = spec.name
         self.message_limit = spec.message_limit
         self.server_requests = ServerRequests(spec.name)

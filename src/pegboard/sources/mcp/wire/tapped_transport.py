@@ -29,7 +29,7 @@ from pegboard.sources.mcp.wire.open_connection import OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import IN_FLIGHT
 from pegboard.sources.mcp.wire.upstream_call import CURRENT_CALL, Call
 
-Streams = tuple["Reader", "Writer"]
+Streams = tuple["TappedReader", "TappedWriter"]
 _ENVELOPE = (CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY)
 
 
@@ -54,7 +54,7 @@ class _End:
         return await self._inner.__aexit__(kind, error, trace)
 
 
-class Reader(_End):
+class TappedReader(_End):
     """The stream of messages from a server, each seen before the session reads it."""
 
     @property
@@ -108,7 +108,7 @@ class Reader(_End):
                 pass
 
 
-class Writer(_End):
+class TappedWriter(_End):
     """The stream of messages to a server, which notes the requests that left."""
 
     async def send(self, item: SessionMessage, /) -> None:
@@ -140,7 +140,7 @@ class TappedTransport:
             await write.send(SessionMessage(message))
 
         self._live.server_requests.write = answer
-        return Reader(read, self._live), Writer(write, self._live)
+        return TappedReader(read, self._live), TappedWriter(write, self._live)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
