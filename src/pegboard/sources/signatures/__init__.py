@@ -1,9 +1,9 @@
 """Python functions as tools: schemas from signatures, construction from overrides, calls and results."""
 
 from pegboard.sources.signatures.annotations import adapter_for
-from pegboard.sources.signatures.constructed import Built, ConstructedPlugins, Instances, LocalPlugin, called
+from pegboard.sources.signatures.constructed import Built, ConstructedPlugins, LocalPlugin, called
 from pegboard.sources.signatures.distributions import distribution_of, is_installed
-from pegboard.sources.signatures.functions import Described, described, summary, without_fields
+from pegboard.sources.signatures.functions import described, summary, without_fields
 from pegboard.sources.signatures.modules import ModulesBeside
 from pegboard.sources.signatures.parameters import (
     Parameters,
@@ -14,7 +14,6 @@ from pegboard.sources.signatures.parameters import (
 from pegboard.sources.signatures.plugins import (
     Adopt,
     adopted,
-    as_tools,
     built,
     nothing_adopted,
 )
@@ -25,15 +24,12 @@ __all__ = [
     "Adopt",
     "Built",
     "ConstructedPlugins",
-    "Described",
-    "Instances",
     "LocalPlugin",
     "ModulesBeside",
     "Parameters",
     "adapter_for",
     "adopted",
     "as_result",
-    "as_tools",
     "built",
     "called",
     "construct",

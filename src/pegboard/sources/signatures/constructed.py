@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Generic, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Manifest
 from pegboard.errors import ToolUnavailableError
@@ -96,54 +96,21 @@ class Built:
                 return
 
 
-class Instances(Generic[T]):
-    """One instance per key; who asks while it is being made waits for the same one.
+class ConstructedPlugins:
+    """The plugins that a source has constructed, one for each key; who asks while one is being made waits for it.
 
     A failure is raised to all who wait and then forgotten, so that the next request tries again.
     """
 
     def __init__(self) -> None:
-        self._tasks: dict[Hashable, asyncio.Task[T]] = {}
-
-    async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        """Return the instance for a key, made with ``make`` where there is none."""
-        task = self._tasks.get(key)
-        if task is None or _failed(task):
-            task = self._tasks[key] = asyncio.ensure_future(_awaited(make))
-        return await asyncio.shield(task)
-
-    def drain(self) -> list[T]:
-        """Forget every instance and return those that were made."""
-        tasks = list(self._tasks.values())
-        self._tasks.clear()
-        for task in tasks:
-            if not task.done():
-                task.cancel()
-        return [task.result() for task in tasks if task.done() and not _failed(task)]
-
-
-async def _awaited(make: Callable[[], Awaitable[T]]) -> T:
-    return await make()
-
-
-def _failed(task: asyncio.Task[T]) -> bool:
-    return task.done() and (task.cancelled() or task.exception() is not None)
-
-
-class ConstructedPlugins:
-    """The plugins that a source has constructed."""
-
-    def __init__(self) -> None:
-        self._instances: Instances[LocalPlugin] = Instances()
+        self._tasks: dict[Hashable, asyncio.Task[LocalPlugin]] = {}
 
     async def get(self, key: Hashable, load: Callable[[], LocalPlugin]) -> LocalPlugin:
         """Return the plugin of a key, loaded in a thread where there is none yet; raises ``ToolUnavailableError``."""
-
-        async def make() -> LocalPlugin:
-            with plugin_output():
-                return await in_thread(load)
-
-        return await self._instances.get(key, make)
+        task = self._tasks.get(key)
+        if task is None or _failed(task):
+            task = self._tasks[key] = asyncio.create_task(_loaded(load))
+        return await asyncio.shield(task)
 
     async def ask(self, plugin: LocalPlugin, condition: str, *given: object) -> object:
         """Return what a predicate of a plugin answers, plain or async; raises what it raises."""
@@ -156,10 +123,24 @@ class ConstructedPlugins:
 
     async def aclose(self) -> None:
         """Close what was constructed, and end the threads that nobody uses."""
-        for plugin in self._instances.drain():
+        tasks = list(self._tasks.values())
+        self._tasks.clear()
+        for task in tasks:
+            if not task.done():
+                task.cancel()
+        for plugin in [task.result() for task in tasks if task.done() and not _failed(task)]:
             with plugin_output():
                 await plugin.aclose()
         end_free_threads()
+
+
+async def _loaded(load: Callable[[], LocalPlugin]) -> LocalPlugin:
+    with plugin_output():
+        return await in_thread(load)
+
+
+def _failed(task: asyncio.Task[LocalPlugin]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 def called(tools: Mapping[str, T], plugin: str, name: str) -> T:

@@ -82,7 +82,8 @@ class ServerLists:
 
     def matches(self, template: str, uri: str) -> bool:
         """Return whether a template gives a URI; one that cannot be read gives none."""
-        return _fits(template, uri)
+        parsed = _template(template)
+        return parsed is not None and parsed.match(uri) is not None
 
     # -- lists -------------------------------------------------------------------------------------
 
@@ -221,11 +222,6 @@ def _template(text: str) -> Any:
         return UriTemplate.parse(text)
     except InvalidUriTemplate:
         return None
-
-
-def _fits(template: str, uri: str) -> bool:
-    parsed = _template(template)
-    return parsed is not None and parsed.match(uri) is not None
 
 
 def _request(method: str, params: JsonObject, context: CallContext) -> Any:
