@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError
-from pegboard.sources.mcp.connection.history import ConnectionHistory
+from pegboard.sources.mcp.connection.history import ConnectionHistory, Fault, fault_of
 from pegboard.sources.mcp.connection.source_settings import SourceSettings
 from pegboard.sources.mcp.connection.usage import ConnectionUsage
-from pegboard.sources.mcp.wire.faults import Fault, fault_of
 from pegboard.sources.mcp.wire.timeouts import TimeLimits
 
 if TYPE_CHECKING:

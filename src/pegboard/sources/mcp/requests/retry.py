@@ -16,9 +16,9 @@ from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeout
 from pegboard.ports import CallContext
 from pegboard.sources.mcp.connection.connection import Connection
 from pegboard.sources.mcp.connection.failure_reasons import http_failure, limit_hint, reason_of, unreached
+from pegboard.sources.mcp.connection.history import Fault
 from pegboard.sources.mcp.requests.send import call_tool
 from pegboard.sources.mcp.wire.convert import meta_for_upstream, result_of
-from pegboard.sources.mcp.wire.faults import Fault
 from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 from pegboard.sources.mcp.wire.request_outcomes import GoneError, InvalidAnswerError, TooLargeError, too_large
 from pegboard.sources.mcp.wire.timeouts import TimeLimit
