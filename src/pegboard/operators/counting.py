@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from pegboard.board.services import Services
@@ -17,13 +18,12 @@ from pegboard.core.state.requirements import usable
 from pegboard.core.state.sessions import HintForm
 from pegboard.core.surface.hinted import hinted_plugins
 from pegboard.core.surface.purposes import purposes
+from pegboard.support.background import Background
 
 AT_ONCE: Final = 0.005
 """For so many seconds somebody computes before others run."""
 SOON: Final = 0.05
 """For so many seconds somebody waits for what is being computed."""
-
-log = logging.getLogger("pegboard")
 
 
 async def count_ahead(services: Services, tools: Iterable[Tool]) -> None:
@@ -46,44 +46,28 @@ class CatalogCounting:
         self._services = services
         self._say = counted
         self._done: Catalog | None = None
-        self._counting: tuple[Catalog, asyncio.Task[None]] | None = None
-        self._looking: dict[Part, asyncio.Task[None]] = {}
+        self._counting = Background[Catalog, None](
+            "count the tokens of all tools", "the tokens of all tools could not be counted"
+        )
+        self._looking = Background[Part, None](
+            "look at all tools", "what all tools say could not be read", self._say_when_all_is_read
+        )
         self._one = asyncio.Lock()
         self._looked = False
 
     async def done(self) -> bool:
         """Return whether the tokens of every tool are known; waits a moment where they are not."""
         catalog = self._services.world.catalog
-        if self._done is catalog:
-            return True
-        if self._counting is None or self._counting[0] is not catalog:
-            if self._counting is not None:
-                self._counting[1].cancel()
-            self._counting = catalog, asyncio.create_task(self._count(catalog), name="count the tokens of all tools")
-        await asyncio.wait({self._counting[1]}, timeout=SOON)
+        if self._done is not catalog:
+            self._counting.supersede(catalog)
+            with suppress(Exception):  # it is logged, and whoever asks next tries again
+                await self._counting.within(SOON, catalog, partial(self._count, catalog))
         return self._done is catalog
 
     async def _count(self, catalog: Catalog) -> None:
-        try:
-            await count_ahead(self._services, catalog)
-            self._done = catalog
-        except Exception:
-            log.exception("the tokens of all tools could not be counted")  # whoever asks next tries again
-            return
-        finally:
-            if self._counting is not None and self._counting[0] is catalog:
-                self._counting = None
+        await count_ahead(self._services, catalog)
+        self._done = catalog
         self._say()
-
-    async def aclose(self) -> None:
-        """End what is being computed; nobody is told."""
-        ending = set(self._looking.values())
-        if self._counting is not None:
-            ending.add(self._counting[1])
-        for task in ending:
-            task.cancel()
-        if ending:
-            await asyncio.wait(ending)
 
     async def knows_surface(
         self, permissions: CompiledPermissions, loadout: str | None, form: HintForm, until: float
@@ -91,25 +75,26 @@ class CatalogCounting:
         """Return whether a surface of these permissions is quickly made; waits for that ``until``, in loop time."""
         part = permissions, loadout, form
         if not _looked(*part):
-            if part not in self._looking:
-                self._looking[part] = asyncio.create_task(self._look(part), name="look at all tools")
             rest = max(until - asyncio.get_running_loop().time(), 0.0)
-            await asyncio.wait({self._looking[part]}, timeout=rest)
+            with suppress(Exception):
+                await self._looking.within(rest, part, partial(self._look, part))
         return bool(_looked(*part))
 
     async def _look(self, part: Part) -> None:
-        try:
-            async with self._one:
-                await asyncio.to_thread(_look, *part)
-            _looked(*part).append(True)
-            self._looked = True
-        except Exception:
-            log.exception("what all tools say could not be read")
-        finally:
-            del self._looking[part]
-        if self._looked and not self._looking:
+        async with self._one:
+            await asyncio.to_thread(_look, *part)
+        _looked(*part).append(True)
+        self._looked = True
+
+    def _say_when_all_is_read(self) -> None:
+        if self._looked and not self._looking.running:
             self._looked = False
             self._say()
+
+    async def aclose(self) -> None:
+        """End what is being computed; nobody is told."""
+        await self._looking.aclose()
+        await self._counting.aclose()
 
 
 Part = tuple[CompiledPermissions, str | None, HintForm]

@@ -6,10 +6,10 @@ A look leaves no trace: nothing is remembered, noted in the conversation, loaded
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeVar
+from functools import partial
+from typing import Final, Literal
 
 from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.discover import discover_every
@@ -33,10 +33,7 @@ from pegboard.operators.explain import Fix, Subject, denial_of, fixes_of, subjec
 from pegboard.operators.near_names import Named, NameKind, NameMatch, NearNames
 from pegboard.operators.snapshots import look
 from pegboard.ports import RankContext, Ranked, Ranking, ScorePart
-
-log = logging.getLogger("pegboard")
-
-T = TypeVar("T")
+from pegboard.support.background import Background
 
 MOST: Final = 100
 """So many hits are returned at most."""
@@ -400,8 +397,8 @@ class WholeCatalog:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._indexed: Indexed | None = None
-        self._making: tuple[World, asyncio.Task[Indexed]] | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._making = Background[tuple[int, int], Indexed]("index everything", "could not index everything")
+        self._preparing = Background[Searchable, bool]("index a part", "could not index a part")
 
     async def indexed(self) -> Indexed | None:
         """Return everything that there is now; None while it is indexed for the first time and that takes long."""
@@ -409,50 +406,28 @@ class WholeCatalog:
         if known is not None and _same(known.world, world):
             await self._services.ranker.prepare(known.among)
             return known
-        making = self._making
-        if making is None or not _same(making[0], world):
-            making = self._making = (world, self._started(self._made(world), "index everything"))
-        done, _ = await asyncio.wait({making[1]}, timeout=SOON if known is None else None)
-        if not done or making[1].cancelled():
-            return None
-        if self._making is making:
-            self._making = None
-        self._indexed = making[1].result()
-        return self._indexed
+        key = id(world.catalog), id(world.toolkits)
+        return await self._making.within(SOON if known is None else None, key, partial(self._made, world))
 
     async def prepared(self, among: Searchable) -> bool:
         """Return whether a part of it can be searched; waits a moment where that is indexed for the first time."""
-        task = self._started(self._services.ranker.prepare(among), "index a part")
-        done, _ = await asyncio.wait({task}, timeout=SOON)
-        if not done or task.cancelled():
-            return False
-        task.result()
-        return True
+        return bool(await self._preparing.within(SOON, among, partial(self._prepared, among)))
 
     async def aclose(self) -> None:
         """End what is being indexed; nobody is told."""
-        ending = tuple(self._tasks)
-        for task in ending:
-            task.cancel()
-        if ending:
-            await asyncio.wait(ending)
-
-    def _started(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        """Return a task that somebody may wait for no longer than they like; its failure is logged."""
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("could not %s", task.get_name(), exc_info=error)
+        await self._making.aclose()
+        await self._preparing.aclose()
 
     async def _made(self, world: World) -> Indexed:
         made = await asyncio.to_thread(_made, world)
         await self._services.ranker.prepare(made.among)
+        if self._indexed is None or _same(world, self._services.world):
+            self._indexed = made
         return made
+
+    async def _prepared(self, among: Searchable) -> bool:
+        await self._services.ranker.prepare(among)
+        return True
 
 
 def _same(one: World, other: World) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class BackgroundTasks:
@@ -15,9 +17,9 @@ class BackgroundTasks:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def start(self, work: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
         """Return a task that does the work beside everything else."""
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -26,3 +28,9 @@ class BackgroundTasks:
         """Cancel every task that still runs."""
         for task in tuple(self._tasks):
             task.cancel()
+
+    async def aclose(self) -> None:
+        """Cancel every task that still runs, and wait until all of them have ended."""
+        self.cancel()
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks))
