@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.retrieving.sets import DEVELOPMENT, catalog, folder, read
 
 from pegboard.search.meaning.pieces import WordPieces, parted
-from pegboard.search.meaning.table import SHIPPED, write
+from pegboard.search.meaning.word_vectors import SHIPPED, write
 from training.lessons import Requests, Texts, beginnings, main_directions, requests_of
 from training.licences import impermissible
 from training.rows import Rows, counted, of_length_one

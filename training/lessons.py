@@ -13,8 +13,8 @@ from scipy.sparse import csr_matrix
 from pegboard.search.analysis.literals import split_values as without_values
 from pegboard.search.meaning.need_vectors import VALUES
 from pegboard.search.meaning.pieces import WordPieces
-from pegboard.search.meaning.table import BESIDE, LONGEST, LONGEST_BESIDE
 from pegboard.search.meaning.vectors import texts_of
+from pegboard.search.meaning.word_vectors import BESIDE, LONGEST, LONGEST_BESIDE
 from training.rows import Floats, Rows, counted, of_length_one, share
 
 BATCH = 512

@@ -17,7 +17,7 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Searchable
 from pegboard.ports import PastUse, RankContext
 from pegboard.search.analysis.words import words
-from pegboard.search.meaning.by_meaning import ByMeaning
+from pegboard.search.meaning.embedding import ByMeaning
 from pegboard.search.ranker import ToolRanker
 from pegboard.support import user_folders
 

@@ -14,7 +14,7 @@ from benchmarks.retrieving.measures import RESAMPLES
 from benchmarks.retrieving.sets import Query, QuerySet
 from pegboard.core.model.tools import Tool
 from pegboard.ports import UNLIKELY, RankContext, Ranking
-from pegboard.search.meaning.by_meaning import ByMeaning
+from pegboard.search.meaning.embedding import ByMeaning
 from pegboard.search.ranker import ToolRanker
 
 FIRST = 5

@@ -23,7 +23,7 @@ from pegboard.dialects.names import Dialects
 from pegboard.errors import ConfigError
 from pegboard.ports import Adapters, Source, Store, TokenCounter
 from pegboard.problems import Problem
-from pegboard.search.meaning.by_meaning import ByMeaning
+from pegboard.search.meaning.embedding import ByMeaning
 from pegboard.search.ranker import ToolRanker
 from pegboard.sources.late import LateHooks, local_sources
 from pegboard.support import user_folders

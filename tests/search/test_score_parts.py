@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group, Searchable
 from pegboard.ports import PastUse, RankContext, ScorePart
-from pegboard.search.meaning.by_meaning import ByMeaning
+from pegboard.search.meaning.embedding import ByMeaning
 from pegboard.search.ranker import ToolRanker
 from search.making import NOUNS, VERBS, among, office, tool
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.ports import Evidence
-from pegboard.search.blocks import Floats
 from pegboard.search.index import Index
 from pegboard.search.lexical import HIGHEST, LexicalScores, lexical_scores
 from pegboard.search.needs import Need, understood
+from pegboard.search.postings_block import Floats
 
 MOST: Final = 0.99
 """No score is higher but that of an exact name, which is 1."""

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Searchable
-from pegboard.search.blocks import Document, Floats, Integers, added_up, read
+from pegboard.search.index_segment import Place, Segment, joined
 from pegboard.search.name_keys import LONGEST, Names, name_key, name_keys, spelled
-from pegboard.search.segments import Place, Segment, joined
+from pegboard.search.postings_block import Document, Floats, Integers, added_up, read
 from pegboard.search.vocabulary import Vocabulary
 
 READ_TOGETHER: Final = 1_024

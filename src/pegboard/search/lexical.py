@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from pegboard.search.blocks import SATURATION, Floats, Impacts, Small, added_up
 from pegboard.search.index import Index
+from pegboard.search.index_segment import Postings
 from pegboard.search.needs import Need
-from pegboard.search.segments import Postings
+from pegboard.search.postings_block import SATURATION, Floats, Impacts, Small, added_up
 
 NAME_COVERAGE: Final = 0.25
 WHOLE, BEST_SENTENCE = 0.88, 0.12

@@ -14,12 +14,12 @@ from pegboard.ports import Evidence, RankContext, Ranked, Ranking
 
 if TYPE_CHECKING:
     from pegboard.ports import ScorePart
-    from pegboard.search.blocks import Flags
     from pegboard.search.evidence import Fused
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
     from pegboard.search.needs import Need
-    from pegboard.search.parts import KeptReadings
+    from pegboard.search.postings_block import Flags
+    from pegboard.search.score_parts import KeptReadings
     from pegboard.search.vocabulary import Vocabulary
 
 KEPT: Final = 8
@@ -105,7 +105,7 @@ class ToolRanker:
         without: Searchable | None = None,
     ) -> Ranking:
         """Return the best answers in turns: the best of each need, then the second best; an exact name first."""
-        from pegboard.search.answers import in_turn
+        from pegboard.search.top_rows import in_turn
 
         index = self.index(among)
         hidden = None if without is None else self._rows_of(without, index)
@@ -128,10 +128,10 @@ class ToolRanker:
         self, query: str, index: Index, context: RankContext, limit: int, hidden: Flags | None
     ) -> tuple[list[int], dict[int, float], Evidence]:
         """Return the best rows for one need, their scores, and what is known of them."""
-        from pegboard.search.answers import best
         from pegboard.search.evidence import evidence, relevance
         from pegboard.search.lexical import lexical_scores
         from pegboard.search.needs import understood
+        from pegboard.search.top_rows import best
 
         need = understood(query, index, context.messages)
         lexical = lexical_scores(need, index)
@@ -152,7 +152,7 @@ class ToolRanker:
         """Return what the scores are made of that :meth:`rank` gives for one need."""
         from pegboard.search.evidence import Shares
         from pegboard.search.needs import asked_words
-        from pegboard.search.parts import KeptReadings, Scored, parts_of, rows_of
+        from pegboard.search.score_parts import KeptReadings, Scored, parts_of, rows_of
 
         index = self.index(among)
         newest = self._newest
@@ -178,7 +178,7 @@ class ToolRanker:
         """Return which rows of an index are among others; groups by what they are called."""
         known = self._hidden
         if known is None or known[0] is not index or known[1] is not these:
-            from pegboard.search.parts import rows_among
+            from pegboard.search.score_parts import rows_among
 
             known = self._hidden = (index, these, rows_among(these, index))
         return known[2]

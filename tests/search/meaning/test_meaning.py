@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group, Searchable
 from pegboard.ports import PastUse, RankContext, Ranking
-from pegboard.search.meaning.by_meaning import ByMeaning
+from pegboard.search.meaning.embedding import ByMeaning
 from pegboard.search.ranker import ToolRanker
 from search.making import among, name, names, office, tool
 
@@ -130,7 +130,7 @@ def test_meaning_follows_a_changed_catalog() -> None:
 
 
 def test_equal_vectors_whatever_is_read_together() -> None:
-    from pegboard.search.meaning.table import shipped
+    from pegboard.search.meaning.word_vectors import shipped
 
     texts: Sequence[tuple[str, str]] = [(f"{one.name}. {one.description}", "") for one in EVERYTHING]
     together = shipped().steps(texts)

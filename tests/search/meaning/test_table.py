@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pegboard.search.meaning.pieces import WordPieces
-from pegboard.search.meaning.table import SHIPPED, WrongTableError, read, shipped, write
+from pegboard.search.meaning.word_vectors import SHIPPED, WrongTableError, read, shipped, write
 
 WORDS = ["[UNK]", "read", "##er", "file", "##s", "un", "##read", "cafe", "!", "_", "天"]
 

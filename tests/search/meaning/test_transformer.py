@@ -11,7 +11,7 @@ import pytest
 
 from pegboard.core.surface.searchable import Searchable
 from pegboard.ports import RankContext
-from pegboard.search.meaning.by_meaning import ByMeaning
+from pegboard.search.meaning.embedding import ByMeaning
 from pegboard.search.meaning.kept_vectors import FILE, KeptVectors
 from pegboard.search.ranker import ToolRanker
 from search.making import among, name, names, office, ranked, tool
@@ -166,7 +166,7 @@ import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from tests.search.making import among, office
-from pegboard.search.meaning.by_meaning import ByMeaning
+from pegboard.search.meaning.embedding import ByMeaning
 from pegboard.search.ranker import ToolRanker
 meaning = ByMeaning(vectors=Path(sys.argv[1]))
 meaning.use_transformer(True)

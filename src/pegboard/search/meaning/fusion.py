@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.search.blocks import Flags, Floats
 from pegboard.search.evidence import Shares
 from pegboard.search.lexical import HIGHEST, LexicalScores
+from pegboard.search.postings_block import Flags, Floats
 
 LEAST_WORDS: Final = 0.45
 LEAST_IN_CONVERSATION: Final = 0.35

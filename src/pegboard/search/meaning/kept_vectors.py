@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from pegboard.search.meaning.table import Steps
+from pegboard.search.meaning.word_vectors import Steps
 
 log = logging.getLogger("pegboard")
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pegboard.search.analysis.literals import split_values
 from pegboard.search.analysis.words import sentences
-from pegboard.search.meaning.table import Table
+from pegboard.search.meaning.word_vectors import Table
 from pegboard.search.needs import MOST_SENTENCES, ends_of, history_weight, weighted_words
 
 VALUES: Final = 0.3

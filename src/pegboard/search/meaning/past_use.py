@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from pegboard.ports import PastUse
-from pegboard.search.blocks import Floats
 from pegboard.search.meaning.need_vectors import Needs, Vector
+from pegboard.search.postings_block import Floats
 
 WEIGHT: Final = 0.5
 """How much a tool gains that alone was called after every need like this one; the best row's score counts 1."""

@@ -21,16 +21,16 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.search.blocks import Document
 from pegboard.search.index import Index
+from pegboard.search.index_segment import Segment
 from pegboard.search.meaning.kept_vectors import KeptVectors
 from pegboard.search.meaning.need_vectors import Needs, Vector
 from pegboard.search.meaning.pieces import WordPieces
-from pegboard.search.meaning.table import Steps, in_steps
 from pegboard.search.meaning.transformer import COLUMNS, LONGEST, Transformer
 from pegboard.search.meaning.vectors import Matrix, cosines_of, texts_of
+from pegboard.search.meaning.word_vectors import Steps, in_steps
 from pegboard.search.needs import ends_of
-from pegboard.search.segments import Segment
+from pegboard.search.postings_block import Document
 
 log = logging.getLogger("pegboard")
 

@@ -8,14 +8,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.search.blocks import Block, Document
 from pegboard.search.fields import FIRST, NAME, PARAMETERS, REST
 from pegboard.search.fields import texts_of as fields_of
 from pegboard.search.index import Index, document_key
+from pegboard.search.index_segment import Segment
 from pegboard.search.meaning.need_vectors import Needs
 from pegboard.search.meaning.pieces import parted
-from pegboard.search.meaning.table import STEPS, Steps, Table, in_steps
-from pegboard.search.segments import Segment
+from pegboard.search.meaning.word_vectors import STEPS, Steps, Table, in_steps
+from pegboard.search.postings_block import Block, Document
 
 Matrix = NDArray[np.float32]
 

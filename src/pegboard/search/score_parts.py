@@ -13,12 +13,12 @@ from pegboard.core.surface.searchable import Group, Searchable
 from pegboard.ports import FieldShare, MatchedWord, ScorePart, TextField
 from pegboard.search.analysis.stop_words import STOP_WORDS
 from pegboard.search.analysis.words import words
-from pegboard.search.blocks import SENTENCES, Flags, field_weights
 from pegboard.search.evidence import MOST, Shares
 from pegboard.search.fields import texts_of
 from pegboard.search.index import Index, document_key
 from pegboard.search.lexical import BEST_SENTENCE, HIGHEST, NAME_COVERAGE, WHOLE, LexicalScores
 from pegboard.search.needs import Asked, Need, Term
+from pegboard.search.postings_block import SENTENCES, Flags, field_weights
 from pegboard.search.vocabulary import Vocabulary
 
 KEPT: Final = 500
@@ -172,7 +172,7 @@ class Reading:
     __slots__ = ("document", "plugin_text", "weights", "words")
 
     def __init__(self, document: Tool | Group, plugin_text: str, vocabulary: Vocabulary) -> None:
-        """Read a document as an index does (:func:`pegboard.search.blocks.read`)."""
+        """Read a document as an index does (:func:`pegboard.search.postings_block.read`)."""
         self.document, self.plugin_text = document, plugin_text
         self.weights: dict[int, dict[int, float]] = {}
         self.words: dict[int, str] = {}

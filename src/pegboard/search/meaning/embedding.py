@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pegboard.search.lexical import LexicalScores
     from pegboard.search.meaning.fusion import Fused
     from pegboard.search.meaning.need_vectors import Needs
-    from pegboard.search.meaning.table import Table
     from pegboard.search.meaning.transformer_vectors import TransformerVectors
     from pegboard.search.meaning.vectors import Vectors
+    from pegboard.search.meaning.word_vectors import Table
 
 
 log = logging.getLogger("pegboard")
@@ -121,8 +121,8 @@ class ByMeaning:
     def _parts(self) -> tuple[Vectors, Needs] | None:
         if self._read is None and not self._unreadable:
             from pegboard.search.meaning.need_vectors import Needs, by_table
-            from pegboard.search.meaning.table import WrongTableError, read, shipped
             from pegboard.search.meaning.vectors import Vectors
+            from pegboard.search.meaning.word_vectors import WrongTableError, read, shipped
 
             try:
                 table = shipped() if self._table is None else read(self._table)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.search.blocks import Block, Impacts, Integers, Rows, Small
+from pegboard.search.postings_block import Block, Impacts, Integers, Rows, Small
 
 Place: TypeAlias = tuple[Block, int]
 """A document that has been read: its block and where it stands there."""
