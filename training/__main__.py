@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from benchmarks.retrieving.sets import DEVELOPMENT, catalog, folder, read
 
-from pegboard.search.meaning.pieces import WordPieces, parted
-from pegboard.search.meaning.word_vectors import SHIPPED, write
+from pegboard.search.meaning.pieces import WordPieces, spaced_name
+from pegboard.search.meaning.word_vectors import SHIPPED, write_vectors
 from training.lessons import Requests, Texts, beginnings, main_directions, requests_of
 from training.licences import impermissible
 from training.rows import Rows, counted, of_length_one
@@ -79,7 +79,7 @@ class Training:
     def table(self, texts: Sequence[Described], without: Sequence[str]) -> np.ndarray:
         """Return the rows: the teacher's vectors of generic texts first, then catalogs and their requests."""
         others = [name for name in CATALOGS if name not in DEVELOPMENT and name not in without]
-        common = [f"{parted(each.name)}. {each.description}" for each in texts[:GENERIC]]
+        common = [f"{spaced_name(each.name)}. {each.description}" for each in texts[:GENERIC]]
         base, directions = self.texts([*(text for name in others for text in _documents(name)), *common])
         singles = self.teacher.of_pieces([[number] for number in range(self.size)])
         rows = Rows(beginnings(singles @ directions, base.texts))
@@ -104,7 +104,7 @@ class Training:
 
 
 def _documents(name: str) -> list[str]:
-    return [f"{parted(tool.wire)}. {tool.description}" for tool in catalog(name).tools]
+    return [f"{spaced_name(tool.wire)}. {tool.description}" for tool in catalog(name).tools]
 
 
 def check(packages: Path, without: Sequence[str]) -> None:
@@ -133,7 +133,7 @@ def main(arguments: list[str]) -> int:
     words = vocabulary(options.packages / TOKENIZER)
     began = time.monotonic()
     rows = Training(words, options.work).table(generic(options.packages, options.work), options.without)
-    write(options.out, name=f"minilm-l6 {hashlib.sha256(rows).hexdigest()[:12]}", vocabulary=words, rows=rows)
+    write_vectors(options.out, name=f"minilm-l6 {hashlib.sha256(rows).hexdigest()[:12]}", vocabulary=words, rows=rows)
     print(f"{options.out}: {options.out.stat().st_size / 2**20:.2f} MiB in {time.monotonic() - began:.0f} s")
     return 0
 

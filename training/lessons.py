@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from pegboard.search.analysis.literals import split_values as without_values
 from pegboard.search.meaning.need_vectors import VALUES
 from pegboard.search.meaning.pieces import WordPieces
-from pegboard.search.meaning.vectors import texts_of
+from pegboard.search.meaning.vectors import purpose_texts
 from pegboard.search.meaning.word_vectors import BESIDE, LONGEST, LONGEST_BESIDE
 from training.rows import Floats, Rows, counted, of_length_one, share
 
@@ -69,7 +69,7 @@ def requests_of(given: QuerySet, pieces: WordPieces, size: int) -> Requests:
         rest, found, kinds = without_values(query.text)
         said.append(pieces.ids(" ".join((rest, *kinds)))[: 4 * LONGEST])
         values.append(pieces.ids(" ".join(found))[: 4 * LONGEST])
-    read = [texts_of(tool) for tool in given.among.tools]
+    read = [purpose_texts(tool) for tool in given.among.tools]
     texts = counted([pieces.ids(text)[:LONGEST] for text, _ in read], size)
     beside = counted([pieces.ids(text)[:LONGEST_BESIDE] for _, text in read], size)
     row = {tool.wire: at for at, tool in enumerate(given.among.tools)}

@@ -63,7 +63,7 @@ _URGING: Final = (
 """A sentence without any of these does not."""
 
 
-def texts_of(document: Tool | Group, plugin_text: str) -> tuple[str, ...]:
+def field_texts(document: Tool | Group, plugin_text: str) -> tuple[str, ...]:
     """Return the text of each field.
 
     Args:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Searchable
-from pegboard.search.index_segment import Place, Segment, joined
-from pegboard.search.name_keys import LONGEST, Names, name_key, name_keys, spelled
-from pegboard.search.postings_block import Document, Floats, Integers, added_up, read
+from pegboard.search.index_segment import BlockRow, Segment, join_segment
+from pegboard.search.name_keys import LONGEST, RowNames, name_key, name_keys, spelled
+from pegboard.search.postings_block import Document, Floats, Integers, added_up, read_block
 from pegboard.search.vocabulary import Vocabulary
 
 READ_TOGETHER: Final = 1_024
@@ -23,7 +23,7 @@ SMALL: Final = 2_000
 """So many documents may stand beside the large segment before all are joined anew."""
 
 
-Entry: TypeAlias = tuple[Document, str, Place]
+ReadDocument: TypeAlias = tuple[Document, str, BlockRow]
 """A document that has been read, the text of its plugin at the time, and where its words were counted."""
 
 SAMPLE: Final = 100
@@ -63,7 +63,7 @@ class Index:
     among: Searchable
     documents: Sequence[Document]
     vocabulary: Vocabulary
-    entries: Mapping[object, Entry]
+    entries: Mapping[object, ReadDocument]
     numbers: Mapping[object, int]
     segments: tuple[Segment, ...]
     rows: Integers
@@ -75,7 +75,7 @@ class Index:
     texts: Integers
     marks: Integers
     plugins: Plugins
-    names: Names
+    names: RowNames
     usual: float = 1.0
 
     @property
@@ -179,23 +179,23 @@ def build(among: Searchable, vocabulary: Vocabulary, known: Sequence[Index] = ()
         entries=kept.entries,
         numbers=kept.numbers,
         plugins=_plugins(among),
-        names=Names(documents),
+        names=RowNames(documents),
     )
 
 
 @dataclass(slots=True, kw_only=True)
-class _Kept:
+class _Reused:
     """What is taken over from an earlier index: entries and numbers by key, and what it lacks."""
 
-    entries: dict[object, Entry]
+    entries: dict[object, ReadDocument]
     numbers: dict[object, int]
     missing: dict[object, Document]
 
 
-def _kept(wanted: dict[object, Document], texts: Mapping[str, str], near: Index | None) -> _Kept:
+def _kept(wanted: dict[object, Document], texts: Mapping[str, str], near: Index | None) -> _Reused:
     """Return what an earlier index has of these documents; where a plugin's text is another, nothing of its tools."""
     if near is None:
-        return _Kept(entries={}, numbers={}, missing=wanted)
+        return _Reused(entries={}, numbers={}, missing=wanted)
     entries, numbers = dict(near.entries), dict(near.numbers)
     gone = [key for key in entries if key not in wanted]
     before = near.among.plugins
@@ -206,10 +206,10 @@ def _kept(wanted: dict[object, Document], texts: Mapping[str, str], near: Index 
         entries.pop(key, None)
         numbers.pop(key, None)
     missing = {key: wanted[key] for key in wanted if key not in entries} if len(entries) < len(wanted) else {}
-    return _Kept(entries=entries, numbers=numbers, missing=missing)
+    return _Reused(entries=entries, numbers=numbers, missing=missing)
 
 
-def _read(kept: _Kept, texts: Mapping[str, str], vocabulary: Vocabulary, known: Sequence[Index]) -> None:
+def _read(kept: _Reused, texts: Mapping[str, str], vocabulary: Vocabulary, known: Sequence[Index]) -> None:
     """Complete the entries: from other indexes, and by reading what none of them knows."""
     new: list[tuple[object, Document, str]] = []
     for key, document in kept.missing.items():
@@ -221,14 +221,14 @@ def _read(kept: _Kept, texts: Mapping[str, str], vocabulary: Vocabulary, known: 
             kept.entries[key] = found
     for start in range(0, len(new), READ_TOGETHER):
         part = new[start : start + READ_TOGETHER]
-        block = read([document for _, document, _ in part], [text for _, _, text in part], vocabulary)
+        block = read_block([document for _, document, _ in part], [text for _, _, text in part], vocabulary)
         for position, (key, document, text) in enumerate(part):
             kept.entries[key] = (document, text, (block, position))
     if new:
         vocabulary.index_spelling()
 
 
-def _segments(keys: Sequence[object], kept: _Kept, near: Index | None) -> tuple[tuple[Segment, ...], Integers]:
+def _segments(keys: Sequence[object], kept: _Reused, near: Index | None) -> tuple[tuple[Segment, ...], Integers]:
     """Return the documents by word and each row's number; most of an earlier index is taken as it is."""
     entries, numbers = kept.entries, kept.numbers
     if near is not None:
@@ -236,11 +236,11 @@ def _segments(keys: Sequence[object], kept: _Kept, near: Index | None) -> tuple[
         fresh = list(dict.fromkeys(key for key in keys if key not in numbers)) if len(numbers) < len(keys) else []
         if len(fresh) <= max(SMALL, large.size // 8) and 2 * len(numbers) >= large.size:
             placed = {**numbers, **{key: large.size + at for at, key in enumerate(fresh)}} if fresh else numbers
-            beside = (joined([entries[key][2] for key in fresh]),) if fresh else ()
+            beside = (join_segment([entries[key][2] for key in fresh]),) if fresh else ()
             return (large, *beside), np.array([placed[key] for key in keys], dtype=np.int64)
     numbers.clear()
     numbers.update(zip(keys, range(len(keys)), strict=True))
-    return (joined([entries[key][2] for key in keys]),), np.arange(len(keys))
+    return (join_segment([entries[key][2] for key in keys]),), np.arange(len(keys))
 
 
 def _nearest(keys: Sequence[object], known: Sequence[Index]) -> Index | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pegboard.search.postings_block import Block, Impacts, Integers, Rows, Small
 
-Place: TypeAlias = tuple[Block, int]
+BlockRow: TypeAlias = tuple[Block, int]
 """A document that has been read: its block and where it stands there."""
 
 
@@ -56,7 +56,7 @@ class Segment:
     marks: Integers
 
 
-def joined(places: Sequence[Place]) -> Segment:
+def join_segment(places: Sequence[BlockRow]) -> Segment:
     """Return the documents at these places as a segment, in this order."""
     runs = _runs(places)
     terms = _rows([(block.terms, first, last) for block, first, last in runs])
@@ -79,7 +79,7 @@ def joined(places: Sequence[Place]) -> Segment:
     )
 
 
-def _runs(places: Sequence[Place]) -> list[tuple[Block, int, int]]:
+def _runs(places: Sequence[BlockRow]) -> list[tuple[Block, int, int]]:
     """Return the places as stretches of blocks."""
     runs: list[tuple[Block, int, int]] = []
     for block, position in places:

@@ -19,7 +19,7 @@ SHORTEST_BEGINNING: Final = 4
 _ONE_WORD: Final = re.compile(r"[\w./-]+")
 
 
-class Names:
+class RowNames:
     """The names of all rows, for the only one that begins so; read ahead, or when somebody asks for the first time."""
 
     def __init__(self, documents: Sequence[Tool | Group]) -> None:

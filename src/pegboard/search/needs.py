@@ -51,7 +51,7 @@ class WeightedWord:
     sentences: dict[int, None] = field(default_factory=dict[int, None])
 
 
-Words: TypeAlias = dict[str, WeightedWord]
+WeightedWords: TypeAlias = dict[str, WeightedWord]
 
 
 class Term(NamedTuple):
@@ -88,9 +88,9 @@ def ends_of(text: str) -> str:
     return text if len(text) <= BEGINNING + END else f"{text[:BEGINNING]} {text[-END:]}"
 
 
-def weighted_words(text: str) -> Words:
+def weighted_words(text: str) -> WeightedWords:
     """Return the words of a text that say something; of one that has none, all its words."""
-    found: Words = {}
+    found: WeightedWords = {}
     dropped: dict[str, None] = {}
     for number, sentence in enumerate(sentences(text)[:MOST_SENTENCES]):
         rest, values, kinds = split_values(sentence)
@@ -119,7 +119,7 @@ def history_weight(content: int) -> float:
     return LEAST_HISTORY + max(0.0, (SHORT - content) / SHORT)
 
 
-def _with_history(current: Words, messages: Sequence[str]) -> Words:
+def _with_history(current: WeightedWords, messages: Sequence[str]) -> WeightedWords:
     """Return the words of a need with those of the two messages before it, the older one half as heavy."""
     weight = history_weight(len(current))
     for message, share in zip(reversed(messages[-2:]), (1.0, 0.5), strict=False):
@@ -147,7 +147,7 @@ def understood(text: str, index: Index, messages: Sequence[str] = ()) -> Need:
     return reading.need(text)
 
 
-def _words_of(text: str, messages: Sequence[str]) -> Words:
+def _words_of(text: str, messages: Sequence[str]) -> WeightedWords:
     current = weighted_words(ends_of(text))
     return _with_history(current, messages) if messages else current
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group
 from pegboard.search.analysis.words import words
-from pegboard.search.fields import FIELDS, FIRST, NAME, PARAMETER_TEXTS, PLUGIN, PLUGIN_TEXT, REST, texts_of
+from pegboard.search.fields import FIELDS, FIRST, NAME, PARAMETER_TEXTS, PLUGIN, PLUGIN_TEXT, REST, field_texts
 from pegboard.search.name_keys import name_keys
 from pegboard.search.vocabulary import Vocabulary
 
@@ -66,7 +66,7 @@ class Block:
     marks: Integers
 
 
-def read(documents: Sequence[Document], plugin_texts: Sequence[str], vocabulary: Vocabulary) -> Block:
+def read_block(documents: Sequence[Document], plugin_texts: Sequence[str], vocabulary: Vocabulary) -> Block:
     """Return what the words of the documents count in them.
 
     Args:
@@ -81,7 +81,7 @@ def read(documents: Sequence[Document], plugin_texts: Sequence[str], vocabulary:
     marks: list[int] = []
     again: dict[str, list[int]] = {"": []}
     for document, plugin_text in zip(documents, plugin_texts, strict=True):
-        fields = texts_of(document, plugin_text)
+        fields = field_texts(document, plugin_text)
         for field, text in enumerate(fields):
             numbers = again.get(text)
             if numbers is None:

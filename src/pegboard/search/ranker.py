@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pegboard.search.lexical import LexicalScores
     from pegboard.search.needs import Need
     from pegboard.search.postings_block import Flags
-    from pegboard.search.score_parts import KeptReadings
+    from pegboard.search.score_parts import KeptDocumentWords
     from pegboard.search.vocabulary import Vocabulary
 
 KEPT: Final = 8
@@ -52,7 +52,7 @@ class Meaning(Protocol):
         ...
 
 
-class Answered(NamedTuple):
+class AnsweredNeed(NamedTuple):
     """The answer to one need, kept until the next one: who asks what its scores are made of asks at once."""
 
     query: str
@@ -72,8 +72,8 @@ class ToolRanker:
         self._vocabulary: Vocabulary | None = None
         self._indexes: tuple[Index, ...] = ()
         self._building: dict[int, tuple[Searchable, Future[Index]]] = {}
-        self._newest: Answered | None = None
-        self._readings: KeptReadings | None = None
+        self._newest: AnsweredNeed | None = None
+        self._document_words: KeptDocumentWords | None = None
         self._hidden: tuple[Index, Searchable, Flags] | None = None
         self._lock = Lock()
 
@@ -131,7 +131,7 @@ class ToolRanker:
         from pegboard.search.evidence import evidence, relevance
         from pegboard.search.lexical import lexical_scores
         from pegboard.search.needs import understood
-        from pegboard.search.top_rows import best
+        from pegboard.search.top_rows import top_rows
 
         need = understood(query, index, context.messages)
         lexical = lexical_scores(need, index)
@@ -141,9 +141,9 @@ class ToolRanker:
         if hidden is not None:
             scores[hidden] = 0.0
             exact = tuple(row for row in exact if not hidden[row])
-        rows = best(scores, exact, index, limit)
+        rows = top_rows(scores, exact, index, limit)
         known = {row: 1.0 if row in exact else relevance(float(scores[row])) for row in rows}
-        self._newest = Answered(query, context, index, need, lexical, fused, rows)
+        self._newest = AnsweredNeed(query, context, index, need, lexical, fused, rows)
         return rows, known, evidence(need, lexical, rows, index, fused)
 
     def parts(
@@ -152,7 +152,7 @@ class ToolRanker:
         """Return what the scores are made of that :meth:`rank` gives for one need."""
         from pegboard.search.evidence import Shares
         from pegboard.search.needs import asked_words
-        from pegboard.search.score_parts import KeptReadings, Scored, parts_of, rows_of
+        from pegboard.search.score_parts import KeptDocumentWords, Scored, parts_of, rows_of
 
         index = self.index(among)
         newest = self._newest
@@ -161,13 +161,13 @@ class ToolRanker:
             newest = self._newest
             assert newest is not None
         fused = newest.fused
-        self._readings = self._readings or KeptReadings()
+        self._document_words = self._document_words or KeptDocumentWords()
         scored = Scored(
             need=newest.need,
             asked=asked_words(query, index, context.messages),
             lexical=newest.lexical,
             index=index,
-            read=self._readings,
+            read=self._document_words,
         )
         return tuple(
             () if row is None else parts_of(scored, row, Shares() if fused is None else fused.shares(row))

@@ -14,7 +14,7 @@ from pegboard.ports import FieldShare, MatchedWord, ScorePart, TextField
 from pegboard.search.analysis.stop_words import STOP_WORDS
 from pegboard.search.analysis.words import words
 from pegboard.search.evidence import MOST, Shares
-from pegboard.search.fields import texts_of
+from pegboard.search.fields import field_texts
 from pegboard.search.index import Index, document_key
 from pegboard.search.lexical import BEST_SENTENCE, HIGHEST, NAME_COVERAGE, WHOLE, LexicalScores
 from pegboard.search.needs import Asked, Need, Term
@@ -49,7 +49,7 @@ class Scored:
     asked: Mapping[int, Asked]
     lexical: LexicalScores
     index: Index
-    read: KeptReadings
+    read: KeptDocumentWords
 
 
 def rows_of(found: Sequence[Tool | Group], index: Index, likely: Sequence[int]) -> list[int | None]:
@@ -127,7 +127,7 @@ def _matched(scored: Scored, row: int, unit: float) -> tuple[MatchedWord, ...]:
     return tuple(sorted(found, key=lambda word: -word.value))
 
 
-def _word(scored: Scored, read: Reading, root: int, value: float, kinds: Sequence[TextField]) -> MatchedWord:
+def _word(scored: Scored, read: DocumentWords, root: int, value: float, kinds: Sequence[TextField]) -> MatchedWord:
     asked = scored.asked.get(root) or Asked(read.words[root], before=False)
     total = sum(read.weights[root].values())
     by_field: dict[TextField, float] = {}
@@ -166,19 +166,19 @@ def _counted(scored: Scored, row: int) -> Iterator[tuple[int, float]]:
         yield term.number, whole * value / need.mass + of_sentence
 
 
-class Reading:
+class DocumentWords:
     """What the words of a document weigh in each of its fields, by the number of their stem."""
 
     __slots__ = ("document", "plugin_text", "weights", "words")
 
     def __init__(self, document: Tool | Group, plugin_text: str, vocabulary: Vocabulary) -> None:
-        """Read a document as an index does (:func:`pegboard.search.postings_block.read`)."""
+        """Read a document as an index does (:func:`pegboard.search.postings_block.read_block`)."""
         self.document, self.plugin_text = document, plugin_text
         self.weights: dict[int, dict[int, float]] = {}
         self.words: dict[int, str] = {}
         kept = [
             [word for word in words(text) if not (SENTENCES[number] and word in STOP_WORDS)]
-            for number, text in enumerate(texts_of(document, plugin_text))
+            for number, text in enumerate(field_texts(document, plugin_text))
         ]
         weights = field_weights(np.array([len(found) for found in kept])).tolist()
         for number, found in enumerate(kept):
@@ -191,17 +191,17 @@ class Reading:
                     by_field[number] = by_field.get(number, 0.0) + weights[number]
 
 
-class KeptReadings:
+class KeptDocumentWords:
     """The newest readings: whoever types sees mostly the same answers again."""
 
     def __init__(self) -> None:
-        self._known: dict[int, Reading] = {}
+        self._known: dict[int, DocumentWords] = {}
 
-    def of(self, document: Tool | Group, plugin_text: str, vocabulary: Vocabulary) -> Reading:
+    def of(self, document: Tool | Group, plugin_text: str, vocabulary: Vocabulary) -> DocumentWords:
         """Return the reading of a document."""
         known = self._known.get(id(document))
         if known is None or known.document is not document or known.plugin_text != plugin_text:
             if len(self._known) >= KEPT:
                 self._known.clear()
-            known = self._known[id(document)] = Reading(document, plugin_text, vocabulary)
+            known = self._known[id(document)] = DocumentWords(document, plugin_text, vocabulary)
         return known

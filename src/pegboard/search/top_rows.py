@@ -17,7 +17,7 @@ SMALLEST: Final = 1e-6
 """The least score is lowered by steps until enough reach it: quicker than sorting, where most have next to nothing."""
 
 
-def best(scores: Floats, exact: Sequence[int], index: Index, limit: int) -> list[int]:
+def top_rows(scores: Floats, exact: Sequence[int], index: Index, limit: int) -> list[int]:
     """Return the best rows: those named first, then by score; equal scores in the order of the rows.
 
     Args:
@@ -32,7 +32,7 @@ def best(scores: Floats, exact: Sequence[int], index: Index, limit: int) -> list
     count = min(reached, 2 * wanted)
     while True:
         rows = [row for row in _highest(scores, count) if row not in named]
-        chosen, later = _parted(rows, index)
+        chosen, later = _without_repeats(rows, index)
         if len(chosen) >= limit or count >= reached:
             return [*named, *chosen, *later][:limit]
         count = min(reached, 8 * count)
@@ -50,7 +50,7 @@ def _highest(scores: Floats, count: int) -> list[int]:
     return rows[np.argsort(-scores[rows], kind="stable")].tolist()
 
 
-def _parted(rows: Sequence[int], index: Index) -> tuple[list[int], list[int]]:
+def _without_repeats(rows: Sequence[int], index: Index) -> tuple[list[int], list[int]]:
     """Return the rows, and those whose texts have been seen often enough."""
     seen: dict[int, int] = {}
     chosen: list[int] = []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pegboard.search.meaning.pieces import WordPieces
-from pegboard.search.meaning.word_vectors import SHIPPED, WrongTableError, read, shipped, write
+from pegboard.search.meaning.word_vectors import SHIPPED, WrongTableError, read_vectors, shipped, write_vectors
 
 WORDS = ["[UNK]", "read", "##er", "file", "##s", "un", "##read", "cafe", "!", "_", "天"]
 
@@ -45,8 +45,8 @@ def test_the_table_with_its_vocabulary_has_at_most_eight_mebibytes() -> None:
 
 def test_a_written_table_is_read_as_it_was(tmp_path: Path) -> None:
     rows = np.arange(33, dtype=np.float32).reshape(11, 3)
-    write(tmp_path / "table.npz", name="mine", vocabulary=WORDS, rows=rows)
-    table = read(tmp_path / "table.npz")
+    write_vectors(tmp_path / "table.npz", name="mine", vocabulary=WORDS, rows=rows)
+    table = read_vectors(tmp_path / "table.npz")
     assert (table.name, table.columns) == ("mine", 3)
     assert np.allclose(table.sum("unread"), rows[5] + rows[6], atol=0.3)
 
@@ -56,27 +56,27 @@ def test_a_file_that_is_no_table_is_refused(tmp_path: Path, content: bytes) -> N
     path = tmp_path / "table.npz"
     path.write_bytes(content)
     with pytest.raises(WrongTableError, match="is no table of word pieces"):
-        read(path)
+        read_vectors(path)
 
 
 def test_a_table_of_another_form_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.npz"
-    write(path, name="old", vocabulary=WORDS, rows=np.ones((11, 3), np.float32))
+    write_vectors(path, name="old", vocabulary=WORDS, rows=np.ones((11, 3), np.float32))
     with np.load(path) as file:
         np.savez(path.with_name("other.npz"), **{**file, "form": 99})
     with pytest.raises(WrongTableError, match="has form 99; this version reads form 1"):
-        read(path.with_name("other.npz"))
+        read_vectors(path.with_name("other.npz"))
 
 
 def test_a_torn_table_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.npz"
     path.write_bytes(SHIPPED.read_bytes()[:1_000_000])
     with pytest.raises(WrongTableError):
-        read(path)
+        read_vectors(path)
 
 
 def test_a_table_with_too_few_rows_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.npz"
-    write(path, name="short", vocabulary=WORDS, rows=np.ones((9, 3), np.float32))
+    write_vectors(path, name="short", vocabulary=WORDS, rows=np.ones((9, 3), np.float32))
     with pytest.raises(WrongTableError, match="is damaged: 11 pieces, 9 rows"):
-        read(path)
+        read_vectors(path)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
     from pegboard.search.meaning.fusion import Fused
-    from pegboard.search.meaning.need_vectors import Needs
+    from pegboard.search.meaning.need_vectors import NeedVectors
     from pegboard.search.meaning.transformer_vectors import TransformerVectors
-    from pegboard.search.meaning.vectors import Vectors
-    from pegboard.search.meaning.word_vectors import Table
+    from pegboard.search.meaning.vectors import DocumentVectors
+    from pegboard.search.meaning.word_vectors import WordVectors
 
 
 log = logging.getLogger("pegboard")
@@ -46,7 +46,7 @@ class ByMeaning:
         self._folder = vectors
         self._with_transformer = self._lacking = False
         self._transformer: TransformerVectors | None = None
-        self._read: tuple[Vectors, Needs] | None = None
+        self._read: tuple[DocumentVectors, NeedVectors] | None = None
         self._unreadable = False
         self._rows: tuple[Index, Mapping[str, int]] | None = None
         self._usual: WeakKeyDictionary[Index, float] = WeakKeyDictionary()
@@ -109,7 +109,7 @@ class ByMeaning:
         usual = self._usual_in(index, vectors, needs)
         return Fused(scores=blend.scores, blend=blend, cosines=cosines[0], said=said(need, vectors.table), usual=usual)
 
-    def _usual_in(self, index: Index, vectors: Vectors, needs: Needs) -> float:
+    def _usual_in(self, index: Index, vectors: DocumentVectors, needs: NeedVectors) -> float:
         """Return how near the nearest other row usually is to what a row is for: a property of the catalog (P3)."""
         from pegboard.search.meaning.vectors import usually_nearest
 
@@ -118,22 +118,22 @@ class ByMeaning:
             known = self._usual[index] = usually_nearest(vectors, needs, index)
         return known
 
-    def _parts(self) -> tuple[Vectors, Needs] | None:
+    def _parts(self) -> tuple[DocumentVectors, NeedVectors] | None:
         if self._read is None and not self._unreadable:
-            from pegboard.search.meaning.need_vectors import Needs, by_table
-            from pegboard.search.meaning.vectors import Vectors
-            from pegboard.search.meaning.word_vectors import WrongTableError, read, shipped
+            from pegboard.search.meaning.need_vectors import NeedVectors, by_table
+            from pegboard.search.meaning.vectors import DocumentVectors
+            from pegboard.search.meaning.word_vectors import WrongTableError, read_vectors, shipped
 
             try:
-                table = shipped() if self._table is None else read(self._table)
+                table = shipped() if self._table is None else read_vectors(self._table)
             except WrongTableError as error:
                 self._unreadable = True
                 log.warning("searches go by words alone: %s; install pegboard anew", error)
             else:
-                self._read = Vectors(table), Needs(partial(by_table, table=table))
+                self._read = DocumentVectors(table), NeedVectors(partial(by_table, table=table))
         return self._read
 
-    def _started(self, table: Table) -> TransformerVectors | None:
+    def _started(self, table: WordVectors) -> TransformerVectors | None:
         """Return the vectors of the transformer, where it is switched on and its packages are there."""
         if not self._with_transformer or self._lacking:
             return None

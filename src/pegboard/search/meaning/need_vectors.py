@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pegboard.search.analysis.literals import split_values
 from pegboard.search.analysis.words import sentences
-from pegboard.search.meaning.word_vectors import Table
+from pegboard.search.meaning.word_vectors import WordVectors
 from pegboard.search.needs import MOST_SENTENCES, ends_of, history_weight, weighted_words
 
 VALUES: Final = 0.3
@@ -26,7 +26,7 @@ KEPT: Final = 2_000
 Vector = NDArray[np.float32]
 
 
-class Needs:
+class NeedVectors:
     """The vectors of needs; those asked for last are kept."""
 
     def __init__(self, made: Callable[[str], Vector]) -> None:
@@ -64,7 +64,7 @@ class Needs:
         return [self.vector(each) for each in found] if len(found) > 1 else []
 
 
-def by_table(text: str, table: Table) -> Vector:
+def by_table(text: str, table: WordVectors) -> Vector:
     """Return the vector of a need by the table, of length one, or zeros where it says nothing."""
     if not any(map(str.isalnum, text)):
         return np.zeros(table.columns, np.float32)
@@ -74,6 +74,6 @@ def by_table(text: str, table: Table) -> Vector:
     return total / np.float32(max(float(np.linalg.norm(total)), 1e-9))
 
 
-def said(text: str, table: Table) -> float:
+def said(text: str, table: WordVectors) -> float:
     """Return how much a need says: the length of the sum of its pieces' rows; frequent pieces have short ones."""
     return float(np.linalg.norm(table.sum(ends_of(text))))

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from pegboard.ports import PastUse
-from pegboard.search.meaning.need_vectors import Needs, Vector
+from pegboard.search.meaning.need_vectors import NeedVectors, Vector
 from pegboard.search.postings_block import Floats
 
 WEIGHT: Final = 0.5
@@ -19,7 +19,7 @@ DOUBT: Final = 0.5
 """How much speaks against all of them: a single past need that is the same counts two thirds."""
 
 
-def gains(used: Sequence[PastUse], vector: Vector, needs: Needs, rows: Mapping[str, int], size: int) -> Floats:
+def gains(used: Sequence[PastUse], vector: Vector, needs: NeedVectors, rows: Mapping[str, int], size: int) -> Floats:
     """Return what each row gains by past use: the share of it among what was called after similar needs.
 
     Args:

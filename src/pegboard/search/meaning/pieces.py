@@ -16,10 +16,10 @@ _PLAIN = re.compile(r"[a-z0-9]+|[^a-z0-9\s]")
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_./:#-]+")
 
 
-def parted(name: str) -> str:
+def spaced_name(name: str) -> str:
     """Return a name with its words apart.
 
-    >>> parted("GorillaFS__readFile"), parted("getHTTPStatus")
+    >>> spaced_name("GorillaFS__readFile"), spaced_name("getHTTPStatus")
     ('Gorilla FS read File', 'get HTTP Status')
     """
     return " ".join(_CASES.sub(" ", name).split())

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from pegboard.search.index import Index
 from pegboard.search.index_segment import Segment
 from pegboard.search.meaning.kept_vectors import KeptVectors
-from pegboard.search.meaning.need_vectors import Needs, Vector
+from pegboard.search.meaning.need_vectors import NeedVectors, Vector
 from pegboard.search.meaning.pieces import WordPieces
 from pegboard.search.meaning.transformer import COLUMNS, LONGEST, Transformer
-from pegboard.search.meaning.vectors import Matrix, cosines_of, texts_of
+from pegboard.search.meaning.vectors import Matrix, cosines_of, purpose_texts
 from pegboard.search.meaning.word_vectors import Steps, in_steps
 from pegboard.search.needs import ends_of
 from pegboard.search.postings_block import Document
@@ -59,7 +59,7 @@ class TransformerVectors:
         """Make it with the model's word pieces and the folder in which vectors are kept; None keeps them in memory."""
         self._pieces = pieces
         self._folder = folder
-        self._needs = Needs(self._vector_of_need)
+        self._needs = NeedVectors(self._vector_of_need)
         self._model: Transformer | None = None
         self._matrices: WeakKeyDictionary[Segment, Matrix | None] = WeakKeyDictionary()
         self._jobs: deque[_Job] = deque()
@@ -188,7 +188,7 @@ def _standing(index: Index, first: int, size: int) -> list[tuple[int, Document]]
 
 
 def _text(document: Document) -> str:
-    return " ".join(texts_of(document))
+    return " ".join(purpose_texts(document))
 
 
 def _key(document: Document) -> bytes:

@@ -8,13 +8,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.search.fields import FIRST, NAME, PARAMETERS, REST
-from pegboard.search.fields import texts_of as fields_of
+from pegboard.search.fields import FIRST, NAME, PARAMETERS, REST, field_texts
 from pegboard.search.index import Index, document_key
 from pegboard.search.index_segment import Segment
-from pegboard.search.meaning.need_vectors import Needs
-from pegboard.search.meaning.pieces import parted
-from pegboard.search.meaning.word_vectors import STEPS, Steps, Table, in_steps
+from pegboard.search.meaning.need_vectors import NeedVectors
+from pegboard.search.meaning.pieces import spaced_name
+from pegboard.search.meaning.word_vectors import STEPS, Steps, WordVectors, in_steps
 from pegboard.search.postings_block import Block, Document
 
 Matrix = NDArray[np.float32]
@@ -23,10 +22,10 @@ SAMPLE, OF_LARGE = 96, 24
 """So many rows are looked at to learn how near rows are to each other; fewer where there are many."""
 
 
-def texts_of(document: Document) -> tuple[str, str]:
+def purpose_texts(document: Document) -> tuple[str, str]:
     """Return what is read of a tool or group: its name and what it is for; beside it its parameters or members."""
-    fields = fields_of(document, "")
-    return f"{parted(fields[NAME])}. {fields[FIRST]} {fields[REST]}", parted(fields[PARAMETERS])
+    fields = field_texts(document, "")
+    return f"{spaced_name(fields[NAME])}. {fields[FIRST]} {fields[REST]}", spaced_name(fields[PARAMETERS])
 
 
 def cosines_of(vectors: Sequence[NDArray[np.float32]], matrices: Sequence[Matrix], index: Index) -> NDArray[np.float32]:
@@ -45,10 +44,10 @@ def cosines_of(vectors: Sequence[NDArray[np.float32]], matrices: Sequence[Matrix
     return (together if index.ordered else together[:, index.rows]) * np.float32(1 / (STEPS * STEPS))
 
 
-class Vectors:
+class DocumentVectors:
     """The vectors of documents: read once with their block, and side by side as they stand in their segment."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: WordVectors) -> None:
         self.table = table
         self._blocks: WeakKeyDictionary[Block, Steps] = WeakKeyDictionary()
         self._segments: WeakKeyDictionary[Segment, Matrix] = WeakKeyDictionary()
@@ -79,7 +78,7 @@ class Vectors:
                 new.setdefault(block, {})[position] = document
         for block, documents in new.items():
             steps = np.zeros((len(block.texts), self.table.columns), np.int16)
-            steps[list(documents)] = self.table.steps([texts_of(document) for document in documents.values()])
+            steps[list(documents)] = self.table.steps([purpose_texts(document) for document in documents.values()])
             self._blocks[block] = steps
 
     def _matrix(self, index: Index, first: int, size: int) -> Matrix:
@@ -97,13 +96,13 @@ class Vectors:
         return matrix
 
 
-def usually_nearest(vectors: Vectors, needs: Needs, index: Index) -> float:
+def usually_nearest(vectors: DocumentVectors, needs: NeedVectors, index: Index) -> float:
     """Return how near the nearest other row is to what one is for: the middle of a sample of an index's rows."""
     nearest: list[float] = []
     if index.size > 1:
         for row in index.sample(SAMPLE, OF_LARGE):
             document = index.documents[row]
-            purpose = fields_of(document, "")[FIRST] or parted(document.name)
+            purpose = field_texts(document, "")[FIRST] or spaced_name(document.name)
             cosines = vectors.cosines([needs.vector(purpose)], index)[0]
             nearest.append(float(np.delete(cosines, row).max()))
     return float(np.median(nearest)) if nearest else 0.0

@@ -42,7 +42,7 @@ class WrongTableError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
+class WordVectors:
     """The vectors of texts.
 
     Attributes:
@@ -105,12 +105,12 @@ def in_steps(vectors: NDArray[np.float32]) -> Steps:
 
 
 @cache
-def shipped() -> Table:
+def shipped() -> WordVectors:
     """Return the table of this package."""
-    return read(SHIPPED)
+    return read_vectors(SHIPPED)
 
 
-def read(path: Path) -> Table:
+def read_vectors(path: Path) -> WordVectors:
     """Return the table in a file.
 
     Raises:
@@ -127,10 +127,12 @@ def read(path: Path) -> Table:
     if rows.ndim != 2 or not len(vocabulary) == len(rows) == len(scales):
         raise WrongTableError(f"{path} is damaged: {len(vocabulary)} pieces, {len(rows)} rows, {len(scales)} scales")
     means = np.array([bool(_MEANS.search(piece)) for piece in vocabulary])
-    return Table(name=str(name), pieces=WordPieces(vocabulary), rows=rows, scales=scales.astype(np.float32) * means)
+    return WordVectors(
+        name=str(name), pieces=WordPieces(vocabulary), rows=rows, scales=scales.astype(np.float32) * means
+    )
 
 
-def write(path: Path, *, name: str, vocabulary: Sequence[str], rows: NDArray[Any]) -> None:
+def write_vectors(path: Path, *, name: str, vocabulary: Sequence[str], rows: NDArray[Any]) -> None:
     """Write a table: each row in 255 steps of its own size.
 
     Args:
