@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from benchmarks.retrieving.sets import DEVELOPMENT, catalog, folder, read
 
-from pegboard.search.meaning.pieces import WordPieces, spaced_name
-from pegboard.search.meaning.word_vectors import SHIPPED, write_vectors
+from pegboard.search.meaning.vectors import spaced_name
+from pegboard.search.meaning.word_vectors import SHIPPED, WordPieces, write_vectors
 from training.lessons import Requests, Texts, beginnings, main_directions, requests_of
 from training.licences import impermissible
 from training.rows import Rows, counted, of_length_one

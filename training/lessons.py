@@ -10,11 +10,9 @@ from benchmarks.retrieving.sets import QuerySet
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from pegboard.search.analysis.literals import split_values as without_values
-from pegboard.search.meaning.need_vectors import VALUES
-from pegboard.search.meaning.pieces import WordPieces
-from pegboard.search.meaning.vectors import purpose_texts
-from pegboard.search.meaning.word_vectors import BESIDE, LONGEST, LONGEST_BESIDE
+from pegboard.search.analysis.words import split_values as without_values
+from pegboard.search.meaning.vectors import VALUES, purpose_texts
+from pegboard.search.meaning.word_vectors import BESIDE, LONGEST, LONGEST_BESIDE, WordPieces
 from training.rows import Floats, Rows, counted, of_length_one, share
 
 BATCH = 512

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pegboard.search.analysis.literals import split_values
 from pegboard.search.analysis.stemming import stem
-from pegboard.search.analysis.words import words
+from pegboard.search.analysis.words import split_values, words
 from pegboard.search.vocabulary import Vocabulary
 
 

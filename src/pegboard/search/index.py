@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Searchable
+from pegboard.search.documents import LONGEST_NAME, Document, RowNames, name_key, name_keys, spelled
 from pegboard.search.index_segment import BlockRow, Segment, join_segment
-from pegboard.search.name_keys import LONGEST, RowNames, name_key, name_keys, spelled
-from pegboard.search.postings_block import Document, Floats, Integers, added_up, read_block
+from pegboard.search.postings_block import Floats, Integers, added_up, read_block
 from pegboard.search.vocabulary import Vocabulary
 
 READ_TOGETHER: Final = 1_024
@@ -111,7 +111,7 @@ class Index:
         begins so.
         """
         text = text.strip()
-        key = name_key((text,)) if 0 < len(text) <= LONGEST else 0
+        key = name_key((text,)) if 0 < len(text) <= LONGEST_NAME else 0
         if not key:
             return []
         found: list[int] = []

@@ -8,11 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from pegboard.search.analysis.literals import KIND_OF_WORD, KIND_WEIGHT, VALUE_WEIGHT, split_values
 from pegboard.search.analysis.stemming import stem
-from pegboard.search.analysis.stop_words import STOP_WORDS
 from pegboard.search.analysis.synonyms import SYNONYMS
-from pegboard.search.analysis.words import sentences, words
+from pegboard.search.analysis.words import (
+    KIND_OF_WORD,
+    KIND_WEIGHT,
+    STOP_WORDS,
+    VALUE_WEIGHT,
+    sentences,
+    split_values,
+    words,
+)
 from pegboard.search.index import Index
 
 BEGINNING, END = 3_000, 1_000

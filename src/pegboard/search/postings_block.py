@@ -10,14 +10,21 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.core.model.tools import Tool
-from pegboard.core.surface.searchable import Group
 from pegboard.search.analysis.words import words
-from pegboard.search.fields import FIELDS, FIRST, NAME, PARAMETER_TEXTS, PLUGIN, PLUGIN_TEXT, REST, field_texts
-from pegboard.search.name_keys import name_keys
+from pegboard.search.documents import (
+    FIELDS,
+    FIRST,
+    NAME,
+    PARAMETER_TEXTS,
+    PLUGIN,
+    PLUGIN_TEXT,
+    REST,
+    Document,
+    field_texts,
+    name_keys,
+)
 from pegboard.search.vocabulary import Vocabulary
 
-Document: TypeAlias = Tool | Group
 Integers: TypeAlias = NDArray[np.int64]
 Small: TypeAlias = NDArray[np.int32]
 Flags: TypeAlias = NDArray[np.bool_]

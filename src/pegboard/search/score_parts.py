@@ -11,10 +11,9 @@ import numpy as np
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group, Searchable
 from pegboard.ports import FieldShare, MatchedWord, ScorePart, TextField
-from pegboard.search.analysis.stop_words import STOP_WORDS
-from pegboard.search.analysis.words import words
+from pegboard.search.analysis.words import STOP_WORDS, words
+from pegboard.search.documents import field_texts
 from pegboard.search.evidence import MOST, Shares
-from pegboard.search.fields import field_texts
 from pegboard.search.index import Index, document_key
 from pegboard.search.lexical import BEST_SENTENCE, HIGHEST, NAME_COVERAGE, WHOLE, LexicalScores
 from pegboard.search.needs import Asked, Need, Term

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Final
 
 from pegboard.search.analysis.stemming import stem
-from pegboard.search.analysis.stop_words import STOP_WORDS
+from pegboard.search.analysis.words import STOP_WORDS
 
 SHORTEST_CORRECTED: Final = 5
 """Shorter words are too near to each other."""

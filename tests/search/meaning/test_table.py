@@ -7,8 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pegboard.search.meaning.pieces import WordPieces
-from pegboard.search.meaning.word_vectors import SHIPPED, WrongTableError, read_vectors, shipped, write_vectors
+from pegboard.search.meaning.word_vectors import (
+    SHIPPED,
+    WordPieces,
+    WrongTableError,
+    read_vectors,
+    shipped,
+    write_vectors,
+)
 
 WORDS = ["[UNK]", "read", "##er", "file", "##s", "un", "##read", "cafe", "!", "_", "天"]
 

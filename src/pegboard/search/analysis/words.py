@@ -1,4 +1,4 @@
-"""The words of a text: names taken apart, and scripts without spaces cut into overlapping pairs."""
+"""How texts are cut: into sentences, values and words, and which words say nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Final
 
 LONGEST: Final = 40
 """Longer words are cut."""
-
 _NAME: Final = re.compile(
     r"[A-Za-z]{1,3}[0-9]{1,20}(?![a-z0-9])|[A-Z]{1,40}(?![a-z])|[A-Z]?[a-z]{1,40}|[0-9]{1,40}",
 )
@@ -35,30 +34,81 @@ _UNSPACED: Final = (
 _LATER_SCRIPTS: Final = "\u0590"
 """Before it stand the alphabets whose accents can be left away."""
 
+VALUE_WEIGHT: Final = 0.6
+KIND_WEIGHT: Final = 0.3
 
-class _Classes(dict[int, str]):
-    """What a character becomes before a text is split: itself, a space, or itself behind a mark.
+_KINDS: Final = {
+    "email": r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+",
+    "url": r"https?://[^\s\"'<>]{1,500}|www\.[^\s\"'<>]{1,500}",
+    "coordinates": r"-?\d{1,3}\.\d{2,}\s*,\s*-?\d{1,3}\.\d{2,}",
+    "price": r"[$€£¥]\s?\d[\d,.]*|\b\d[\d,.]*\s?(?:dollars|euros|usd|eur|gbp)\b",
+    "date": (
+        r"\b\d{4}-\d{1,2}-\d{1,2}\b|\b\d{1,2}/\d{1,2}/\d{2,4}\b"
+        r"|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.? \d{1,2}(?:st|nd|rd|th)?\b"
+    ),
+    "time": r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?(?:am|pm))?\b|\b\d{1,2}\s?(?:am|pm)\b",
+    "phone": r"\+?\d{3}[-. ]\d{3,4}[-. ]\d{4}",
+    "file": r"(?<![\w./~-])(?:[~.]?/)?(?:[\w.-]{1,64}/)*[\w-]{1,64}\.[a-z]{2,5}\d?\b|(?<!\w)~?/[\w./-]{2,200}",
+    "quoted": r"\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|(?<!\w)'[^'\n]{1,200}'(?!\w)|`[^`\n]{1,200}`",
+    "id": r"(?<![\w.])\d{5,}\b",
+    "number": r"(?<![\w.])-?\d[\d,.]*\b",
+}
+_VALUE: Final = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()), re.IGNORECASE)
+_DATES: Final = """
+january february march april june july august september october november december monday tuesday wednesday thursday
+friday saturday sunday week month year weekend today tomorrow yesterday
+"""
+_TIMES: Final = "tonight noon midnight clock morning afternoon evening"
+KIND_OF_WORD: Final = {**dict.fromkeys(_DATES.split(), "date"), **dict.fromkeys(_TIMES.split(), "time")}
+"""What kind of value a word stands for."""
+_HINT: Final = re.compile(r"[0-9\"`“@/$€£¥]|(?<!\w)'|\w\.[a-zA-Z]")
+"""Where nothing of this stands, there is no value."""
+_UNNAMED: Final = frozenset({"quoted", "number"})
 
-    NUL stands before each letter of a script without spaces, SOH before what belongs to the letter before it.
+_WORDS: Final = """
+a about after again all also am an and any anything are aren as at be because been before being both but by
+can cannot could d did didn do does doesn doing don done each either else every few for from further gonna
+got had has have having he hello hence her here hers hey hi him his how however i if in instead into is isn
+it its itself just kindly let lets like ll m make many may maybe me might mine more most much must my myself
+need needed needs neither no nor not now of off ok okay on once one only onto or other others our ours out
+over own per perhaps please quite rather re really s same shall she should since so some something soon such
+sure t than thank thanks that the their theirs them themselves then there therefore these they thing things
+this those though through thus to together too toward towards under until up upon us use used uses using ve
+very via want wants was wasn way we well were what whatever when whenever where whether which while who whom
+whose why will with within without won would yes yet you your yours yourself
+"""
+STOP_WORDS: Final = frozenset(_WORDS.split())
+"""English function words, forms of politeness and the pieces that apostrophes leave; names keep theirs."""
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, without what is empty.
+
+    >>> sentences("Lists files. Takes v1.2 paths!")
+    ['Lists files.', 'Takes v1.2 paths!']
     """
-
-    def __missing__(self, point: int) -> str:
-        self[point] = made = _class_of(point)
-        return made
+    return [part for sentence in _SENTENCE.split(text) if (part := sentence.strip())]
 
 
-def _class_of(point: int) -> str:
-    letter = chr(point)
-    kind = unicodedata.category(letter)[0]
-    unspaced = any(first <= point <= last for first, last in _UNSPACED)
-    if kind == "M":
-        return f"\1{letter}" if unspaced else letter
-    if kind == "L" and unspaced:
-        return f"\0{letter}"
-    return letter if kind == "L" or unicodedata.category(letter) == "Nd" else " "
+def split_values(text: str) -> tuple[str, list[str], list[str]]:
+    """Return a text without its values, the values, and the names of their kinds.
 
-
-_CLASSES: Final = _Classes()
+    >>> split_values("Mail 'Hi there' to ada@example.org at 10:30")
+    ('Mail   to   at  ', ["'Hi there'", 'ada@example.org', '10:30'], ['email', 'time'])
+    """
+    if not _HINT.search(text):
+        return text, [], []
+    values: list[str] = []
+    kinds: list[str] = []
+    last = 0
+    rest: list[str] = []
+    for match in _VALUE.finditer(text):
+        values.append(match[0])
+        if match.lastgroup and match.lastgroup not in _UNNAMED:
+            kinds.append(match.lastgroup)
+        rest.append(text[last : match.start()])
+        last = match.end()
+    return " ".join([*rest, text[last:]]), values, list(dict.fromkeys(kinds))
 
 
 def words(text: str) -> list[str]:
@@ -111,10 +161,26 @@ def _folded(word: str) -> list[str]:
     return [folded[:LONGEST]]
 
 
-def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, without what is empty.
+class _Classes(dict[int, str]):
+    """What a character becomes before a text is split: itself, a space, or itself behind a mark.
 
-    >>> sentences("Lists files. Takes v1.2 paths!")
-    ['Lists files.', 'Takes v1.2 paths!']
+    NUL stands before each letter of a script without spaces, SOH before what belongs to the letter before it.
     """
-    return [part for sentence in _SENTENCE.split(text) if (part := sentence.strip())]
+
+    def __missing__(self, point: int) -> str:
+        self[point] = made = _class_of(point)
+        return made
+
+
+def _class_of(point: int) -> str:
+    letter = chr(point)
+    kind = unicodedata.category(letter)[0]
+    unspaced = any(first <= point <= last for first, last in _UNSPACED)
+    if kind == "M":
+        return f"\1{letter}" if unspaced else letter
+    if kind == "L" and unspaced:
+        return f"\0{letter}"
+    return letter if kind == "L" or unicodedata.category(letter) == "Nd" else " "
+
+
+_CLASSES: Final = _Classes()

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
     from pegboard.search.meaning.fusion import Fused
-    from pegboard.search.meaning.need_vectors import NeedVectors
-    from pegboard.search.meaning.transformer_vectors import TransformerVectors
-    from pegboard.search.meaning.vectors import DocumentVectors
+    from pegboard.search.meaning.transformer import TransformerVectors
+    from pegboard.search.meaning.vectors import DocumentVectors, NeedVectors
     from pegboard.search.meaning.word_vectors import WordVectors
 
 
@@ -90,9 +89,8 @@ class ByMeaning:
         Returns:
             The scores, or None where the table cannot be read: words alone count then.
         """
-        from pegboard.search.meaning.fusion import Fused, blended, nearness
-        from pegboard.search.meaning.need_vectors import said
-        from pegboard.search.meaning.past_use import gains
+        from pegboard.search.meaning.fusion import Fused, blended, gains, nearness
+        from pegboard.search.meaning.vectors import said
 
         parts = self._parts()
         if parts is None or not index.size:
@@ -120,8 +118,7 @@ class ByMeaning:
 
     def _parts(self) -> tuple[DocumentVectors, NeedVectors] | None:
         if self._read is None and not self._unreadable:
-            from pegboard.search.meaning.need_vectors import NeedVectors, by_table
-            from pegboard.search.meaning.vectors import DocumentVectors
+            from pegboard.search.meaning.vectors import DocumentVectors, NeedVectors, by_table
             from pegboard.search.meaning.word_vectors import WrongTableError, read_vectors, shipped
 
             try:
@@ -148,7 +145,7 @@ class ByMeaning:
                     INSTALL,
                 )
                 return None
-            from pegboard.search.meaning.transformer_vectors import TransformerVectors
+            from pegboard.search.meaning.transformer import TransformerVectors
 
             self._transformer = TransformerVectors(table.pieces, self._folder)
         return self._transformer

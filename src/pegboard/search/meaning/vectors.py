@@ -1,47 +1,91 @@
-"""The vectors of what may be found, kept as long as an index needs them."""
+"""The vectors of needs and of what may be found, kept as long as somebody needs them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.search.fields import FIRST, NAME, PARAMETERS, REST, field_texts
+from pegboard.search.analysis.words import sentences, split_values
+from pegboard.search.documents import FIRST, NAME, PARAMETERS, REST, Document, field_texts
 from pegboard.search.index import Index, document_key
 from pegboard.search.index_segment import Segment
-from pegboard.search.meaning.need_vectors import NeedVectors
-from pegboard.search.meaning.pieces import spaced_name
 from pegboard.search.meaning.word_vectors import STEPS, Steps, WordVectors, in_steps
-from pegboard.search.postings_block import Block, Document
-
-Matrix = NDArray[np.float32]
+from pegboard.search.needs import MOST_SENTENCES, ends_of, history_weight, weighted_words
+from pegboard.search.postings_block import Block
 
 SAMPLE, OF_LARGE = 96, 24
 """So many rows are looked at to learn how near rows are to each other; fewer where there are many."""
+VALUES: Final = 0.3
+"""How much the values in a need (names, numbers, dates) count beside its words."""
+BEFORE: Final = (2.0, 1.0)
+"""How much the last message counts beside a need, and the one before it, before their weight by the need's length."""
+LEAST_WORDS: Final = 3
+"""A sentence of fewer words has no vector of its own."""
+KEPT: Final = 2_000
+_CASES: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_./:#-]+")
+
+Matrix = NDArray[np.float32]
+Vector = NDArray[np.float32]
 
 
-def purpose_texts(document: Document) -> tuple[str, str]:
-    """Return what is read of a tool or group: its name and what it is for; beside it its parameters or members."""
-    fields = field_texts(document, "")
-    return f"{spaced_name(fields[NAME])}. {fields[FIRST]} {fields[REST]}", spaced_name(fields[PARAMETERS])
+class NeedVectors:
+    """The vectors of needs; those asked for last are kept."""
+
+    def __init__(self, made: Callable[[str], Vector]) -> None:
+        self._made = made
+        self._known: OrderedDict[str, Vector] = OrderedDict()
+        self._lock = Lock()
+
+    def vector(self, text: str) -> Vector:
+        """Return the vector of a need by itself, of length one, or zeros where it says nothing."""
+        with self._lock:
+            known = self._known.get(text)
+            if known is not None:
+                self._known.move_to_end(text)
+                return known
+        made = self._made(text)
+        with self._lock:
+            self._known[text] = made
+            if len(self._known) > KEPT:
+                self._known.popitem(last=False)
+        return made
+
+    def in_conversation(self, text: str, messages: Sequence[str]) -> Vector:
+        """Return the vector of a need with the two messages before it: the shorter the need, the more they count."""
+        found = self.vector(text)
+        if not messages:
+            return found
+        weight = history_weight(len(weighted_words(ends_of(text))))
+        for message, share in zip(reversed(messages[-len(BEFORE) :]), BEFORE, strict=False):
+            found = np.add(found, np.float32(weight * share) * self.vector(message), dtype=np.float32)
+        return found
+
+    def sentences(self, text: str) -> list[Vector]:
+        """Return the vectors of a need's sentences, where it has more than one that says something."""
+        found = [each for each in sentences(ends_of(text)) if len(each.split()) >= LEAST_WORDS][:MOST_SENTENCES]
+        return [self.vector(each) for each in found] if len(found) > 1 else []
 
 
-def cosines_of(vectors: Sequence[NDArray[np.float32]], matrices: Sequence[Matrix], index: Index) -> NDArray[np.float32]:
-    """Return the cosines of some vectors with each row of an index, a line for each vector.
+def by_table(text: str, table: WordVectors) -> Vector:
+    """Return the vector of a need by the table, of length one, or zeros where it says nothing."""
+    if not any(map(str.isalnum, text)):
+        return np.zeros(table.columns, np.float32)
+    rest, values, kinds = split_values(ends_of(text))
+    plain = table.sum(" ".join((rest, *kinds)))
+    total = plain + np.float32(VALUES) * table.sum(" ".join(values)) if values else plain
+    return total / np.float32(max(float(np.linalg.norm(total)), 1e-9))
 
-    They are the same to the last bit whatever else is in the index (P3): only whole numbers are added up.
 
-    Args:
-        vectors: Of any length.
-        matrices: One for each segment of the index, in whole steps, a column for each document.
-        index: What may be found.
-    """
-    steps = in_steps(np.stack(vectors)).astype(np.float32)
-    found = [np.stack([one @ matrix for one in steps]) for matrix in matrices]
-    together = np.concatenate(found, axis=1) if len(found) > 1 else found[0]
-    return (together if index.ordered else together[:, index.rows]) * np.float32(1 / (STEPS * STEPS))
+def said(text: str, table: WordVectors) -> float:
+    """Return how much a need says: the length of the sum of its pieces' rows; frequent pieces have short ones."""
+    return float(np.linalg.norm(table.sum(ends_of(text))))
 
 
 class DocumentVectors:
@@ -96,6 +140,22 @@ class DocumentVectors:
         return matrix
 
 
+def cosines_of(vectors: Sequence[NDArray[np.float32]], matrices: Sequence[Matrix], index: Index) -> NDArray[np.float32]:
+    """Return the cosines of some vectors with each row of an index, a line for each vector.
+
+    They are the same to the last bit whatever else is in the index (P3): only whole numbers are added up.
+
+    Args:
+        vectors: Of any length.
+        matrices: One for each segment of the index, in whole steps, a column for each document.
+        index: What may be found.
+    """
+    steps = in_steps(np.stack(vectors)).astype(np.float32)
+    found = [np.stack([one @ matrix for one in steps]) for matrix in matrices]
+    together = np.concatenate(found, axis=1) if len(found) > 1 else found[0]
+    return (together if index.ordered else together[:, index.rows]) * np.float32(1 / (STEPS * STEPS))
+
+
 def usually_nearest(vectors: DocumentVectors, needs: NeedVectors, index: Index) -> float:
     """Return how near the nearest other row is to what one is for: the middle of a sample of an index's rows."""
     nearest: list[float] = []
@@ -106,3 +166,18 @@ def usually_nearest(vectors: DocumentVectors, needs: NeedVectors, index: Index) 
             cosines = vectors.cosines([needs.vector(purpose)], index)[0]
             nearest.append(float(np.delete(cosines, row).max()))
     return float(np.median(nearest)) if nearest else 0.0
+
+
+def purpose_texts(document: Document) -> tuple[str, str]:
+    """Return what is read of a tool or group: its name and what it is for; beside it its parameters or members."""
+    fields = field_texts(document, "")
+    return f"{spaced_name(fields[NAME])}. {fields[FIRST]} {fields[REST]}", spaced_name(fields[PARAMETERS])
+
+
+def spaced_name(name: str) -> str:
+    """Return a name with its words apart.
+
+    >>> spaced_name("GorillaFS__readFile"), spaced_name("getHTTPStatus")
+    ('Gorilla FS read File', 'get HTTP Status')
+    """
+    return " ".join(_CASES.sub(" ", name).split())

@@ -1,11 +1,12 @@
-"""The table of rows, one for each word piece: a text's vector is the sum of its pieces' rows."""
+"""The table of rows, one for each word piece: a text is cut into pieces, its vector is the sum of their rows."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,8 +14,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-
-from pegboard.search.meaning.pieces import WordPieces
 
 FORM: Final = 1
 """The form of the file; a table of another form is not read."""
@@ -29,16 +28,80 @@ LONGEST: Final = 64
 LONGEST_BESIDE: Final = 32
 BESIDE: Final = 0.5
 """How much what stands beside a document's text counts."""
+UNKNOWN: Final = "[UNK]"
+SHIPPED: Final = Path(__file__).with_name("table.npz")
 _TOGETHER: Final = 512
 _MEANS: Final = re.compile("[a-z]{2}")
 """A piece without it (digits, one letter, a script that the table has not learnt) is near anything by chance."""
+_CONTINUED: Final = "##"
+_LONGEST_WORD: Final = 100
+_KEPT_WORDS: Final = 100_000
+_NO_SPACES: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
+_WORD: Final = re.compile(rf"[{_NO_SPACES}]|[^\W_{_NO_SPACES}]+|[^\w\s]|_")
+_PLAIN: Final = re.compile(r"[a-z0-9]+|[^a-z0-9\s]")
 
 Steps = NDArray[np.int16]
-SHIPPED: Final = Path(__file__).with_name("table.npz")
 
 
 class WrongTableError(ValueError):
     """A file that is no table, or one of another form."""
+
+
+class WordPieces:
+    """A tokenizer over a vocabulary: the longest known piece first, and what a word is made of kept."""
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        self._ids: Mapping[str, int] = {piece: number for number, piece in enumerate(vocabulary)}
+        self._unknown = self._ids[UNKNOWN]
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    def ids(self, text: str) -> list[int]:
+        """Return the numbers of a text's pieces, in order.
+
+        Args:
+            text: Any text; case and accents do not count.
+
+        Returns:
+            A number for each piece; a word that cannot be put together is one unknown piece.
+        """
+        words = _PLAIN.findall(text.lower()) if text.isascii() else _WORD.findall(_without_accents(text.lower()))
+        known = self._known
+        found: list[int] = []
+        for word in words:
+            pieces = known.get(word)
+            found += self._cut(word) if pieces is None else pieces
+        return found
+
+    def _cut(self, word: str) -> tuple[int, ...]:
+        pieces = self._pieces(word)
+        if len(self._known) >= _KEPT_WORDS:
+            self._known.clear()
+        self._known[word] = pieces
+        return pieces
+
+    def _pieces(self, word: str) -> tuple[int, ...]:
+        if len(word) > _LONGEST_WORD:
+            return (self._unknown,)
+        pieces: list[int] = []
+        start = 0
+        while start < len(word):
+            prefix = _CONTINUED if start else ""
+            for end in range(len(word), start, -1):
+                number = self._ids.get(prefix + word[start:end])
+                if number is not None:
+                    pieces.append(number)
+                    start = end
+                    break
+            else:
+                return (self._unknown,)
+        return tuple(pieces)
+
+
+def _without_accents(text: str) -> str:
+    kept = (letter for letter in unicodedata.normalize("NFD", text) if unicodedata.category(letter) != "Mn")
+    return "".join(
+        " " if unicodedata.category(letter) in {"Cc", "Cf"} and not letter.isspace() else letter for letter in kept
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

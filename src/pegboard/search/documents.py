@@ -1,15 +1,22 @@
-"""What is read of a tool or a group: its texts, by the fields that weigh differently."""
+"""What is read of a tool or a group: its texts, by the fields that weigh differently, and its names."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from functools import cached_property
+from typing import Any, Final, TypeAlias, cast
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group
-from pegboard.search.analysis.words import sentences
+from pegboard.search.analysis.stemming import singular
+from pegboard.search.analysis.words import sentences, words
+
+Document: TypeAlias = Tool | Group
+
+NAME, FIRST, REST, PARAMETERS, PARAMETER_TEXTS, PLUGIN, PLUGIN_TEXT = range(7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +35,6 @@ class FieldKind:
     slope: float
 
 
-NAME, FIRST, REST, PARAMETERS, PARAMETER_TEXTS, PLUGIN, PLUGIN_TEXT = range(7)
-
 FIELDS: Final = (
     FieldKind(weight=2.0, typical=3.0, slope=0.4),
     FieldKind(weight=1.0, typical=9.0, slope=0.4),
@@ -40,12 +45,13 @@ FIELDS: Final = (
     FieldKind(weight=0.3, typical=5.0, slope=0.75),
 )
 """By their numbers: NAME, FIRST (sentence of the description), REST (of it) and so on."""
-
 LONGEST_TEXT: Final = 6_000
 """Characters of one text that are read."""
 MOST_PROPERTIES: Final = 200
 DEEPEST: Final = 4
-
+LONGEST_NAME: Final = 150
+"""A longer text is no name."""
+SHORTEST_BEGINNING: Final = 4
 _SOLICITING: Final = re.compile(
     r"\b(?:always|must|should|only|please|first|instead)\b.{0,40}\b(?:use|call|choose|select|prefer|invoke|pick)\b.{0,40}"
     r"\b(?:this|me)\b"
@@ -61,9 +67,10 @@ _URGING: Final = (
     "disregard", "never", "do not", "don't", "best", "preferred", "recommended", "most important",
 )  # fmt: skip
 """A sentence without any of these does not."""
+_ONE_WORD: Final = re.compile(r"[\w./-]+")
 
 
-def field_texts(document: Tool | Group, plugin_text: str) -> tuple[str, ...]:
+def field_texts(document: Document, plugin_text: str) -> tuple[str, ...]:
     """Return the text of each field.
 
     Args:
@@ -131,3 +138,59 @@ def _properties(schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Ma
     items: object = schema.get("items")
     if isinstance(items, Mapping):
         yield from _properties(cast("Mapping[str, Any]", items), depth + 1)
+
+
+def name_key(parts: Sequence[str]) -> int:
+    """Return the key of a name, which its spellings share: case, separators, the plural; 0 of what has no word."""
+    key = " ".join(singular(word) for part in parts for word in words(part))
+    return hash(key) if key else 0
+
+
+def name_keys(document: Document) -> tuple[int, int]:
+    """Return the keys under which a document is found by name: its own name's, and that with its plugin's."""
+    own = name_key((document.name,))
+    return own, name_key((document.plugin, document.name)) if isinstance(document, Tool) else own
+
+
+def spelled(document: Document, text: str) -> bool:
+    """Return whether a text is the name of a tool or group as it is spelled."""
+    names = (document.name, document.wire, document.id) if isinstance(document, Tool) else (document.name,)
+    return text in names
+
+
+class RowNames:
+    """The names of all rows, for the only one that begins so; read ahead, or when somebody asks for the first time."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._documents = documents
+
+    def read(self) -> None:
+        """Read the names now."""
+        _ = self._joined
+
+    def beginning(self, text: str) -> list[int]:
+        """Return the only row whose name begins with a text that is one word; nothing where there are more."""
+        if len(text) < SHORTEST_BEGINNING or not _ONE_WORD.fullmatch(text):
+            return []
+        joined, starts = self._joined
+        sought = f"\n{text.lower()}"
+        rows: set[int] = set()
+        place = joined.find(sought)
+        while place >= 0 and len(rows) < 2:
+            rows.add(bisect_right(starts, place) - 1)
+            place = joined.find(sought, place + 1)
+        return list(rows) if len(rows) == 1 else []
+
+    @cached_property
+    def _joined(self) -> tuple[str, list[int]]:
+        """Return all names in lower case, each behind a line break, and where those of each row start."""
+        starts: list[int] = []
+        lines: list[str] = []
+        length = 0
+        for document in self._documents:
+            names = (document.name, document.wire) if isinstance(document, Tool) else (document.name,)
+            line = "".join(f"\n{name.lower()}" for name in dict.fromkeys(names) if name)
+            starts.append(length)
+            lines.append(line)
+            length += len(line)
+        return "".join(lines), starts
