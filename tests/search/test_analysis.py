@@ -48,6 +48,14 @@ def test_values_are_taken_from_a_request_with_what_they_are() -> None:
     assert kinds == ["file", "date", "time", "price", "phone"]
 
 
+def test_no_word_of_an_iterator_is_lost_where_one_of_them_is_new() -> None:
+    vocabulary = Vocabulary()
+    known = vocabulary.numbers(["send", "message"])
+    found = vocabulary.numbers(iter(["send", "message", "weather", "send"]))
+    assert [vocabulary.word(number) for number in found] == ["send", "message", "weather", "send"]
+    assert found[:2] == known
+
+
 @pytest.mark.parametrize("typo", ["mesage", "messagee", "massage", "emssage"])
 def test_a_misspelled_word_is_the_known_one_beside_it(typo: str) -> None:
     """P3: a letter less, more, other, or two that changed places; only among the words that count."""

@@ -64,12 +64,12 @@ class Vocabulary:
 
     def numbers(self, words: Iterable[str]) -> list[int]:
         """Return the numbers of words; new words are added."""
-        known = self._numbers
+        known, wanted = self._numbers, tuple(words)
         try:
-            return [known[word] for word in words]
+            return [known[word] for word in wanted]
         except KeyError:
             with self._lock:
-                return [self._added(word) for word in words]
+                return [self._added(word) for word in wanted]
 
     def stems_and_stops(self, count: int) -> tuple[list[int], list[bool]]:
         """Return the stems of the first words, and which of them are stop words."""
