@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from pegboard.ports import Evidence
 from pegboard.search.index import Index
 from pegboard.search.lexical import HIGHEST, LexicalScores, lexical_scores
 from pegboard.search.needs import Need, understood
-from pegboard.search.postings_block import Floats
+from pegboard.search.postings_block import Flags, Floats
 
 MOST: Final = 0.99
 """No score is higher but that of an exact name, which is 1."""
@@ -48,32 +48,50 @@ class Shares:
     used: float = 0.0
 
 
-class Fused(Protocol):
-    """How well each row answers by everything that is known, and what that is measured by."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Blend:
+    """One score for each row, and what it was made of.
 
-    @property
-    def scores(self) -> Floats:
-        """Return a score for each row."""
-        ...
+    Attributes:
+        scores: how well each row answers, between 0 and the highest lexical score.
+        words: what a point of the lexical score counts in it.
+        meaning: what a point of nearness counts.
+        scale: what a point of past use counts.
+        near: how near each row is.
+        gained: what each row gains by past use, or None.
+        unrelated: the rows that are no answers by words and meaning.
+    """
 
-    @property
-    def cosines(self) -> NDArray[np.float32]:
-        """Return a cosine for each row."""
-        ...
-
-    @property
-    def said(self) -> float:
-        """Return how much the need says."""
-        ...
-
-    @property
-    def usual(self) -> float:
-        """Return how near the nearest other row usually is to what one of the rows is for."""
-        ...
+    scores: Floats
+    words: float
+    meaning: float
+    scale: float
+    near: NDArray[np.floating]
+    gained: Floats | None
+    unrelated: Flags
 
     def shares(self, row: int) -> Shares:
         """Return what the score of a row is made of."""
-        ...
+        meaning = 0.0 if self.unrelated[row] else self.meaning * float(self.near[row])
+        used = 0.0 if self.gained is None else self.scale * float(self.gained[row])
+        return Shares(words=0.0 if self.unrelated[row] else self.words, meaning=meaning, used=used)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fused:
+    """How well each row answers by everything that is known, and what that is measured by.
+
+    Attributes:
+        blend: how well each row answers, and what that is made of.
+        cosines: how near it is to the need in meaning alone.
+        said: how much the need says: the length of the sum of its pieces' rows.
+        usual: how near the nearest other usually is to what one of the rows is for.
+    """
+
+    blend: Blend
+    cosines: NDArray[np.float32]
+    said: float
+    usual: float
 
 
 def relevance(score: float) -> float:
@@ -113,7 +131,7 @@ def evidence(
     if lexical.exact:
         return Evidence(clear=len(lexical.exact) == 1)
     first, second = rows[0], rows[1] if len(rows) > 1 else None
-    scores = lexical.scores if fused is None else fused.scores
+    scores = lexical.scores if fused is None else fused.blend.scores
     lead = MOST_LEAD
     if second is not None and scores[second] > 0:
         lead = min(MOST_LEAD, float(scores[first] / scores[second]))

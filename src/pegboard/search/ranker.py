@@ -136,7 +136,7 @@ class ToolRanker:
         need = understood(query, index, context.messages)
         lexical = lexical_scores(need, index)
         fused = None if self._meaning is None else self._meaning.fused(query, context, lexical, index)
-        scores = lexical.scores if fused is None else fused.scores
+        scores = lexical.scores if fused is None else fused.blend.scores
         exact = lexical.exact
         if hidden is not None:
             scores[hidden] = 0.0
@@ -170,7 +170,7 @@ class ToolRanker:
             read=self._document_words,
         )
         return tuple(
-            () if row is None else parts_of(scored, row, Shares() if fused is None else fused.shares(row))
+            () if row is None else parts_of(scored, row, Shares() if fused is None else fused.blend.shares(row))
             for row in rows_of(found, index, newest.rows)
         )
 

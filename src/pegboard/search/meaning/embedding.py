@@ -14,9 +14,9 @@ from pegboard.ports import RankContext
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pegboard.search.evidence import Fused
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
-    from pegboard.search.meaning.fusion import Fused
     from pegboard.search.meaning.transformer import TransformerVectors
     from pegboard.search.meaning.vectors import DocumentVectors, NeedVectors
     from pegboard.search.meaning.word_vectors import WordVectors
@@ -89,7 +89,8 @@ class ByMeaning:
         Returns:
             The scores, or None where the table cannot be read: words alone count then.
         """
-        from pegboard.search.meaning.fusion import Fused, blended, gains, nearness
+        from pegboard.search.evidence import Fused
+        from pegboard.search.meaning.fusion import blended, gains, nearness
         from pegboard.search.meaning.vectors import said
 
         parts = self._parts()
@@ -105,7 +106,7 @@ class ByMeaning:
         near = [nearness(cosines)] if read is None else [nearness(cosines), read]
         blend = blended(lexical, near, gained, in_conversation=bool(context.messages))
         usual = self._usual_in(index, vectors, needs)
-        return Fused(scores=blend.scores, blend=blend, cosines=cosines[0], said=said(need, vectors.table), usual=usual)
+        return Fused(blend=blend, cosines=cosines[0], said=said(need, vectors.table), usual=usual)
 
     def _usual_in(self, index: Index, vectors: DocumentVectors, needs: NeedVectors) -> float:
         """Return how near the nearest other row usually is to what a row is for: a property of the catalog (P3)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
@@ -11,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.ports import PastUse
-from pegboard.search.evidence import Shares
+from pegboard.search.evidence import Blend
 from pegboard.search.lexical import HIGHEST, LexicalScores
 from pegboard.search.meaning.vectors import NeedVectors, Vector
-from pegboard.search.postings_block import Flags, Floats
+from pegboard.search.postings_block import Floats
 
 LEAST_WORDS: Final = 0.45
 LEAST_IN_CONVERSATION: Final = 0.35
@@ -29,64 +28,12 @@ LITTLE_MEANING: Final = 0.5
 """Where even the best row has less, all count less: a weak best is to lose against past use and the other part."""
 UNRELATED: Final = 0.15
 """A tool that shares no word with the need and no more meaning than this is no answer."""
-WEIGHT: Final = 0.5
+PAST_USE: Final = 0.5
 """How much a tool gains that alone was called after every need like this one; the best row's score counts 1."""
 LIKE: Final = 0.2
 """Needs with a lower cosine say nothing about each other."""
 DOUBT: Final = 0.5
 """How much speaks against all of them: a single past need that is the same counts two thirds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fused:
-    """How well each row answers by everything that is known, and what that is measured by.
-
-    Attributes:
-        scores: how well each row answers.
-        blend: what that is made of.
-        cosines: how near it is to the need in meaning alone.
-        said: how much the need says: the length of the sum of its pieces' rows.
-        usual: how near the nearest other usually is to what one of the rows is for.
-    """
-
-    scores: Floats
-    blend: Blend
-    cosines: NDArray[np.float32]
-    said: float
-    usual: float
-
-    def shares(self, row: int) -> Shares:
-        """Return what the score of a row is made of."""
-        return self.blend.shares(row)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Blend:
-    """One score for each row, and what it was made of.
-
-    Attributes:
-        scores: how well each row answers, between 0 and the highest lexical score.
-        words: what a point of the lexical score counts in it.
-        meaning: what a point of nearness counts.
-        scale: what a point of past use counts.
-        near: how near each row is.
-        gained: what each row gains by past use, or None.
-        unrelated: the rows that are no answers by words and meaning.
-    """
-
-    scores: Floats
-    words: float
-    meaning: float
-    scale: float
-    near: NDArray[np.floating]
-    gained: Floats | None
-    unrelated: Flags
-
-    def shares(self, row: int) -> Shares:
-        """Return what the score of a row is made of."""
-        meaning = 0.0 if self.unrelated[row] else self.meaning * float(self.near[row])
-        used = 0.0 if self.gained is None else self.scale * float(self.gained[row])
-        return Shares(words=0.0 if self.unrelated[row] else self.words, meaning=meaning, used=used)
 
 
 def nearness(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -168,4 +115,4 @@ def gains(used: Sequence[PastUse], vector: Vector, needs: NeedVectors, rows: Map
     cosines = np.stack([needs.vector(need) for need in number]) @ (vector / np.float32(length))
     alike = (np.maximum(cosines - LIKE, 0) / (1 - LIKE)) ** 2
     np.add.at(found, [row for _, row in known], alike[[number[need] for need, _ in known]])
-    return found * (WEIGHT / (DOUBT + float(alike.sum())))
+    return found * (PAST_USE / (DOUBT + float(alike.sum())))
