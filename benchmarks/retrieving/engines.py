@@ -17,7 +17,7 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Searchable
 from pegboard.ports import PastUse, RankContext
 from pegboard.search.analysis.words import words
-from pegboard.search.meaning.embedding import ByMeaning
+from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
 from pegboard.support import user_folders
 
@@ -55,7 +55,7 @@ class Ours:
         use: bool = False,
         table: Path | None = None,
     ) -> None:
-        self.meaning = ByMeaning(table, vectors=user_folders.cache()) if meaning else None
+        self.meaning = Embedding(table, vectors=user_folders.cache()) if meaning else None
         if self.meaning is not None:
             self.meaning.use_transformer(transformer)
         self.ranker = ToolRanker(self.meaning)

@@ -14,7 +14,7 @@ from benchmarks.retrieving.measures import RESAMPLES
 from benchmarks.retrieving.sets import Query, QuerySet
 from pegboard.core.model.tools import Tool
 from pegboard.ports import UNLIKELY, RankContext, Ranking
-from pegboard.search.meaning.embedding import ByMeaning
+from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
 
 FIRST = 5
@@ -25,10 +25,10 @@ def rankers(tables: Path | None, name: str) -> Rankers:
     """Return our rankers by the names of their rows; with the table that a set had no part in where there is one."""
     known: dict[str, Callable[[], ToolRanker]] = {
         "Pegboard, lexical": ToolRanker,
-        "Pegboard": lambda: ToolRanker(ByMeaning()),
+        "Pegboard": lambda: ToolRanker(Embedding()),
     }
     if tables is not None:
-        known["Pegboard, set excluded"] = lambda: ToolRanker(ByMeaning(tables / f"without_{name}.npz"))
+        known["Pegboard, set excluded"] = lambda: ToolRanker(Embedding(tables / f"without_{name}.npz"))
     return known
 
 

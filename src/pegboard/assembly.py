@@ -23,7 +23,7 @@ from pegboard.dialects.names import Dialects
 from pegboard.errors import ConfigError
 from pegboard.ports import Adapters, Source, Store, TokenCounter
 from pegboard.problems import Problem
-from pegboard.search.meaning.embedding import ByMeaning
+from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
 from pegboard.sources.late import LateHooks, local_sources
 from pegboard.support import user_folders
@@ -61,7 +61,7 @@ class Pegboard(Board):
     from_cache: bool
     """Whether it was opened with the configuration that was kept."""
     _upstreams: McpSource
-    _meaning: ByMeaning
+    _meaning: Embedding
     _env: Mapping[str, str]
     _source: ConfigurationSource
     _read = NewestReading()
@@ -114,7 +114,7 @@ class Pegboard(Board):
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
         hooks = LateHooks(source.path.absolute().parent)
-        meaning = ByMeaning(vectors=user_folders.cache() if configuration.store != "memory:" else None)
+        meaning = Embedding(vectors=user_folders.cache() if configuration.store != "memory:" else None)
         parts = _parts(store, (*own.sources, *sources), counter, own, hooks, meaning)
         board = cls(parts, masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env, board._meaning = quickstart, upstreams, variables, meaning
@@ -291,12 +291,12 @@ def _parts(
     counter: TokenCounter,
     own: Adapters,
     hooks: LateHooks | None = None,
-    meaning: ByMeaning | None = None,
+    meaning: Embedding | None = None,
 ) -> Parts:
     return Parts(
         store=store,
         sources=sources,
-        ranker=own.ranker or ToolRanker(meaning or ByMeaning()),
+        ranker=own.ranker or ToolRanker(meaning or Embedding()),
         counter=own.counter or counter,
         validator=own.validator or SchemaValidator(),
         dialects=Dialects(),

@@ -12,7 +12,8 @@ import pytest
 from pegboard.core.surface.searchable import Searchable
 from pegboard.ports import RankContext
 from pegboard.search.index import Index
-from pegboard.search.ranker import KEPT, Meaning, ToolRanker
+from pegboard.search.meaning.embedding import Embedding
+from pegboard.search.ranker import KEPT, ToolRanker
 from search.making import NOUNS, among, names, office, ranked
 
 
@@ -49,10 +50,11 @@ async def test_a_build_that_is_cancelled_leaves_nothing_torn() -> None:
     assert names(ranked("archive photo of office 7", within, ranker=ranker))[0] == "office7/archive_photo"
 
 
-class Failing(Meaning):
-    """A part that fails once."""
+class Failing(Embedding):
+    """An embedding that fails once."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.failures = 1
 
     def prepare(self, index: Index) -> None:

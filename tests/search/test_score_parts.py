@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group, Searchable
 from pegboard.ports import PastUse, RankContext, ScorePart
-from pegboard.search.meaning.embedding import ByMeaning
+from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
 from search.making import NOUNS, VERBS, among, office, tool
 
@@ -50,7 +50,7 @@ CONTEXTS = (
 
 @cache
 def ranker(*, by_meaning: bool) -> ToolRanker:
-    return ToolRanker(ByMeaning() if by_meaning else None)
+    return ToolRanker(Embedding() if by_meaning else None)
 
 
 def assert_parts_add_up(query: str, context: RankContext, *, by_meaning: bool) -> None:

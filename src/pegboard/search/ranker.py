@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group, Searchable
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pegboard.search.evidence import Fused
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
+    from pegboard.search.meaning.embedding import Embedding
     from pegboard.search.needs import Need
     from pegboard.search.postings_block import Flags
     from pegboard.search.score_parts import KeptDocumentWords
@@ -28,28 +29,6 @@ AT_ONCE: Final = 300
 """So many documents are indexed at once rather than in a thread of their own."""
 MOST_NEEDS: Final = 50
 """Further needs of one search are not ranked."""
-
-
-class Meaning(Protocol):
-    """What a need and a document have in common beyond their words."""
-
-    def prepare(self, index: Index) -> None:
-        """Read what is new among the rows of an index; runs in the thread that builds the index."""
-        ...
-
-    def fused(self, need: str, context: RankContext, lexical: LexicalScores, index: Index) -> Fused | None:
-        """Return how well each row answers a need, by words and by meaning.
-
-        Args:
-            need: What is needed.
-            context: What the host knows of the conversation.
-            lexical: How well each row answers in words.
-            index: What may be found, prepared or not.
-
-        Returns:
-            The scores; None where words alone count.
-        """
-        ...
 
 
 class AnsweredNeed(NamedTuple):
@@ -67,11 +46,11 @@ class AnsweredNeed(NamedTuple):
 class ToolRanker:
     """A ranker by words, and by meaning; the index over what may be found is made once and kept while in use."""
 
-    def __init__(self, meaning: Meaning | None = None) -> None:
-        self._meaning = meaning
+    def __init__(self, embedding: Embedding | None = None) -> None:
+        self._embedding = embedding
         self._vocabulary: Vocabulary | None = None
         self._indexes: tuple[Index, ...] = ()
-        self._building: dict[int, tuple[Searchable, Future[Index]]] = {}
+        self._building: dict[Searchable, Future[Index]] = {}
         self._newest: AnsweredNeed | None = None
         self._document_words: KeptDocumentWords | None = None
         self._hidden: tuple[Index, Searchable, Flags] | None = None
@@ -92,8 +71,8 @@ class ToolRanker:
         if kept is not None:
             return kept
         with self._lock:
-            building = self._building.get(id(among))
-        return self._built(among) if building is None else building[1].result()
+            building = self._building.get(among)
+        return self._built(among) if building is None else building.result()
 
     def rank(
         self,
@@ -135,7 +114,7 @@ class ToolRanker:
 
         need = understood(query, index, context.messages)
         lexical = lexical_scores(need, index)
-        fused = None if self._meaning is None else self._meaning.fused(query, context, lexical, index)
+        fused = None if self._embedding is None else self._embedding.fused(query, context, lexical, index)
         scores = lexical.scores if fused is None else fused.blend.scores
         exact = lexical.exact
         if hidden is not None:
@@ -204,19 +183,18 @@ class ToolRanker:
         with self._lock:
             vocabulary = self._vocabulary = self._vocabulary or Vocabulary()
         index = calibrated(build(among, vocabulary, self._indexes))
-        if self._meaning is not None:
-            self._meaning.prepare(index)
+        if self._embedding is not None:
+            self._embedding.prepare(index)
         self._keep(index)
         return index
 
     def _started(self, among: Searchable) -> Future[Index]:
         """Return the index that is being made in a thread of its own."""
         with self._lock:
-            building = self._building.get(id(among))
+            building = self._building.get(among)
             if building is not None:
-                return building[1]
-            future: Future[Index] = Future()
-            self._building[id(among)] = (among, future)
+                return building
+            future = self._building[among] = Future()
         Thread(target=self._fill, args=(among, future), name="pegboard-index", daemon=True).start()
         return future
 
@@ -228,7 +206,7 @@ class ToolRanker:
         except BaseException as error:
             index, failure = None, error
         with self._lock:
-            del self._building[id(among)]
+            del self._building[among]
         if index is None:
             future.set_exception(failure)
         else:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.searchable import Group, Searchable
 from pegboard.ports import PastUse, RankContext, Ranking
-from pegboard.search.meaning.embedding import ByMeaning
+from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
 from search.making import among, name, names, office, tool
 
@@ -26,7 +26,7 @@ HOME = among(
     tool("calendar", "add_event", "Adds an event to the calendar."),
 )
 EVERYTHING = office(4)
-MEANING = ByMeaning()
+MEANING = Embedding()
 
 
 def found(need: str, within: Searchable, ranker: ToolRanker | None = None, **context: tuple[object, ...]) -> Ranking:
@@ -113,20 +113,20 @@ def answers(within: Searchable, ranker: ToolRanker) -> list[object]:
 def test_meaning_is_the_same_as_if_denied_tools_did_not_exist(chosen: set[int]) -> None:
     """P3: order, scores to the last bit and evidence, beside an index over everything and without one."""
     permitted = among(*(EVERYTHING[n] for n in sorted(chosen)))
-    beside = ToolRanker(ByMeaning())
+    beside = ToolRanker(Embedding())
     found("anything", among(*EVERYTHING), beside)
-    assert answers(permitted, beside) == answers(permitted, ToolRanker(ByMeaning()))
+    assert answers(permitted, beside) == answers(permitted, ToolRanker(Embedding()))
 
 
 def test_meaning_follows_a_changed_catalog() -> None:
     tools: list[Tool] = list(EVERYTHING)
-    following = ToolRanker(ByMeaning())
+    following = ToolRanker(Embedding())
     found("anything", among(*tools), following)
     del tools[100:110]
     tools.insert(7, tool("zoo", "feed", "Gives food to the animals."))
     changed = among(*tools)
     assert names(found("the lions are hungry", changed, following))[0] == "zoo/feed"
-    assert answers(changed, following) == answers(changed, ToolRanker(ByMeaning()))
+    assert answers(changed, following) == answers(changed, ToolRanker(Embedding()))
 
 
 def test_equal_vectors_whatever_is_read_together() -> None:
@@ -139,7 +139,7 @@ def test_equal_vectors_whatever_is_read_together() -> None:
 
 def test_words_alone_count_where_the_table_cannot_be_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "table.npz").write_bytes(b"torn")
-    ranker = ToolRanker(ByMeaning(tmp_path / "table.npz"))
+    ranker = ToolRanker(Embedding(tmp_path / "table.npz"))
     assert names(found("the weather", HOME, ranker)) == ["weather/get_forecast"]
     assert names(found("will it rain", HOME, ranker)) == []
     assert [record.message for record in caplog.records if "words alone" in record.message] == [caplog.messages[0]]

@@ -11,7 +11,7 @@ import pytest
 
 from pegboard.core.surface.searchable import Searchable
 from pegboard.ports import RankContext
-from pegboard.search.meaning.embedding import ByMeaning
+from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.meaning.kept_vectors import FILE, KeptVectors
 from pegboard.search.ranker import ToolRanker
 from search.making import among, name, names, office, ranked, tool
@@ -28,7 +28,7 @@ class Searching:
     """A ranker with the transformer, and what it goes by."""
 
     def __init__(self, folder: Path | None = None, *, on: bool = True) -> None:
-        self.meaning = ByMeaning(vectors=folder)
+        self.meaning = Embedding(vectors=folder)
         self.meaning.use_transformer(on)
         self.ranker = ToolRanker(self.meaning)
 
@@ -166,9 +166,9 @@ import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from tests.search.making import among, office
-from pegboard.search.meaning.embedding import ByMeaning
+from pegboard.search.meaning.embedding import Embedding
 from pegboard.search.ranker import ToolRanker
-meaning = ByMeaning(vectors=Path(sys.argv[1]))
+meaning = Embedding(vectors=Path(sys.argv[1]))
 meaning.use_transformer(True)
 index = ToolRanker(meaning).index(among(*office(3)))
 while (read := meaning.reading) and read[0] < 60:

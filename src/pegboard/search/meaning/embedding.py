@@ -1,4 +1,4 @@
-"""The ranking by meaning: what a ranker by words is given beside them (P3)."""
+"""What a ranker knows of needs and documents beyond their words (P3); nothing heavy is imported before it is asked."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ LARGE: Final = 10_000
 """In what is larger the sentences of a need are not compared one by one: each takes half a millisecond."""
 
 
-class ByMeaning:
-    """Words, the table's vectors and past use in one score; the table is read when it is asked for the first time.
+class Embedding:
+    """What a need and a document have in common in meaning, in one score with their words and past use.
 
-    Where it is switched on, the transformer counts beside the table.
+    The table is read when it is asked for the first time. Where it is switched on, the transformer counts beside it.
     """
 
     def __init__(self, table: Path | None = None, *, vectors: Path | None = None) -> None:
@@ -68,7 +68,10 @@ class ByMeaning:
             self._transformer.wait()
 
     def prepare(self, index: Index) -> None:
-        """Read what is new among the rows of an index, and how near they are to each other."""
+        """Read what is new among the rows of an index, and how near they are to each other.
+
+        It runs in the thread that builds the index.
+        """
         parts = self._parts()
         if parts is not None:
             parts[0].matrices(index)
