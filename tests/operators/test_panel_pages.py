@@ -13,13 +13,13 @@ from made_configurations import KITS, agents, members, servers, source, switches
 
 from pegboard import Pegboard, UnknownAgentError
 from pegboard.operators.operations import Operations
-from pegboard.operators.switches import PanelRow
+from pegboard.operators.switches import SwitchRow
 from pegboard.testing import Adapters, MemoryStore
 
 SHARED = ("kind", "name", "label", "description", "default", "switch", "on")
 
 
-def compare(row: PanelRow, shown: Mapping[str, Any]) -> None:
+def compare(row: SwitchRow, shown: Mapping[str, Any]) -> None:
     """Check a row against what the whole panel says of it."""
     assert [getattr(row, name) for name in SHARED] == [shown[name] for name in SHARED]
     assert (row.reason.code, row.reason.text, row.reason.where) == (

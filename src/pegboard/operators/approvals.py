@@ -23,6 +23,7 @@ from pegboard.core.access.approvals.digests import definition_digest, rules_dige
 from pegboard.core.access.approvals.verdicts import mismatch
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.errors import PegboardError
+from pegboard.operators.masked import Verbatim, masked
 
 TOO_DEEP: Final = "It is nested too deeply to be shown."
 Sees = Callable[[str], bool]
@@ -64,11 +65,11 @@ class FieldOverview:
         text: what it is where nobody changes it.
     """
 
-    name: str
+    name: Verbatim
     title: str
     description: str
-    type: str
-    choices: tuple[str, ...]
+    type: Verbatim
+    choices: tuple[Verbatim, ...]
     required: bool
     text: str
 
@@ -77,7 +78,7 @@ class FieldOverview:
 class FieldProblem:
     """What is wrong with what somebody filled in for a field."""
 
-    name: str
+    name: Verbatim
     text: str
 
 
@@ -114,9 +115,9 @@ class ApprovalOverview:
         message: what they said to it.
     """
 
-    id: str
-    tool: str
-    plugin: str
+    id: Verbatim
+    tool: Verbatim
+    plugin: Verbatim
     title: str
     description: str
     read_only: bool | None
@@ -127,18 +128,18 @@ class ApprovalOverview:
     lasts: Lasting
     may_last: tuple[Lasting, ...]
     reason: str
-    where: str
+    where: Verbatim
     outdated: str
-    principal: str
-    agent: str
-    session: str
+    principal: Verbatim
+    agent: Verbatim
+    session: Verbatim
     turn: int
     arguments: tuple[ArgumentOverview, ...]
     fields: tuple[FieldOverview, ...]
     asked_at: float
     expires_at: float | None
     decided_at: float | None
-    by: str
+    by: Verbatim
     message: str
 
 
@@ -244,21 +245,21 @@ class OperatorApprovals:
 
 
 def _problem(services: Services, name: str, text: str) -> FieldProblem:
-    return FieldProblem(name=name, text=services.masker.text(text.removeprefix(f"argument '{name}': ")))
+    return masked(FieldProblem(name=name, text=text.removeprefix(f"argument '{name}': ")), services.masker)
 
 
 def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOverview:
-    own, mask = approval.binding, services.masker.text
+    own = approval.binding
     plugin, _, _ = own.tool.partition("/")
     catalog = services.world.catalog
     tool, home = catalog.by_id(own.tool), catalog.plugins.get(plugin)
     hints: JsonObject = tool.annotations if tool is not None else {}
-    return ApprovalOverview(
+    overview = ApprovalOverview(
         id=approval.id,
         tool=approval.tool,
         plugin=plugin,
-        title=mask(_title(tool)),
-        description=mask(tool.description) if tool is not None else "",
+        title=_title(tool),
+        description=tool.description if tool is not None else "",
         read_only=_flag(hints, "readOnlyHint"),
         destructive=_flag(hints, "destructiveHint"),
         open_world=_flag(hints, "openWorldHint"),
@@ -266,7 +267,7 @@ def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOve
         status=approval.status,
         lasts=approval.lasts,
         may_last=MAY_LAST[approval.kind],
-        reason=mask(approval.reason),
+        reason=approval.reason,
         where=str(home.place) if home is not None and home.place is not None else "",
         outdated=_outdated(services, approval, tool, key) if approval.open else "",
         principal=own.principal,
@@ -274,13 +275,14 @@ def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOve
         session=own.session,
         turn=approval.turn,
         arguments=_arguments(services, approval, tool),
-        fields=tuple(_fields(services, approval.fields)),
+        fields=tuple(_fields(approval.fields)),
         asked_at=approval.asked_at,
         expires_at=approval.expires_at,
         decided_at=approval.decided_at,
         by=approval.by,
-        message=mask(approval.message),
+        message=approval.message,
     )
+    return masked(overview, services.masker)
 
 
 def _flag(hints: JsonObject, name: str) -> bool | None:
@@ -326,24 +328,24 @@ def _arguments(services: Services, approval: Approval, tool: Tool | None) -> tup
     """Return the arguments of a call, in its order; what is nested too deeply to be shown is reported as that."""
     properties = _properties(tool.input_schema if tool is not None else {}) | _properties(approval.fields)
     try:
-        masked: JsonObject = services.masker.value(dict(approval.arguments))
-        return tuple(_argument(name, value, properties.get(name, {}), services) for name, value in masked.items())
+        harmless: JsonObject = services.masker.value(dict(approval.arguments))
+        return tuple(_argument(name, value, properties.get(name, {})) for name, value in harmless.items())
     except RecursionError:
-        return tuple(_argument(name, TOO_DEEP, {}, services) for name in approval.arguments)
+        return tuple(_argument(name, TOO_DEEP, {}) for name in approval.arguments)
 
 
-def _argument(name: str, value: Any, schema: JsonObject, services: Services) -> ArgumentOverview:
+def _argument(name: str, value: Any, schema: JsonObject) -> ArgumentOverview:
     return ArgumentOverview(
         name=name,
-        title=services.masker.text(_text(schema, "title")),
-        description=services.masker.text(_text(schema, "description")),
+        title=_text(schema, "title"),
+        description=_text(schema, "description"),
         type=_types(schema),
         text=_written(value),
         structured=isinstance(value, dict | list),
     )
 
 
-def _fields(services: Services, schema: JsonObject) -> Iterator[FieldOverview]:
+def _fields(schema: JsonObject) -> Iterator[FieldOverview]:
     required = _required(schema)
     for name, part in _properties(schema).items():
         kind = _types(part).removesuffix(" or null")
@@ -352,12 +354,12 @@ def _fields(services: Services, schema: JsonObject) -> Iterator[FieldOverview]:
         plain = kind in ("string", "integer", "number", "boolean")
         yield FieldOverview(
             name=name,
-            title=services.masker.text(_text(part, "title")),
-            description=services.masker.text(_text(part, "description")),
+            title=_text(part, "title"),
+            description=_text(part, "description"),
             type=kind if plain else "json",
             choices=tuple(text for text in texts if isinstance(text, str)) if kind == "string" else (),
             required=name in required,
-            text=services.masker.text(_written(default)) if (default := part.get("default")) is not None else "",
+            text=_written(default) if (default := part.get("default")) is not None else "",
         )
 
 

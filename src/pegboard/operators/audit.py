@@ -8,9 +8,10 @@ import io
 import json
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Final
+from typing import Any, Final
 
 from pegboard.board.services import Services
+from pegboard.operators.masked import Verbatim, masked
 from pegboard.ports import PART, AuditFilter, NumberedRecord
 
 LOOKED_AT: Final = 50 * PART
@@ -37,18 +38,18 @@ class AuditLine:
     """One record of the trail: ``at`` is ISO text, ``duration`` milliseconds, ``arguments`` a keyed digest."""
 
     id: int
-    at: str
-    kind: str
+    at: Verbatim
+    kind: Verbatim
     principal: str
     agent: str
     session: str
     turn: int
     subject: str
-    decision: str
+    decision: Verbatim
     reason: str
     duration: float | None
-    outcome: str
-    arguments: str
+    outcome: Verbatim
+    arguments: Verbatim
     by: str
 
 
@@ -125,20 +126,5 @@ def _csv(cells: list[object] | list[str]) -> str:
 
 
 def _line(services: Services, numbered: NumberedRecord) -> AuditLine:
-    record, mask = numbered.record, services.masker.text
-    return AuditLine(
-        id=numbered.number,
-        at=record.at.isoformat(),
-        kind=record.kind,
-        principal=mask(record.principal),
-        agent=mask(record.agent),
-        session=mask(record.session),
-        turn=record.turn,
-        subject=mask(record.subject),
-        decision=record.decision,
-        reason=mask(record.reason),
-        duration=record.duration,
-        outcome=record.outcome,
-        arguments=record.arguments,
-        by=mask(record.by),
-    )
+    record: dict[str, Any] = {**numbered.record._asdict(), "at": numbered.record.at.isoformat()}
+    return masked(AuditLine(id=numbered.number, **record), services.masker)

@@ -10,6 +10,7 @@ from heapq import nsmallest
 from typing import Literal
 
 from pegboard.board.services import Services
+from pegboard.operators.masked import Verbatim, masked
 from pegboard.ports import BillCounts, BillRecord
 
 BillUnit = Literal["day", "agent", "session"]
@@ -30,7 +31,7 @@ class BillRow:
     model call that discovery costs.
     """
 
-    day: str | None = None
+    day: Verbatim | None = None
     principal: str | None = None
     agent: str | None = None
     session: str | None = None
@@ -54,8 +55,8 @@ class Bill:
     """
 
     by: BillUnit
-    since: str | None
-    until: str | None
+    since: Verbatim | None
+    until: Verbatim | None
     rows: tuple[BillRow, ...]
     others: int
     rest: BillRow
@@ -129,24 +130,24 @@ def _listed(services: Services, query: BillQuery, sums: Mapping[Unit, BillCounts
     rest = totals
     for unit in shown:
         rest = BillCounts(*(all_ - one for all_, one in zip(rest, sums[unit], strict=True)))
-    return Bill(
+    found = Bill(
         by=query.by,
         since=_iso(query.since),
         until=_iso(query.until),
-        rows=tuple(_row(services, unit, sums[unit]) for unit in shown),
+        rows=tuple(_row(unit, sums[unit]) for unit in shown),
         others=len(sums) - len(shown),
-        rest=_row(services, _ALL, rest),
-        totals=_row(services, _ALL, totals),
+        rest=_row(_ALL, rest),
+        totals=_row(_ALL, totals),
         damaged=damaged,
     )
+    return masked(found, services.masker)
 
 
 _ALL: Unit = (None, None, None, None)
 
 
-def _row(services: Services, unit: Unit, counts: BillCounts) -> BillRow:
-    day, *names = unit
-    principal, agent, session = (None if name is None else services.masker.text(name) for name in names)
+def _row(unit: Unit, counts: BillCounts) -> BillRow:
+    day, principal, agent, session = unit
     return BillRow(day=day, principal=principal, agent=agent, session=session, **counts._asdict())
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pegboard.core.model.masking import Masker
+from pegboard.operators.masked import Verbatim, masked
 from pegboard.problems import Problem, Severity
 
 MOST_EXCERPTS: Final = 100
@@ -43,10 +44,10 @@ class ShownProblem:
     """
 
     severity: Severity
-    code: str
+    code: Verbatim
     message: str
     hint: str
-    file: str
+    file: Verbatim
     line: int | None
     column: int | None
     path: str
@@ -65,7 +66,7 @@ class ConfigurationState:
         problems: what is wrong with the newest reading: errors where it was refused, else warnings.
     """
 
-    file: str
+    file: Verbatim
     in_force_since: float
     read_at: float
     refused: bool
@@ -73,7 +74,7 @@ class ConfigurationState:
 
 
 def shown_problems(
-    problems: Iterable[Problem], masker: Masker, written: Callable[[str], str | None], keys: Iterable[str]
+    problems: Iterable[Problem], masker: Masker, written: Callable[[str], str | None], keys: Collection[str]
 ) -> tuple[ShownProblem, ...]:
     """Return problems as plain values without secrets, each with the lines around it.
 
@@ -83,7 +84,6 @@ def shown_problems(
         written: gives the text of a file by its name in the problems.
         keys: those that a configuration may have; nothing else of a line is shown.
     """
-    harmless = frozenset(key for key in keys if masker.text(key) == key)
     texts: dict[str, WrittenLines | None] = {}
     found: list[ShownProblem] = []
     for problem in problems:
@@ -91,24 +91,24 @@ def shown_problems(
         if len(found) < MOST_EXCERPTS and (place := problem.place) is not None and place.line is not None:
             if place.file not in texts:
                 text = written(place.file)
-                texts[place.file] = WrittenLines(text, harmless) if text is not None else None
+                texts[place.file] = WrittenLines(text, keys) if text is not None else None
             lines = texts[place.file]
             excerpt = lines.around(place.line, place.column) if lines is not None else ()
-        found.append(_shown(problem, masker, excerpt))
-    return tuple(found)
+        found.append(_shown(problem, excerpt))
+    return masked(tuple(found), masker)
 
 
-def _shown(problem: Problem, masker: Masker, excerpt: tuple[ExcerptLine, ...]) -> ShownProblem:
+def _shown(problem: Problem, excerpt: tuple[ExcerptLine, ...]) -> ShownProblem:
     place = problem.place
     return ShownProblem(
         severity=problem.severity,
         code=problem.code,
-        message=masker.text(problem.message),
-        hint=masker.text(problem.hint),
+        message=problem.message,
+        hint=problem.hint,
         file=place.file if place is not None else "",
         line=place.line if place is not None else None,
         column=place.column if place is not None else None,
-        path=masker.text(place.path) if place is not None else "",
+        path=place.path if place is not None else "",
         excerpt=excerpt,
     )
 

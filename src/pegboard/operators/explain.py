@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from pegboard.board.discover import discover_loaded
@@ -12,17 +12,16 @@ from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import explain_name, unseen_plugin
 from pegboard.core.access.decisions import Reason, switch_reason
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
 from pegboard.core.access.switches import Switch
 from pegboard.core.model.agents import World
 from pegboard.core.model.catalog import Catalog, split_kind
-from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.searchable import Group
+from pegboard.operators.masked import Verbatim, masked
 from pegboard.operators.near_names import NameKind
 from pegboard.operators.snapshots import read_session
 
@@ -62,6 +61,15 @@ another loadout; load it; end the turn; look up what there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlainReason:
+    """One thing that speaks for or against a tool: a stable code, a sentence, and file and line where it has some."""
+
+    code: Verbatim
+    text: str
+    where: Verbatim = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
     """What an operator can do about one thing that is in the way of a call.
 
@@ -77,11 +85,11 @@ class Fix:
 
     kind: FixKind
     text: str
-    code: str
-    switch: str = ""
+    code: Verbatim
+    switch: Verbatim = ""
     value: bool | None = None
-    subject: str = ""
-    where: str = ""
+    subject: Verbatim = ""
+    where: Verbatim = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +117,10 @@ class OperatorExplanation:
         tools: how many it has.
     """
 
-    agent: str
-    principal: str
-    session: str
-    tool: str
+    agent: Verbatim
+    principal: Verbatim
+    session: Verbatim
+    tool: Verbatim
     verdict: str
     permitted: bool
     loaded: bool
@@ -123,7 +131,7 @@ class OperatorExplanation:
     reasons: tuple[PlainReason, ...]
     fixes: tuple[Fix, ...]
     kind: NameKind | Literal[""] = "tool"
-    members: tuple[str, ...] = ()
+    members: tuple[Verbatim, ...] = ()
     tools: int = 0
 
 
@@ -164,23 +172,24 @@ async def explain(
 def _of_name(services: Services, snapshot: Snapshot, found: Explanation) -> OperatorExplanation:
     """Return the explanation of a tool, of a plugin whose tools are not known, or of a name that nothing has."""
     agent, principal, session = snapshot.info.key.agent, snapshot.info.key.principal, snapshot.info.key.session
-    masker, codes = services.masker, {reason.code for reason in found.reasons}
-    return OperatorExplanation(
+    codes = {reason.code for reason in found.reasons}
+    explanation = OperatorExplanation(
         agent=agent,
         principal=principal,
         session=session,
         tool=found.tool,
-        verdict=masker.text(_verdict(found, agent, snapshot.permissions.world.catalog)),
+        verdict=_verdict(found, agent, snapshot.permissions.world.catalog),
         permitted=found.permitted,
         loaded=found.loaded,
         visible=found.visible,
         callable=found.callable,
         sticky=bool(codes & STICKY),
         known="unknown" not in codes,
-        reasons=tuple(plain_reason(reason, masker) for reason in found.reasons),
-        fixes=tuple(masked(fix, masker) for fix in fixes(services, snapshot, found)),
+        reasons=tuple(map(plain_reason, found.reasons)),
+        fixes=fixes(services, snapshot, found),
         kind=_kind(found, snapshot.permissions.world.catalog),
     )
+    return masked(explanation, services.masker)
 
 
 def _kind(found: Explanation, catalog: Catalog) -> NameKind | Literal[""]:
@@ -191,27 +200,33 @@ def _kind(found: Explanation, catalog: Catalog) -> NameKind | Literal[""]:
 
 def _of_group(services: Services, snapshot: Snapshot, group: Group) -> OperatorExplanation:
     """Return the explanation of a toolkit, or of a plugin whose tools are known."""
-    key, masker, standing = snapshot.info.key, services.masker, standing_of(snapshot, group)
+    key, standing = snapshot.info.key, standing_of(snapshot, group)
     name = written(snapshot.permissions.world, group)
     to_load = (load_fix(name),) if standing.permitted and not standing.loaded else ()
-    return OperatorExplanation(
+    explanation = OperatorExplanation(
         agent=key.agent,
         principal=key.principal,
         session=key.session,
         tool=name,
-        verdict=masker.text(standing.verdict),
+        verdict=standing.verdict,
         permitted=standing.permitted,
         loaded=standing.loaded,
         visible=False,
         callable=False,
         sticky=False,
         known=True,
-        reasons=tuple(plain_reason(reason, masker) for reason in standing.reasons),
-        fixes=(*fixes_of(snapshot.permissions, group, masker), *to_load),
+        reasons=tuple(map(plain_reason, standing.reasons)),
+        fixes=(*fixes_of(snapshot.permissions, group), *to_load),
         kind=group.kind,
         members=standing.tools[:MEMBERS],
         tools=len(standing.tools),
     )
+    return masked(explanation, services.masker)
+
+
+def plain_reason(reason: Reason) -> PlainReason:
+    """Return a reason as plain texts, its place as file and line."""
+    return PlainReason(code=reason.code, text=reason.text, where=str(reason.where or ""))
 
 
 def _reason(found: Explanation, *codes: str) -> Reason | None:
@@ -370,7 +385,7 @@ def fixes(services: Services, snapshot: Snapshot, found: Explanation) -> tuple[F
     )
 
 
-def fixes_of(permissions: CompiledPermissions, found: Tool | Group, masker: Masker) -> tuple[Fix, ...]:
+def fixes_of(permissions: CompiledPermissions, found: Tool | Group) -> tuple[Fix, ...]:
     """Return what would permit a tool, toolkit or plugin to an agent; nothing where it is permitted."""
     if isinstance(found, Tool):
         decision = permissions.decide(found)
@@ -384,17 +399,12 @@ def fixes_of(permissions: CompiledPermissions, found: Tool | Group, masker: Mask
         )
     if permitted:
         return ()
-    return tuple(masked(fix, masker) for fix in _permitting(permissions, name, reasons))
+    return tuple(_permitting(permissions, name, reasons))
 
 
 def load_fix(name: str) -> Fix:
     """Return how something is loaded that may be."""
     return Fix(kind="load", text=f"The model loads '{name}', or you do.", code="not_loaded", subject=name)
-
-
-def masked(fix: Fix, masker: Masker) -> Fix:
-    """Return a fix without secrets."""
-    return replace(fix, text=masker.text(fix.text))
 
 
 def _permitting(permissions: CompiledPermissions, name: str, reasons: Sequence[Reason]) -> Iterator[Fix]:

@@ -21,15 +21,23 @@ from pegboard.board.views.search import FAINT, best_hits
 from pegboard.board.views.search_results import described
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
 from pegboard.core.model.agents import World
-from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import first_sentence
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.narrowing import exclusion_reason, exclusion_text, may_bring
 from pegboard.core.surface.searchable import Group, Searchable, everything, searchable
 from pegboard.dialects.names import FoundTool, Search, Standing
-from pegboard.operators.explain import Fix, Subject, denial_of, fixes_of, subject_of, whole_group
+from pegboard.operators.explain import (
+    Fix,
+    PlainReason,
+    Subject,
+    denial_of,
+    fixes_of,
+    plain_reason,
+    subject_of,
+    whole_group,
+)
+from pegboard.operators.masked import Verbatim, masked
 from pegboard.operators.near_names import Named, NameKind, NameMatch, NearNames
 from pegboard.operators.snapshots import look
 from pegboard.ports import RankContext, Ranked, Ranking, ScorePart
@@ -66,8 +74,8 @@ class SearchHit:
     """
 
     kind: NameKind
-    name: str
-    plugin: str
+    name: Verbatim
+    plugin: Verbatim
     title: str
     sentence: str
     standing: HitStanding
@@ -116,8 +124,8 @@ class CommonHit:
     """
 
     kind: NameKind
-    name: str
-    plugin: str
+    name: Verbatim
+    plugin: Verbatim
     title: str
     sentence: str
     agents: int
@@ -144,7 +152,7 @@ class CommonAnswer:
 class AgentPermission:
     """Whether an agent may use something, what decided, and what would permit it."""
 
-    agent: str
+    agent: Verbatim
     permitted: bool
     reason: PlainReason | None
     fixes: tuple[Fix, ...]
@@ -158,22 +166,27 @@ async def find(
     needs = replace(needs, limit=min(needs.limit, MOST))
     await discover_every(services, IN_PROCESS)
     snapshot = await look(services, agent, principal=principal, session=session)
+    return masked(await _answer(services, whole, snapshot, needs, query), services.masker)
+
+
+async def _answer(
+    services: Services, whole: WholeCatalog, snapshot: Snapshot, needs: Search, query: str
+) -> SearchAnswer:
     indexed = await whole.indexed()
-    shown = services.masker.text(query)
     if not query.strip():
-        return SearchAnswer(query=shown, indexing=indexed is None, tools=len(services.world.catalog))
+        return SearchAnswer(query=query, indexing=indexed is None, tools=len(services.world.catalog))
     among = await asyncio.to_thread(searchable, snapshot.permissions, snapshot.state.loadout)
     if not await whole.prepared(among):
-        return SearchAnswer(query=shown, indexing=True, tools=len(services.world.catalog))
+        return SearchAnswer(query=query, indexing=True, tools=len(services.world.catalog))
     context = await rank_context(services, snapshot, needs.queries)
     hits, context = _found(services, snapshot, needs, among, context)
     if indexed is None:
-        return SearchAnswer(query=shown, hits=hits, indexing=True, tools=len(services.world.catalog))
+        return SearchAnswer(query=query, hits=hits, indexing=True, tools=len(services.world.catalog))
     rest = _rest(services, snapshot, needs, indexed.among, among, context)
-    names = tuple(_named(services, snapshot, indexed, query, (*hits, *rest)))
+    names = tuple(_named(snapshot, indexed, query, (*hits, *rest)))
     called = {(hit.kind, hit.name) for hit in names}
     return SearchAnswer(
-        query=shown,
+        query=query,
         names=names,
         hits=hits,
         rest=tuple(hit for hit in rest if (hit.kind, hit.name) not in called),
@@ -194,7 +207,7 @@ def _found(
     ranked = best_hits(snapshot, needs, rank).hits[: needs.limit]
     parts = services.ranker.parts(needs.queries[0], among, used[0], [hit.found for hit in ranked])
     by_name = [BY_NAME if hit.score == 1.0 else made for hit, made in zip(ranked, parts, strict=True)]
-    return tuple(_hits(services, snapshot, ranked, by_name)), used[0]
+    return tuple(_hits(snapshot, ranked, by_name)), used[0]
 
 
 def _rest(
@@ -207,19 +220,17 @@ def _rest(
     ranked = ranker.rank(needs.queries, whole, context, limit=needs.limit, without=among).hits
     ranked = [hit for hit in ranked if hit.score >= FAINT * ranked[0].score]
     parts = ranker.parts(needs.queries[0], whole, context, [hit.found for hit in ranked])
-    return tuple(_hits(services, snapshot, ranked, parts))
+    return tuple(_hits(snapshot, ranked, parts))
 
 
-def _named(
-    services: Services, snapshot: Snapshot, indexed: Indexed, query: str, found: Sequence[SearchHit]
-) -> Iterator[SearchHit]:
+def _named(snapshot: Snapshot, indexed: Indexed, query: str, found: Sequence[SearchHit]) -> Iterator[SearchHit]:
     """Yield what a text names; what is found anyway with its score."""
     known = {(hit.kind, hit.name): hit for hit in found}
     for named, match in indexed.names.find(query):
         hit = known.get((named.kind, named.name))
         if hit is None:
             subject = named.tool or _group(snapshot.permissions, indexed.among, named)
-            ((hit),) = _hits(services, snapshot, [Ranked(found=subject, score=0.0)], [()])
+            ((hit),) = _hits(snapshot, [Ranked(found=subject, score=0.0)], [()])
             hit = replace(hit, score=None)
         yield replace(hit, match=match)
 
@@ -233,37 +244,22 @@ def _group(permissions: CompiledPermissions, among: Searchable, named: Named) ->
     return Group(kind="plugin", name=plugin.name, description=plugin.description, tools=tools)
 
 
-def _hits(
-    services: Services, snapshot: Snapshot, ranked: Sequence[Ranked], parts: Sequence[tuple[ScorePart, ...]]
-) -> Iterator[SearchHit]:
+def _hits(snapshot: Snapshot, ranked: Sequence[Ranked], parts: Sequence[tuple[ScorePart, ...]]) -> Iterator[SearchHit]:
     """Yield what was ranked as an operator sees it."""
     for hit, found, made in zip(ranked, described(snapshot, ranked), parts, strict=True):
         standing, reason = _standing(snapshot, hit.found, found)
-        masker = services.masker
         yield SearchHit(
             kind=found.kind,
             name=found.name,
             plugin=found.plugin,
-            title=masker.text(title_of(snapshot.permissions.world, hit.found)),
-            sentence=masker.text(found.sentence or first_sentence(found.description)),
+            title=title_of(snapshot.permissions.world, hit.found),
+            sentence=found.sentence or first_sentence(found.description),
             standing=standing,
             permitted=standing != "denied",
-            reason=plain_reason(reason, masker) if reason is not None else None,
+            reason=plain_reason(reason) if reason is not None else None,
             score=hit.score,
-            parts=masked_parts(made, masker),
+            parts=made,
         )
-
-
-def masked_parts(parts: Sequence[ScorePart], masker: Masker) -> tuple[ScorePart, ...]:
-    """Return the parts of a score without secrets."""
-    return tuple(_masked(part, masker) for part in parts)
-
-
-def _masked(part: ScorePart, masker: Masker) -> ScorePart:
-    if not part.words:
-        return part
-    words = (replace(word, word=masker.text(word.word), asked=masker.text(word.asked)) for word in part.words)
-    return replace(part, words=tuple(words))
 
 
 def title_of(world: World, found: Tool | Group) -> str:
@@ -306,12 +302,14 @@ async def find_for_all(
     await discover_every(services, IN_PROCESS)
     await services.compiler.refresh()
     indexed = await whole.indexed()
-    shown, tools = services.masker.text(query), len(services.world.catalog)
+    tools = len(services.world.catalog)
     if indexed is None or not query.strip():
-        return CommonAnswer(query=shown, agents=len(agents), indexing=indexed is None, tools=tools)
+        return masked(
+            CommonAnswer(query=query, agents=len(agents), indexing=indexed is None, tools=tools), services.masker
+        )
     permissions = [services.compiler.of_agent(agent) for agent in agents]
     hits = tuple(_common_hits(services, indexed, permissions, query, min(needs.limit, MOST)))
-    return CommonAnswer(query=shown, agents=len(agents), hits=hits, tools=tools)
+    return masked(CommonAnswer(query=query, agents=len(agents), hits=hits, tools=tools), services.masker)
 
 
 def _common_hits(
@@ -334,11 +332,11 @@ def _common_hits(
             kind=key[0],
             name=key[1],
             plugin=found.plugin if isinstance(found, Tool) else found.name if found.kind == "plugin" else "",
-            title=services.masker.text(title_of(indexed.world, found)),
-            sentence=services.masker.text(first_sentence(found.description)),
+            title=title_of(indexed.world, found),
+            sentence=first_sentence(found.description),
             agents=sum(_permits(one, found) for one in permissions),
             score=hit.score if hit is not None else None,
-            parts=masked_parts(made, services.masker),
+            parts=made,
             match=match,
         )
 
@@ -366,19 +364,20 @@ async def who_may_use(services: Services, agents: Iterable[str], name: str) -> t
     found = subject_of(services.world, name)
     if found is None:
         return ()
-    return tuple(_permission(services, services.compiler.of_agent(agent), found) for agent in agents)
+    found_for = (_permission(services.compiler.of_agent(agent), found) for agent in agents)
+    return masked(tuple(found_for), services.masker)
 
 
-def _permission(services: Services, permissions: CompiledPermissions, found: Subject) -> AgentPermission:
-    denial, masker = denial_of(permissions, found), services.masker
+def _permission(permissions: CompiledPermissions, found: Subject) -> AgentPermission:
+    denial = denial_of(permissions, found)
     decisive = denial
     if denial is None and isinstance(found, Tool):
         decisive = permissions.decide(found).reasons[0]
     return AgentPermission(
         agent=permissions.agent.name,
         permitted=denial is None,
-        reason=plain_reason(decisive, masker) if decisive is not None else None,
-        fixes=fixes_of(permissions, found, masker),
+        reason=plain_reason(decisive) if decisive is not None else None,
+        fixes=fixes_of(permissions, found),
     )
 
 

@@ -7,7 +7,7 @@ import json
 import shlex
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -25,6 +25,7 @@ from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, Se
 from pegboard.core.model.tools import Frozen, Plugin
 from pegboard.errors import ToolUnavailableError, UsageError
 from pegboard.operators.counting import AT_ONCE, CatalogCounting, count_ahead
+from pegboard.operators.masked import Verbatim, masked
 from pegboard.ports import Activity, ConnectionState, Excluded, PrintedLine, Restartable, SessionKey, Source
 
 ServerPhase = Literal["unavailable", "not_started", "idle", "starting", "up", "down", "backing_off"]
@@ -65,11 +66,11 @@ class ServerState:
         restartable: whether :meth:`Operations.restart` can do something for it.
     """
 
-    name: str
-    kind: str
-    transport: str
+    name: Verbatim
+    kind: Verbatim
+    transport: Verbatim
     target: str
-    place: str
+    place: Verbatim
     state: ServerPhase
     since: float | None
     started_at: float | None
@@ -130,25 +131,20 @@ def _agents(services: Services) -> list[CompiledPermissions]:
 def server_tools(services: Services, name: str, offset: int, limit: int) -> tuple[ServerTool, ...]:
     """Return some tools of a plugin, in its order; raises ``UsageError`` where there is no such plugin."""
     plugin, _ = _plugin(services, name)
-    mask = services.masker.text
-    return tuple(
-        ServerTool(
-            name=mask(tool.name),
-            wire=mask(tool.wire),
-            description=mask(tool.description),
-            tokens=services.prices([tool]),
-        )
-        for tool in plugin.tools[offset : offset + limit]
+    shown = plugin.tools[offset : offset + limit]
+    found = (
+        ServerTool(name=tool.name, wire=tool.wire, description=tool.description, tokens=services.prices([tool]))
+        for tool in shown
     )
+    return masked(tuple(found), services.masker)
 
 
 def server_log(services: Services, name: str) -> tuple[PrintedLine, ...]:
     """Return what a server printed, the newest last; raises ``UsageError`` where there is no such plugin."""
     _, spec = _plugin(services, name)
     source = services.loader.source_of(spec)
-    mask = services.masker.text
     lines = source.printed(spec) if isinstance(source, Restartable) else ()
-    return tuple(replace(line, text=mask(line.text), scope=mask(line.scope)) for line in lines)
+    return masked(tuple(lines), services.masker)
 
 
 def activity(services: Services) -> Activity:
@@ -201,18 +197,15 @@ def _may_restart(plugin: Plugin, spec: PluginSpec, source: Source) -> bool:
 def _state(
     services: Services, plugin: Plugin, spec: PluginSpec, agents: Sequence[CompiledPermissions], *, counted: bool
 ) -> ServerState:
-    mask = services.masker
     source = services.loader.source_of(spec)
-    found = source.connections(spec) if isinstance(source, Restartable) else ()
-    connections = tuple(_masked(connection, mask) for connection in found)
-    unavailable = tuple(mask.text(reason) for reason in reasons(plugin))
+    connections = tuple(source.connections(spec)) if isinstance(source, Restartable) else ()
     gravest = min(connections, key=lambda one: _GRAVEST.index(one.state), default=None)
     failed = max((one for one in connections if one.error), key=lambda one: one.failed_at or 0.0, default=None)
-    return ServerState(
+    state = ServerState(
         name=plugin.name,
         kind=plugin.kind,
         transport=spec.transport if isinstance(spec, ServerSpec) else "",
-        target=_target(spec, mask),
+        target=_target(spec, services.masker),
         place=str(plugin.place or ""),
         state=gravest.state if gravest is not None else _without_connection(plugin),
         since=gravest.since if gravest is not None else None,
@@ -223,7 +216,7 @@ def _state(
         restarts=sum(max(one.starts - 1, 0) for one in connections),
         last_error=failed.error if failed is not None else "",
         failed_at=failed.failed_at if failed is not None else None,
-        unavailable=unavailable,
+        unavailable=tuple(reasons(plugin)),
         conditions=services.availability.newest_faults(plugin.name),
         connections=connections,
         known=any(variant.known for variant in plugin.variants.values()),
@@ -234,6 +227,7 @@ def _state(
         agents=sum(permissions.may_have_tools_of(plugin) for permissions in agents),
         restartable=_may_restart(plugin, spec, source),
     )
+    return masked(state, services.masker)
 
 
 def _without_connection(plugin: Plugin) -> ServerPhase:
@@ -241,20 +235,6 @@ def _without_connection(plugin: Plugin) -> ServerPhase:
     if any(variant.unavailable for variant in variants):
         return "unavailable"
     return "up" if plugin.kind != "server" and any(variant.known for variant in variants) else "not_started"
-
-
-def _masked(connection: ConnectionState, mask: Masker) -> ConnectionState:
-    return replace(
-        connection,
-        scope=mask.text(connection.scope),
-        error=mask.text(connection.error),
-        dropped=_shown(connection.dropped, mask),
-        excluded=_shown(connection.excluded, mask),
-    )
-
-
-def _shown(items: Sequence[Excluded], mask: Masker) -> tuple[Excluded, ...]:
-    return tuple(Excluded(name=mask.text(item.name), reason=mask.text(item.reason)) for item in items)
 
 
 def _target(spec: PluginSpec, mask: Masker) -> str:

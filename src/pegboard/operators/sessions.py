@@ -22,6 +22,7 @@ from pegboard.core.surface.explanations import lease_of, loaded_because
 from pegboard.core.surface.surfaces import Costs, Surface
 from pegboard.errors import UnknownAgentError
 from pegboard.operators.counting import SOON, CatalogCounting
+from pegboard.operators.masked import Verbatim, masked
 from pegboard.operators.snapshots import KnownSession, known_by_key, known_sessions, looked_at_now
 from pegboard.ports import AuditRecord, SessionKey
 
@@ -55,18 +56,18 @@ class SessionRow:
         problem: why it cannot be read, or nothing.
     """
 
-    principal: str
-    agent: str
-    session: str
+    principal: Verbatim
+    agent: Verbatim
+    session: Verbatim
     stored: bool
     updated_at: float
     turn: int | None = None
     label: str | None = None
-    loadout: str | None = None
-    leases: tuple[str, ...] = ()
+    loadout: Verbatim | None = None
+    leases: tuple[Verbatim, ...] = ()
     tokens: int | None = None
     saved: int | None = None
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[Verbatim, ...] = ()
     problem: str = ""
 
 
@@ -93,12 +94,12 @@ class LoadedRow:
         unavailable: why it cannot run now, or nothing (P6).
     """
 
-    name: str
-    plugin: str
+    name: Verbatim
+    plugin: Verbatim
     tokens: int
-    until: str
+    until: Verbatim
     because: tuple[str, ...]
-    lease: str = ""
+    lease: Verbatim = ""
     pending: bool = False
     unavailable: str = ""
 
@@ -107,14 +108,14 @@ class LoadedRow:
 class LeaseRow:
     """A lease of a session; ``excluded`` are ids of what was unloaded from it one by one."""
 
-    subject: str
-    until: str
-    because: str
+    subject: Verbatim
+    until: Verbatim
+    because: Verbatim
     loaded_turn: int
     used_turn: int
-    excluded: tuple[str, ...] = ()
+    excluded: tuple[Verbatim, ...] = ()
     pending: bool = False
-    by: str = ""
+    by: Verbatim = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +123,9 @@ class RecentCall:
     """A call from the audit trail; ``at`` in seconds since the epoch, ``duration`` in milliseconds."""
 
     at: float
-    tool: str
-    decision: str
-    outcome: str
+    tool: Verbatim
+    decision: Verbatim
+    outcome: Verbatim
     duration: float | None
     turn: int
 
@@ -159,24 +160,24 @@ class SessionOverview:
         problem: why it cannot be read, or nothing.
     """
 
-    principal: str
-    agent: str
-    session: str
+    principal: Verbatim
+    agent: Verbatim
+    session: Verbatim
     stored: bool
     updated_at: float | None
     turn: int | None = None
     label: str | None = None
-    loadout: str | None = None
-    shrunk: str | None = None
+    loadout: Verbatim | None = None
+    shrunk: Verbatim | None = None
     loaded: tuple[LoadedRow, ...] = ()
     leases: tuple[LeaseRow, ...] = ()
     tokens: int | None = None
     tool_tokens: int | None = None
     saved: int | None = None
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[Verbatim, ...] = ()
     hints: int = 0
     calls: tuple[RecentCall, ...] = ()
-    approvals: tuple[str, ...] = ()
+    approvals: tuple[Verbatim, ...] = ()
     next_end: float | None = None
     problem: str = ""
 
@@ -205,7 +206,7 @@ async def list_sessions(
     counted = await counting.done()
     until = asyncio.get_running_loop().time() + SOON
     rows = [await _row(services, counting if counted else None, known, until) for known in page]
-    return SessionPage(rows=tuple(rows), total=len(found))
+    return SessionPage(rows=masked(tuple(rows), services.masker), total=len(found))
 
 
 def _fits(known: KnownSession, words: Iterable[str]) -> bool:
@@ -222,7 +223,7 @@ async def _row(services: Services, counting: CatalogCounting | None, known: Know
     try:
         snapshot = await looked_at_now(services, known, state)
     except UnknownAgentError as error:
-        return row_of(known, state, problem=services.masker.text(error.message))
+        return row_of(known, state, problem=error.message)
     form = hint_form(services, snapshot.permissions, known.info.host)
     if counting is None or not await counting.knows_surface(snapshot.permissions, state.loadout, form, until):
         return row_of(known, snapshot.state)
@@ -270,15 +271,15 @@ async def overview(services: Services, counting: CatalogCounting, key: SessionKe
     calls, approvals = await asyncio.gather(_calls(services, key), _waiting(services, key))
     if known is None:
         calls = await _since_deletion(services, key, calls)
-        return _overview(key, None, calls, approvals) if calls or approvals else None
+        return _overview(services, key, None, calls, approvals) if calls or approvals else None
     try:
         state = known.state()
     except ValueError:
-        return _overview(key, known, calls, approvals, problem=UNREADABLE)
+        return _overview(services, key, known, calls, approvals, problem=UNREADABLE)
     try:
         snapshot = await looked_at_now(services, known, state)
     except UnknownAgentError as error:
-        return _overview(key, known, calls, approvals, state=state, problem=services.masker.text(error.message))
+        return _overview(services, key, known, calls, approvals, state=state, problem=error.message)
     form = hint_form(services, snapshot.permissions, known.info.host)
     until = asyncio.get_running_loop().time() + SOON
     ready = await counting.done() and await counting.knows_surface(snapshot.permissions, state.loadout, form, until)
@@ -331,6 +332,7 @@ def _complete(
 ) -> SessionOverview:
     loaded = tuple(_loaded(services, snapshot, one) for one in _every_loaded(snapshot, surface))
     return _overview(
+        services,
         known.key,
         known,
         calls,
@@ -352,7 +354,7 @@ def _every_loaded(snapshot: Snapshot, surface: Surface | None) -> Iterator[Loade
 
 
 def _loaded(services: Services, snapshot: Snapshot, loaded: LoadedTool) -> LoadedRow:
-    permissions, state, mask = snapshot.permissions, snapshot.state, services.masker.text
+    permissions, state = snapshot.permissions, snapshot.state
     leases = (lease_of(permissions, state, loaded, because) for because in loaded.because)
     managed = loaded.tool.plugin not in permissions.world.catalog.plugins
     return LoadedRow(
@@ -360,10 +362,10 @@ def _loaded(services: Services, snapshot: Snapshot, loaded: LoadedTool) -> Loade
         plugin=loaded.tool.plugin,
         tokens=services.prices((loaded.tool,)),
         until=str(loaded.until),
-        because=tuple(mask(reason.text) for reason in loaded_because(permissions, state, loaded)),
+        because=tuple(reason.text for reason in loaded_because(permissions, state, loaded)),
         lease=next((str(lease.subject) for lease in leases if lease is not None), ""),
         pending=loaded.pending,
-        unavailable="" if managed else mask(unavailable(permissions, loaded)),
+        unavailable="" if managed else unavailable(permissions, loaded),
     )
 
 
@@ -381,6 +383,7 @@ def _lease(lease: Lease, turn: int) -> LeaseRow:
 
 
 def _overview(
+    services: Services,
     key: SessionKey,
     known: KnownSession | None,
     calls: tuple[RecentCall, ...],
@@ -392,7 +395,7 @@ def _overview(
     hints: int = 0,
     problem: str = "",
 ) -> SessionOverview:
-    return SessionOverview(
+    found = SessionOverview(
         principal=key.principal,
         agent=key.agent,
         session=key.session,
@@ -414,6 +417,7 @@ def _overview(
         next_end=next_end(approvals),
         problem=problem,
     )
+    return masked(found, services.masker)
 
 
 async def delete_session(services: Services, key: SessionKey, by: str) -> bool:

@@ -26,6 +26,7 @@ from pegboard.core.state.sessions import State
 from pegboard.dialects.duty_tools import duty_tools
 from pegboard.errors import UnknownAgentError
 from pegboard.operators.counting import count_ahead
+from pegboard.operators.masked import Verbatim
 from pegboard.operators.snapshots import KnownSession, known_by_key, known_sessions
 from pegboard.ports import SessionKey
 
@@ -45,11 +46,11 @@ class SessionChange:
     meta-tools; the tokens are those of what is loaded.
     """
 
-    principal: str
-    agent: str
-    session: str
-    gained: tuple[str, ...]
-    lost: tuple[str, ...]
+    principal: Verbatim
+    agent: Verbatim
+    session: Verbatim
+    gained: tuple[Verbatim, ...]
+    lost: tuple[Verbatim, ...]
     tokens_before: int
     tokens_after: int
 
@@ -74,16 +75,16 @@ class SwitchPreview:
         unreadable: how many there are whose stored state is damaged.
     """
 
-    agent: str
-    name: str
+    agent: Verbatim
+    name: Verbatim
     value: bool | None
     stored: bool | None
-    gained: tuple[str, ...]
-    lost: tuple[str, ...]
+    gained: tuple[Verbatim, ...]
+    lost: tuple[Verbatim, ...]
     gained_tokens: int
     lost_tokens: int
-    gained_unknown: tuple[str, ...]
-    lost_unknown: tuple[str, ...]
+    gained_unknown: tuple[Verbatim, ...]
+    lost_unknown: tuple[Verbatim, ...]
     sessions: tuple[SessionChange, ...]
     unchanged: int
     unreadable: int = 0

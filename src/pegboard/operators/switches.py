@@ -11,12 +11,20 @@ from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.access.settings.panels import PanelGroup, PanelPart, PanelRows, RowKind, groups, switch_name
-from pegboard.core.access.settings.panels import PanelRow as Row
-from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
+from pegboard.core.access.settings.panels import (
+    PanelGroup,
+    PanelPart,
+    PanelRow,
+    PanelRows,
+    RowKind,
+    groups,
+    switch_name,
+)
 from pegboard.core.model.agents import World
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.operators.counting import CatalogCounting, count_ahead
+from pegboard.operators.explain import PlainReason, plain_reason
+from pegboard.operators.masked import Verbatim, masked
 
 T = TypeVar("T")
 
@@ -26,7 +34,7 @@ Words = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PanelRow:
+class SwitchRow:
     """One thing that can be switched.
 
     Attributes:
@@ -50,15 +58,15 @@ class PanelRow:
     """
 
     kind: RowKind
-    name: str
-    plugin: str
+    name: Verbatim
+    plugin: Verbatim
     label: str
     icon: str
     description: str
     default: bool
     switch: bool | None
     stored: bool | None
-    switch_name: str
+    switch_name: Verbatim
     on: bool
     reason: PlainReason
     available: bool = True
@@ -72,7 +80,7 @@ class PanelRow:
 class PanelPage:
     """A part of what can be switched, and of how many rows it is one."""
 
-    rows: tuple[PanelRow, ...]
+    rows: tuple[SwitchRow, ...]
     total: int
 
 
@@ -155,7 +163,7 @@ class _Shown:
         self._rows = PanelRows(permissions, bare)
         self._stored = stored
 
-    def group(self, group: PanelGroup, *, counted: bool) -> PanelRow:
+    def group(self, group: PanelGroup, *, counted: bool) -> SwitchRow:
         """Return the row of a toolkit, plugin or unknown name."""
         known = counted and bool(group.parts) and all(part.tools for part in group.parts)
         tokens = sum(self._services.prices(part.tools) for part in group.parts) if known else None
@@ -166,33 +174,33 @@ class _Shown:
             tokens=tokens,
         )
 
-    def member(self, part: PanelPart, tool: Tool | None) -> PanelRow:
+    def member(self, part: PanelPart, tool: Tool | None) -> SwitchRow:
         """Return the row of a member."""
         tokens = self._services.prices((tool,)) if tool is not None else None
         return self._row(self._rows.member(part, tool), tokens=tokens)
 
-    def _row(self, row: Row, *, members: int = 0, members_on: int = 0, tokens: int | None = None) -> PanelRow:
-        mask, name = self._services.masker.text, switch_name(self.permissions, row)
-        fault = mask(row.fault or "")
-        return PanelRow(
+    def _row(self, row: PanelRow, *, members: int = 0, members_on: int = 0, tokens: int | None = None) -> SwitchRow:
+        name, fault = switch_name(self.permissions, row), row.fault or ""
+        found = SwitchRow(
             kind=row.kind,
             name=row.name,
             plugin=row.plugin or "",
-            label=mask(row.label),
-            icon=mask(row.icon or ""),
-            description=mask(row.description),
+            label=row.label,
+            icon=row.icon or "",
+            description=row.description,
             default=row.default,
             switch=row.switch,
             stored=self._stored.get(name),
             switch_name=name,
             on=row.on,
-            reason=plain_reason(row.reason, self._services.masker),
+            reason=plain_reason(row.reason),
             available=not fault,
             unavailable=fault,
             members=members,
             members_on=members_on,
             tokens=tokens,
         )
+        return masked(found, self._services.masker)
 
 
 class PanelTexts:
