@@ -13,7 +13,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pegboard.board.catalog.availability import ConditionFault
 from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
-from pegboard.board.catalog.unavailable import reasons
 from pegboard.board.discover import ASKED, discover_every
 from pegboard.board.services import Services
 from pegboard.core.access.permissions import CompiledPermissions
@@ -216,7 +215,7 @@ def _state(
         restarts=sum(max(one.starts - 1, 0) for one in connections),
         last_error=failed.error if failed is not None else "",
         failed_at=failed.failed_at if failed is not None else None,
-        unavailable=tuple(reasons(plugin)),
+        unavailable=plugin.faults(),
         conditions=services.availability.newest_faults(plugin.name),
         connections=connections,
         known=any(variant.known for variant in plugin.variants.values()),
