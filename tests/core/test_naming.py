@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.core.model.naming import LIMIT, did_you_mean, nearest, one_line, wire_name
+from pegboard.core.model.naming import (
+    LIMIT,
+    did_you_mean,
+    first_sentence,
+    nearest,
+    one_line,
+    sentences,
+    wire_name,
+    within,
+)
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 ids = st.tuples(st.text(min_size=1, max_size=90), st.text(min_size=1, max_size=90))
@@ -84,3 +93,39 @@ def test_one_line_is_printable_and_as_short_as_asked(text: str, limit: int) -> N
     line = one_line(text, limit=limit)
     assert len(line) <= limit
     assert line.isprintable()
+
+
+few_letters = st.text(alphabet="abc", max_size=7)
+
+
+def slips_between(one: str, other: str) -> int:
+    """Return how many slips make one text of another, from the whole table."""
+    table = {(row, 0): row for row in range(len(one) + 1)} | {(0, column): column for column in range(len(other) + 1)}
+    for row, letter in enumerate(one, 1):
+        for column, sought in enumerate(other, 1):
+            cost = table[row - 1, column - 1] + (letter != sought)
+            cost = min(cost, table[row - 1, column] + 1, table[row, column - 1] + 1)
+            if row > 1 < column and letter == other[column - 2] and one[row - 2] == sought:
+                cost = min(cost, table[row - 2, column - 2] + 1)
+            table[row, column] = cost
+    return table[len(one), len(other)]
+
+
+@given(few_letters, few_letters, st.integers(min_value=0, max_value=3))
+def test_two_texts_are_as_near_as_the_slips_between_them(one: str, other: str, slips: int) -> None:
+    assert within(one, other, slips) == within(other, one, slips) == (slips_between(one, other) <= slips)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("List files.  Use v1.2 of it, with care!\nReally?", ["List files.", "Use v1.2 of it, with care!", "Really?"]),
+        ("列出文件。读取文件！真的？好", ["列出文件。", "读取文件！", "真的？", "好"]),
+        ("no end", ["no end"]),
+    ],
+)
+def test_sentences_end_where_they_end_in_each_script(text: str, expected: list[str]) -> None:
+    """F2: the first one is what hints say of a tool."""
+    assert sentences(text) == expected
+    assert first_sentence(text) == (expected[0] if expected else "")

@@ -9,6 +9,7 @@ from typing import Final, Literal, NamedTuple
 
 from pegboard.core.model.agents import World
 from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.naming import within
 from pegboard.core.model.tools import Tool
 
 NameKind = Literal["toolkit", "plugin", "tool"]
@@ -97,7 +98,7 @@ class NearNames:
         for length in range(len(key) - slips, len(key) + slips + 1) if slips else ():
             letters, entries = self._by_length.get(length, _NONE)
             for at in [at for at, own in enumerate(letters) if (own ^ sought).bit_count() <= most]:
-                if _within(entries[at].key, key, slips):
+                if within(entries[at].key, key, slips):
                     yield entries[at]
 
 
@@ -130,23 +131,3 @@ def _letters(key: str) -> int:
     for letter in key:
         found |= 1 << (ord(letter) & 63)
     return found
-
-
-def _within(one: str, other: str, slips: int) -> bool:
-    """Return whether so many slips make one text of another: only what is so near to the diagonal is looked at."""
-    far = slips + 1
-    before: dict[int, int] = {}
-    last = {column: column for column in range(min(slips, len(other)) + 1)}
-    for row, letter in enumerate(one, 1):
-        now: dict[int, int] = {0: row} if row <= slips else {}
-        for column in range(max(1, row - slips), min(len(other), row + slips) + 1):
-            sought = other[column - 1]
-            cost = last.get(column - 1, far) + (letter != sought)
-            cost = min(cost, last.get(column, far) + 1, now.get(column - 1, far) + 1)
-            if row > 1 < column and letter == other[column - 2] and one[row - 2] == sought:
-                cost = min(cost, before.get(column - 2, far) + 1)
-            now[column] = cost
-        if min(now.values(), default=far) > slips:
-            return False
-        before, last = last, now
-    return last.get(len(other), far) <= slips

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Final
 
+from pegboard.core.model.naming import within
 from pegboard.search.analysis.stemming import stem
 from pegboard.search.analysis.words import STOP_WORDS
 
@@ -108,7 +109,7 @@ class Vocabulary:
             found = self._near.get(hash(key), ())
             near.update((found,) if isinstance(found, int) else found)
         candidates = [(-count, self._words[n], n) for n in near if (count := frequency(n))]
-        return min((c for c in candidates if _one_apart(word, c[1])), default=(0, "", None))[2]
+        return min((c for c in candidates if within(word, c[1], 1)), default=(0, "", None))[2]
 
     def related(self, word: str, frequency: Callable[[int], int]) -> list[int]:
         """Return the stems of words that begin like a word that nothing has; those of frequency 0 do not exist.
@@ -153,14 +154,3 @@ class Vocabulary:
 
 def _deletions(word: str) -> list[str]:
     return [word[:at] + word[at + 1 :] for at in range(len(word))]
-
-
-def _one_apart(one: str, other: str) -> bool:
-    """Return whether two words differ by one letter more, less or other, or by two neighbours that changed places."""
-    if abs(len(one) - len(other)) > 1:
-        return False
-    start = 0
-    while start < min(len(one), len(other)) and one[start] == other[start]:
-        start += 1
-    a, b = one[start:], other[start:]
-    return a[1:] == b or a == b[1:] or a[1:] == b[1:] or (a[:2] == b[:2][::-1] and a[2:] == b[2:])

@@ -12,7 +12,7 @@ _AS_GOOD = 0.1
 """How much worse than the best a suggestion may be."""
 _VALID = re.compile(rf"[A-Za-z0-9_-]{{1,{LIMIT}}}")
 _INVALID = re.compile(r"[^A-Za-z0-9_-]+")
-_SENTENCE = re.compile(r"(?<=[.!?。])\s")
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
 _SAYS_NOTHING = frozenset({"a", "an", "and", "for", "mcp", "of", "official", "server", "the", "tool", "tools"})
 
@@ -57,6 +57,36 @@ def nearest(name: str, candidates: Iterable[str], *, limit: int = 3) -> tuple[st
     return tuple(by_fold[fold] for fold in found if ratios[fold] > best - _AS_GOOD)
 
 
+def within(one: str, other: str, slips: int) -> bool:
+    """Return whether so many slips make one text of another: only what is so near to the diagonal is looked at.
+
+    A slip is a letter more, less or other, or two neighbours that changed places.
+
+    >>> within("devop", "devops", 1), within("gti", "git", 1), within("a", "abc", 1)
+    (True, True, False)
+    """
+    if abs(len(one) - len(other)) > slips:
+        return False
+    same = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    one, other = one[same:], other[same:]
+    far = slips + 1
+    before: dict[int, int] = {}
+    last = {column: column for column in range(min(slips, len(other)) + 1)}
+    for row, letter in enumerate(one, 1):
+        now: dict[int, int] = {0: row} if row <= slips else {}
+        for column in range(max(1, row - slips), min(len(other), row + slips) + 1):
+            sought = other[column - 1]
+            cost = last.get(column - 1, far) + (letter != sought)
+            cost = min(cost, last.get(column, far) + 1, now.get(column - 1, far) + 1)
+            if row > 1 < column and letter == other[column - 2] and one[row - 2] == sought:
+                cost = min(cost, before.get(column - 2, far) + 1)
+            now[column] = cost
+        if min(now.values(), default=far) > slips:
+            return False
+        before, last = last, now
+    return last.get(len(other), far) <= slips
+
+
 def did_you_mean(name: str, candidates: Iterable[str], *, kind: str = "") -> str:
     """Return a question that names the nearest candidates, or nothing; ``kind`` stands in front of each.
 
@@ -95,14 +125,24 @@ def visible(text: str, *, limit: int) -> str:
     return cut if len(cut) <= limit else f"{cut[: limit - 1]}…"
 
 
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a description, each on one line.
+
+    >>> sentences("List files. Use v1.2 of it, with care!")
+    ['List files.', 'Use v1.2 of it, with care!']
+    >>> sentences("列出文件。读取文件。")
+    ['列出文件。', '读取文件。']
+    """
+    return [sentence for sentence in _SENTENCE.split(one_line(text)) if sentence]
+
+
 def first_sentence(text: str) -> str:
     """Return the first sentence of a description, on one line.
 
     >>> first_sentence("List files. Use it with care.")
     'List files.'
     """
-    flat = one_line(text)
-    return _SENTENCE.split(flat, maxsplit=1)[0]
+    return _SENTENCE.split(one_line(text), maxsplit=1)[0]
 
 
 def words_of(name: str) -> tuple[str, ...]:
