@@ -44,8 +44,8 @@ async def discover_loaded(services: Services, snapshot: Snapshot) -> Snapshot:
     Servers that could be searched are asked in the background.
     """
     unseen = _unseen(snapshot.permissions)
-    needed = _loaded(snapshot.permissions, snapshot.state, unseen)
-    seen = await _asked(services, snapshot, needed, unseen.in_process)
+    loaded = _loaded(snapshot.permissions, snapshot.state, unseen)
+    seen = await _asked(services, snapshot, loaded, unseen.in_process)
     if seen is not snapshot:  # only now it is known what the tools require
         seen = await _asked(services, seen, _required_at_start(seen.permissions), ())
     for request in unseen.servers:  # last: the first server of all imports the SDK, which nothing above waits for
@@ -60,12 +60,12 @@ async def discover_searchable(services: Services, snapshot: Snapshot) -> Snapsho
 
 
 async def _asked(
-    services: Services, snapshot: Snapshot, needed: Sequence[PluginRequest], in_process: Sequence[PluginRequest]
+    services: Services, snapshot: Snapshot, loaded: Sequence[PluginRequest], in_process: Sequence[PluginRequest]
 ) -> Snapshot:
-    """Return the session once plugins were asked for, with patience for those that are needed."""
-    if not needed and not in_process:
+    """Return the session once plugins were asked for, with patience for those that are loaded."""
+    if not loaded and not in_process:
         return snapshot
-    waited = await services.loader.ready(needed, wait=SERVER_WAIT, patient=True)
+    waited = await services.loader.ready(loaded, wait=SERVER_WAIT, patient=True)
     waited = await services.loader.ready(in_process, wait=SERVER_WAIT) or waited
     return await read(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
 

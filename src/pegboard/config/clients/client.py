@@ -20,17 +20,17 @@ _INPUT: Final = re.compile(r"\$\{input:([^}]*)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needed:
+class References:
     """What servers take from their client's environment: variables, and inputs that the client asks for."""
 
     variables: Sequence[str] = ()
     inputs: Sequence[str] = ()
 
 
-def needed_by(servers: Any) -> Needed:
+def references_of(servers: Any) -> References:
     """Return what servers in our own shape refer to."""
     texts = texts_in(servers)
-    return Needed(
+    return References(
         variables=sorted({name for text in texts for name in _REFERENCE.findall(text)}),
         inputs=list(dict.fromkeys(name for text in texts for name in _INPUT.findall(text))),
     )
@@ -46,7 +46,7 @@ def as_written(_entry: Mapping[str, Any], found: Server) -> Server:
     return found
 
 
-def plain_entry(entry: Server, _needed: Needed) -> Server:
+def plain_entry(entry: Server, _references: References) -> Server:
     """Return the entry of Pegboard as it is."""
     return entry
 
@@ -89,7 +89,7 @@ class Client:
     renamed: Mapping[str, str] = field(default=EMPTY)
     translate: Callable[[Mapping[str, Any], Server], Server] = without_trust
     only_its_own: Callable[[Mapping[str, Any], Server], str] = nothing_of_its_own
-    entry: Callable[[Server, Needed], Server] = plain_entry
+    entry: Callable[[Server, References], Server] = plain_entry
 
     def server(self, entry: Any) -> Any:
         """Return one server as most clients write it."""

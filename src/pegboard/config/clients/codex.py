@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, Needed, Server, with_texts
+from pegboard.config.clients.client import Client, References, Server, with_texts
 from pegboard.config.documents.document import is_list, is_mapping
 
 _BEARER: Final = "bearer_token_env_var"
@@ -32,8 +32,8 @@ def _pairs(value: Any) -> dict[str, Any] | None:
     return {} if value is None else dict(value) if is_mapping(value) else None
 
 
-def _entry(entry: Server, needed: Needed) -> Server:
-    return {**entry, _PASSED: list(needed.variables)} if needed.variables else entry
+def _entry(entry: Server, references: References) -> Server:
+    return {**entry, _PASSED: list(references.variables)} if references.variables else entry
 
 
 CODEX: Final = Client(

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, Needed, Server, input_variable
+from pegboard.config.clients.client import Client, References, Server, input_variable
 
 
-def _in_vscode(entry: Server, needed: Needed) -> Server:
-    asked = {input_variable(name): f"${{input:{name}}}" for name in needed.inputs}
+def _in_vscode(entry: Server, references: References) -> Server:
+    asked = {input_variable(name): f"${{input:{name}}}" for name in references.inputs}
     return {"type": "stdio", **entry, **({"env": asked} if asked else {})}
 
 
@@ -37,8 +37,8 @@ def _translate(_entry: Mapping[str, Any], found: Server) -> Server:
     return {**found, "type": "stdio"} if found.get("type") == "local" else found
 
 
-def _in_copilot_cli(entry: Server, needed: Needed) -> Server:
-    passed = {"env": {name: f"${{{name}}}" for name in needed.variables}} if needed.variables else {}
+def _in_copilot_cli(entry: Server, references: References) -> Server:
+    passed = {"env": {name: f"${{{name}}}" for name in references.variables}} if references.variables else {}
     return {"type": "local", **entry, **passed, "tools": ["*"], "deferTools": "never"}
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, Needed, Server, with_texts
+from pegboard.config.clients.client import Client, References, Server, with_texts
 from pegboard.config.documents.document import is_mapping
 
 _SHELL: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
@@ -20,8 +20,8 @@ def _translate(_entry: Mapping[str, Any], found: Server) -> Server:
     return found
 
 
-def _entry(entry: Server, needed: Needed) -> Server:
-    return {**entry, "env": {name: f"${name}" for name in needed.variables}} if needed.variables else entry
+def _entry(entry: Server, references: References) -> Server:
+    return {**entry, "env": {name: f"${name}" for name in references.variables}} if references.variables else entry
 
 
 GEMINI: Final = Client(

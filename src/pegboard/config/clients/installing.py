@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, Spot, input_variable, needed_by, with_inputs
+from pegboard.config.clients.client import Client, Spot, input_variable, references_of, with_inputs
 from pegboard.config.clients.compiled_servers import own_configuration
 from pegboard.config.clients.file_edits import Edit, editable, edited, written_servers
 from pegboard.config.clients.known import CLIENTS, spots
@@ -139,7 +139,7 @@ def entry_for(file: ServerFile, servers: Mapping[str, Any], config: Path) -> dic
     entry: dict[str, Any] = {"command": command, "args": arguments}
     if file.spot.folder is not None:
         entry["cwd"] = str(file.spot.folder.absolute())
-    return file.spot.client.entry(entry, needed_by(servers))
+    return file.spot.client.entry(entry, references_of(servers))
 
 
 def installation(file: ServerFile, entry: Mapping[str, Any]) -> Edit:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, Needed, Server, Spot, as_written
+from pegboard.config.clients.client import Client, References, Server, Spot, as_written
 from pegboard.config.clients.codex import CODEX
 from pegboard.config.clients.copilot import COPILOT_CLI, VSCODE
 from pegboard.config.clients.gemini import GEMINI
@@ -20,7 +20,7 @@ PEGBOARD: Final = Client(
 ANY: Final = Client(name="mcp", title="MCP client", roots=(("mcpServers",), ("servers",), ("mcp", "servers")))
 
 
-def _in_claude_code(entry: Server, _needed: Needed) -> Server:
+def _in_claude_code(entry: Server, _references: References) -> Server:
     """Return the entry with the mark that keeps its tools in view: Claude Code defers all others."""
     return {**entry, "alwaysLoad": True}
 

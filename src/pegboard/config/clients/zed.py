@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pegboard.config.clients.client import Client, Needed, Server
+from pegboard.config.clients.client import Client, References, Server
 from pegboard.config.documents.document import is_mapping
 
 
@@ -23,7 +23,7 @@ def _only_its_own(_entry: Mapping[str, Any], found: Server) -> str:
     return "" if found.get("command") or found.get("url") else "an extension of Zed starts it, and only Zed knows how"
 
 
-def _entry(entry: Server, _needed: Needed) -> Server:
+def _entry(entry: Server, _references: References) -> Server:
     """Return the entry without a folder: Zed knows none, and starts servers in that of the project."""
     return {"source": "custom", **{key: value for key, value in entry.items() if key != "cwd"}, "env": {}}
 

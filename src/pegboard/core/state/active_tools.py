@@ -65,12 +65,12 @@ class ActiveTools:
         self, tools: Iterable[tuple[Tool, Entry]], until: LeaseTerm, because: LeaseReason, *, pending: bool = False
     ) -> tuple[Tool, ...]:
         """Add tools without what they require; return those that require something."""
-        needing: list[Tool] = []
+        requiring: list[Tool] = []
         for tool, entry in tools:
             self._put(tool, entry, until, because, pending=pending)
             if tool.requires:
-                needing.append(tool)
-        return tuple(needing)
+                requiring.append(tool)
+        return tuple(requiring)
 
     def _put(self, tool: Tool, entry: Entry, until: LeaseTerm, because: LeaseReason, *, pending: bool) -> LoadedTool:
         known = self.found.get(tool.id)
@@ -89,15 +89,15 @@ class ActiveTools:
         left = deque(tools)
         while left:
             by = left.popleft()
-            for needed in required(self._access, by):
-                known = self.found.get(needed.id)
+            for tool in required(self._access, by):
+                known = self.found.get(tool.id)
                 if known is not None and by.id in known.needed_by and known.until >= until and known.pending <= pending:
                     continue
-                (entry,) = tools_of_subject(self._access, Ref("tool", needed.id)).entries
-                known = self._put(needed, entry, until, LeaseReason.REQUIRED, pending=pending)
+                (entry,) = tools_of_subject(self._access, Ref("tool", tool.id)).entries
+                known = self._put(tool, entry, until, LeaseReason.REQUIRED, pending=pending)
                 if by.id not in known.needed_by:
-                    self.found[needed.id] = replace(known, needed_by=(*known.needed_by, by.id))
-                left.append(needed)
+                    self.found[tool.id] = replace(known, needed_by=(*known.needed_by, by.id))
+                left.append(tool)
 
 
 # -- from the start --------------------------------------------------------------------------------
@@ -118,18 +118,18 @@ class StartingTools:
 def starting_tools(permissions: CompiledPermissions) -> StartingTools:
     """Return what is loaded for an agent before anything else is."""
     active = ActiveTools(permissions)
-    needing = active.place(_permitted(permissions, permissions.entries.essential), ALWAYS, LeaseReason.ESSENTIAL)
-    needing += active.place(_permitted(permissions, permissions.entries.static), ALWAYS, LeaseReason.STATIC)
-    active.require(needing, ALWAYS)
+    requiring = active.place(_permitted(permissions, permissions.entries.essential), ALWAYS, LeaseReason.ESSENTIAL)
+    requiring += active.place(_permitted(permissions, permissions.entries.static), ALWAYS, LeaseReason.STATIC)
+    active.require(requiring, ALWAYS)
     head = dict(active.found)
-    needing = active.place(_permitted(permissions, _initial(permissions)), ALWAYS, LeaseReason.INITIAL)
+    requiring = active.place(_permitted(permissions, _initial(permissions)), ALWAYS, LeaseReason.INITIAL)
     if permissions.constraints.draws_ui:
-        needing += active.place(_entered(permissions, lambda tool: tool.has_ui), ALWAYS, LeaseReason.INITIAL)
-    needing += active.place(_switched(permissions), ALWAYS, LeaseReason.SWITCH)
-    needing += active.place(_permitted(permissions, _active_of_loadout(permissions)), ALWAYS, LeaseReason.LOADOUT)
+        requiring += active.place(_entered(permissions, lambda tool: tool.has_ui), ALWAYS, LeaseReason.INITIAL)
+    requiring += active.place(_switched(permissions), ALWAYS, LeaseReason.SWITCH)
+    requiring += active.place(_permitted(permissions, _active_of_loadout(permissions)), ALWAYS, LeaseReason.LOADOUT)
     if permissions.constraints.everything:
-        needing += active.place(_entered(permissions, lambda _: True), ALWAYS, LeaseReason.INITIAL)
-    active.require(needing, ALWAYS)
+        requiring += active.place(_entered(permissions, lambda _: True), ALWAYS, LeaseReason.INITIAL)
+    active.require(requiring, ALWAYS)
     return StartingTools(
         head={key: one for key, one in active.found.items() if key in head},
         tail={key: one for key, one in active.found.items() if key not in head},
@@ -293,8 +293,8 @@ def _kept(active: Mapping[str, LoadedTool], keep: Keep | None) -> Mapping[str, L
     if keep is None:
         return active
     stay = {key for key, one in active.items() if LeaseReason.ESSENTIAL in one.because or keep(one.tool)}
-    needed = [(key, one) for key, one in active.items() if one.needed_by and key not in stay]
-    while fresh := {key for key, one in needed if key not in stay and not stay.isdisjoint(one.needed_by)}:
+    because_of_others = [(key, one) for key, one in active.items() if one.needed_by and key not in stay]
+    while fresh := {key for key, one in because_of_others if key not in stay and not stay.isdisjoint(one.needed_by)}:
         stay |= fresh
     return {key: one for key, one in active.items() if key in stay}
 

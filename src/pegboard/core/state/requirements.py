@@ -84,11 +84,11 @@ def missing_requirements(permissions: CompiledPermissions, tools: Iterable[Tool]
         tool = pending.popleft()
         found.extend(_missing(permissions, tool))
         fresh = [
-            needed
-            for needed in required(permissions, tool)
-            if needed.id not in known and not tool_fault(permissions, needed)
+            other
+            for other in required(permissions, tool)
+            if other.id not in known and not tool_fault(permissions, other)
         ]
-        known.update(needed.id for needed in fresh)
+        known.update(other.id for other in fresh)
         pending.extend(fresh)
     return tuple(dict.fromkeys(found))
 
@@ -97,9 +97,9 @@ def _missing(permissions: CompiledPermissions, tool: Tool) -> Iterator[str]:
     for requirement in requirements(permissions, tool):
         if requirement.problem:
             yield f"{tool.wire} needs {requirement.problem}"
-        for needed in requirement.tools:
-            if fault := tool_fault(permissions, needed):
-                yield f"{tool.wire} needs '{needed.wire}', which is not available now: {fault}"
+        for other in requirement.tools:
+            if fault := tool_fault(permissions, other):
+                yield f"{tool.wire} needs '{other.wire}', which is not available now: {fault}"
 
 
 def with_required(permissions: CompiledPermissions, tool: Tool, loaded: Container[str]) -> tuple[Tool, ...] | None:

@@ -26,35 +26,35 @@ def unload(permissions: CompiledPermissions, state: State, name: str, terms: Com
     targets = frozenset(tool.id for tool in tools)
     after = _without(permissions, state, ref, targets)
     subject, changes = title(permissions, ref), after != state
-    needing = _needing(permissions, after, targets)
+    requiring = _requiring(permissions, after, targets)
     if _sticky(permissions, state, ref, targets, changes=changes):
         status, message = "sticky", f"{subject} cannot be unloaded: it is loaded from the start."
-    elif not changes and needing and ref.kind != "toolkit":
-        status, message = "sticky", f"{subject} cannot be unloaded: {needing} needs it."
+    elif not changes and requiring and ref.kind != "toolkit":
+        status, message = "sticky", f"{subject} cannot be unloaded: {requiring} needs it."
     elif not changes:
         status, message = "not_loaded", f"{subject} is not loaded."
     elif not terms.stable:
         status, message = "error", NO_SESSION
     else:
-        message = _unloaded_message(subject, needing, terms)
+        message = _unloaded_message(subject, requiring, terms)
         after = replace(after, unloaded=(*(one for one in after.unloaded if one != ref), ref))
         return after, Item(name=name, status="unloaded", message=message, subject=ref)
     return state, Item(name=name, status=status, message=message, subject=ref)
 
 
-def _unloaded_message(subject: str, needing: str, terms: CommandContext) -> str:
+def _unloaded_message(subject: str, requiring: str, terms: CommandContext) -> str:
     """Return the sentence of seed 000, or one that says what stays because something else needs it."""
     later = terms.takes_effect == "next_request"
     when = "will be removed on the next request in this session." if later else "is unloaded."
-    kept = f" A part of it stays loaded: {needing} needs it." if needing else ""
+    kept = f" A part of it stays loaded: {requiring} needs it." if requiring else ""
     return f"{subject} {when}{kept}"
 
 
-def _needing(permissions: CompiledPermissions, after: State, targets: frozenset[str]) -> str:
+def _requiring(permissions: CompiledPermissions, after: State, targets: frozenset[str]) -> str:
     """Return the names of the tools that still need one of the targets once it is unloaded."""
     active = active_tools(permissions, after)
-    needing = sorted({by for i in targets if i in active for by in active[i].needed_by} - targets)
-    return ", ".join(display_name(permissions, Ref("tool", tool_id)) for tool_id in needing)
+    requiring = sorted({by for i in targets if i in active for by in active[i].needed_by} - targets)
+    return ", ".join(display_name(permissions, Ref("tool", tool_id)) for tool_id in requiring)
 
 
 def _sticky(
