@@ -10,7 +10,7 @@ from pegboard.core.state.narrowing import reachable_in_category
 from pegboard.core.state.session_text import from_text, to_text
 from pegboard.core.state.sessions import DEFAULT
 from pegboard.core.state.subjects import heal
-from pegboard.core.surface.suffix import suffix
+from pegboard.core.surface.surfaces import suffix
 
 GIT = plugin("git", "log", "push", category="Git")
 HUB = plugin("hub", "pulls", category="git")

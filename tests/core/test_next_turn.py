@@ -11,7 +11,7 @@ from pegboard.core.model.leases import TURN, LeaseTerm
 from pegboard.core.state.call_plans import LoadFirst, Refuse, Run, plan_call
 from pegboard.core.state.commands import CommandContext, EndTurn, Load
 from pegboard.core.surface.explanations import explain
-from pegboard.core.surface.suffix import suffix
+from pegboard.core.surface.surfaces import suffix
 
 NEXT = CommandContext(takes_effect="next_request", from_next_turn=True)
 AT_ONCE = CommandContext(takes_effect="next_request")

@@ -15,7 +15,7 @@ from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.permissions import Permissions
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Lasting
-from pegboard.core.access.pool_scope import LOCAL
+from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.agents import Agent, WorkerScope
 from pegboard.core.model.delivery import LIBRARY, Host
 from pegboard.core.model.toolkits import Toolkit

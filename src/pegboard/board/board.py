@@ -17,14 +17,14 @@ from pegboard.board.observability.audit import Recorder
 from pegboard.board.observability.bill import Billing
 from pegboard.board.observability.conversations import Conversation, Conversations
 from pegboard.board.observability.events import Events
-from pegboard.board.observability.metrics import LiveSessions, SessionMetrics
+from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.board.observability.unkept_arguments import UnkeptArguments
 from pegboard.board.permissions import Permissions
 from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
 from pegboard.board.session import Session
-from pegboard.board.session_info import Delegation, SessionInfo, agent_of
+from pegboard.board.session_info import Delegation, LiveSessions, SessionInfo, agent_of
 from pegboard.core.access.permissions import SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import LIBRARY, Host, deliverable

@@ -8,7 +8,7 @@ from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
-from pegboard.core.access.pool_scope import LOCAL
+from pegboard.core.access.permissions import LOCAL
 from pegboard.core.access.settings.own_settings import replaced_by, switches_of
 from pegboard.core.access.switches import switchable
 from pegboard.core.model.labels import label_problem

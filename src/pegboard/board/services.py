@@ -14,10 +14,10 @@ from pegboard.board.observability.audit import Recorder
 from pegboard.board.observability.bill import Billing
 from pegboard.board.observability.conversations import Conversations
 from pegboard.board.observability.events import Events
-from pegboard.board.observability.metrics import LiveSessions, SessionMetrics
+from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.board.observability.remembered_use import RememberedUse
 from pegboard.board.observability.unkept_arguments import UnkeptArguments
-from pegboard.board.session_info import Delegation, SessionInfo
+from pegboard.board.session_info import Delegation, LiveSessions
 from pegboard.core.model.agents import World
 from pegboard.core.model.masking import Masker
 from pegboard.dialects.names import Dialect
@@ -48,7 +48,7 @@ class Services:
     prices: Prices
     unkept: UnkeptArguments
     delegation: Delegation
-    live: LiveSessions[SessionInfo]
+    live: LiveSessions
 
     @property
     def masker(self) -> Masker:

@@ -25,8 +25,8 @@ from pegboard.board.views.request_counter import RequestCounter
 from pegboard.board.views.search import search
 from pegboard.board.views.shown_to_model import Shown, everything_pays, next_wire_list
 from pegboard.board.views.surface import instructions, surface
-from pegboard.core.access.host_duties import delegates
 from pegboard.core.access.names import find_called
+from pegboard.core.access.permissions import delegates
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host, deliverable
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool

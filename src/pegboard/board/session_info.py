@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Container, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,6 +23,8 @@ DEPTH: Final = 3
 """How many sessions may stand above one."""
 _SCOPES: Final[tuple[WorkerScope, ...]] = ("shared", "user", "user_agent")
 _KIND_LENGTH: Final = 40
+MOST_LIVE: Final = 4_096
+"""So many sessions are known to be live; the one without news for longest goes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,34 @@ class Delegation:
     def fault(self) -> str:
         """Return why nothing can be delegated, or nothing (P6)."""
         return "" if self.run is not None else "Nobody runs subagents here: the host sets no board.on_delegate."
+
+
+class LiveSessions:
+    """The sessions that had a surface in this process, and when; the one without news for longest goes first."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[SessionKey, tuple[SessionInfo, float]] = OrderedDict()
+
+    def note(self, info: SessionInfo) -> None:
+        """Note that a session has a surface now; one without an id is nothing to come back to."""
+        if not info.stable:
+            return
+        self._known[info.key] = info, time.time()
+        self._known.move_to_end(info.key)
+        if len(self._known) > MOST_LIVE:
+            self._known.popitem(last=False)
+
+    def get(self, key: SessionKey) -> tuple[SessionInfo, float] | None:
+        """Return what a session was opened with, and when it had a surface last, if it is live here."""
+        return self._known.get(key)
+
+    def forget(self, key: SessionKey) -> None:
+        """Forget a session that was deleted."""
+        self._known.pop(key, None)
+
+    def __iter__(self) -> Iterator[tuple[SessionInfo, float]]:
+        """Iterate over the sessions and when they had a surface last, in seconds since the epoch."""
+        return iter(tuple(self._known.values()))
 
 
 def agent_of(world: World, name: str) -> Agent:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from pegboard.core.access.host_duties import delegates, host_duties
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, delegates, host_duties
 from pegboard.core.model.loadout_registry import SUBAGENTS
 from pegboard.core.model.naming import first_sentence, one_line
 from pegboard.core.model.tools import Frozen, JsonObject, Tool

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import date
 
 from pegboard.board.services import Services
-from pegboard.core.access.pool_scope import LOCAL
+from pegboard.core.access.permissions import LOCAL
 from pegboard.operators import audit, bill, explain, search, servers, sessions, switch_preview, switches
 from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery

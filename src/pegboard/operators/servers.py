@@ -15,8 +15,7 @@ from pegboard.board.catalog.availability import ConditionFault
 from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
 from pegboard.board.discover import ASKED, discover_every
 from pegboard.board.services import Services
-from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.access.pool_scope import LOCAL
+from pegboard.core.access.permissions import LOCAL, CompiledPermissions
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import did_you_mean, one_line

@@ -15,8 +15,7 @@ from pegboard.board.permissions import require_switch
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
 from pegboard.board.snapshot import narrowed_above_of, settled
-from pegboard.core.access.host_duties import host_duties
-from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, host_duties
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease, LeaseReason
 from pegboard.core.model.tools import Tool

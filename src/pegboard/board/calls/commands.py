@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import assert_never
 
 from pegboard.board.calls.anticipating import anticipation_of, notes_of_anticipation
-from pegboard.board.calls.sharing import shared, with_sharing
 from pegboard.board.discover import discover_loaded, discover_named
 from pegboard.board.meta_tools import command_context, session_hints
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
-from pegboard.board.snapshot import Change, Note, Snapshot, change
+from pegboard.board.session_info import SessionInfo
+from pegboard.board.snapshot import Change, Note, Snapshot, change, read
 from pegboard.board.views.policy_hooks import later_policy
+from pegboard.core.access.derived import once_per_permissions
+from pegboard.core.access.names import lookup
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.state.commands import (
+    SUCCEEDED,
     Command,
     EndTurn,
     Fallback,
@@ -27,6 +31,7 @@ from pegboard.core.state.commands import (
     Unload,
     Use,
 )
+from pegboard.core.state.sessions import State
 from pegboard.core.surface import policy
 from pegboard.core.surface.outcomes import apply
 from pegboard.ports import AuditKind, SessionKey
@@ -51,7 +56,7 @@ async def apply_command(
     services: Services, snapshot: Snapshot, command: Command, request: Request | None = None
 ) -> tuple[Snapshot, Outcome]:
     """Return the session after a command, and its outcome, over what has been seen so far."""
-    snapshot = await with_sharing(services, snapshot, command)
+    snapshot = await _with_sharing(services, snapshot, command)
 
     def decide(newest: Snapshot) -> Change[Outcome]:
         context = command_context(services, newest.info, newest.permissions)
@@ -63,7 +68,9 @@ async def apply_command(
         notes = _notes(services, newest.info.key, command, outcome, newest.info.by)
         if not newest.sharing:
             return Change(state=state, result=outcome, notes=notes)
-        beside = [(other.info.key, *shared(services, newest, other, command, outcome)) for other in newest.sharing]
+        beside = [
+            (other.info.key, *_shared_change(services, newest, other, command, outcome)) for other in newest.sharing
+        ]
         theirs = [_allowed(_notes(services, key, command, done, newest.info.by)) for key, _, done in beside]
         notes = (*notes, *chain.from_iterable(theirs))
         return Change(state=state, result=outcome, notes=notes, beside=[after for _, after, _ in beside])
@@ -127,3 +134,61 @@ def _decision(item: Item) -> str:
             return "unchanged"
         case _:
             return "refused"
+
+
+async def _with_sharing(services: Services, snapshot: Snapshot, command: Command) -> Snapshot:
+    """Return the session with those of the agents that share a toolkit which a command names.
+
+    They are of the same principal and session id; a child, whose id nobody else has, shares nothing.
+    """
+    info = snapshot.info
+    if not isinstance(command, Load | Unload) or not info.stable or info.parent is not None:
+        return snapshot
+    toolkits = _shared_toolkits(snapshot.permissions)
+    if not toolkits:
+        return snapshot
+    refs = (lookup(snapshot.permissions, name) for name in command.names)
+    named = (toolkits.get(ref.name, ()) for ref in refs if ref is not None and ref.kind == "toolkit")
+    agents = dict.fromkeys(agent for others in named for agent in others)
+    return replace(
+        snapshot, sharing=tuple([await read(services, _session_of(services, info, agent)) for agent in agents])
+    )
+
+
+@once_per_permissions
+def _shared_toolkits(permissions: CompiledPermissions) -> Mapping[str, tuple[str, ...]]:
+    """Return the toolkits that an agent shares, with the other agents that are configured."""
+    agents, toolkits = permissions.world.agents, permissions.world.toolkits
+    found = {name: toolkit.sharing(permissions.agent.name) for name, toolkit in toolkits.items()}
+    return {name: tuple(one for one in others if one in agents) for name, others in found.items() if others}
+
+
+def _session_of(services: Services, info: SessionInfo, agent: str) -> SessionInfo:
+    """Return another agent's session of the same principal and id; its own host is not known, and counts as alike."""
+    key = replace(info.key, agent=agent)
+    conversation = services.conversations.of(key)
+    return SessionInfo(
+        key=key, stable=True, host=info.host, constraints=SessionConstraints(), conversation=conversation
+    )
+
+
+def _shared_change(
+    services: Services, own: Snapshot, other: Snapshot, command: Command, outcome: Outcome
+) -> tuple[State, Outcome]:
+    """Return the state of another agent's session after a command, as far as the two share what it names.
+
+    It is the same command under the other's own permissions, budget and settings; what did not succeed is not shared.
+    """
+    done = [item for item in outcome.items if item.status in SUCCEEDED and item.subject is not None]
+    toolkits = _shared_toolkits(own.permissions)
+    agent = other.info.key.agent
+    subjects = [item.subject for item in done if item.subject is not None and item.subject.kind == "toolkit"]
+    names = tuple(str(ref) for ref in subjects if agent in toolkits.get(ref.name, ()))
+    if not names:
+        return other.stored, Outcome(status="ok")
+    mine: Command = (
+        Load(names=names, until=command.until, by=own.info.key.agent)
+        if isinstance(command, Load)
+        else Unload(names=names)
+    )
+    return apply(other.permissions, other.stored, mine, command_context(services, other.info, other.permissions))

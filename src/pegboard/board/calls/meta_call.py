@@ -22,7 +22,7 @@ from pegboard.core.model.delivery import choose
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, answer
 from pegboard.core.state.sessions import Failure, State
-from pegboard.core.surface.suffix import suffix
+from pegboard.core.surface.surfaces import suffix
 from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
 from pegboard.dialects.names import Done, Payload, Search, Step, schema_of
 from pegboard.errors import StoreError

@@ -17,7 +17,7 @@ from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import DecidedCall, Snapshot, read
 from pegboard.core.access.approvals.demands import rules_of
 from pegboard.core.access.guards import broken
-from pegboard.core.access.pool_scope import pool_scope
+from pegboard.core.access.permissions import pool_scope
 from pegboard.core.model.naming import did_you_mean, some_of
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import Tool, text_result

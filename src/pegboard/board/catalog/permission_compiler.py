@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.session_info import SessionInfo, agent_of
-from pegboard.core.access.host_duties import delegates
-from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, delegates
 from pegboard.core.access.settings.own_settings import switches_of, with_own, with_switch
 from pegboard.core.model.agents import World
 from pegboard.core.model.tools import EMPTY

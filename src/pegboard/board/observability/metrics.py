@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final
 
 from pegboard.board.observability.events import Events
 from pegboard.core.access.permissions import CompiledPermissions
@@ -188,54 +187,6 @@ def _news_of(counted: Counted) -> News:
         denials=denials,
     )
     return counted.key, counts, sent
-
-
-MOST_LIVE: Final = 4_096
-
-
-class Opened(Protocol):
-    """What a session was opened with."""
-
-    @property
-    def key(self) -> SessionKey:
-        """Return principal, agent and session id."""
-        ...
-
-    @property
-    def stable(self) -> bool:
-        """Return whether it has an id."""
-        ...
-
-
-T = TypeVar("T", bound=Opened)
-
-
-class LiveSessions(Generic[T]):
-    """The sessions that had a surface in this process, and when; the one without news for longest goes first."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[SessionKey, tuple[T, float]] = OrderedDict()
-
-    def note(self, opened: T) -> None:
-        """Note that a session has a surface now; one without an id is nothing to come back to."""
-        if not opened.stable:
-            return
-        self._known[opened.key] = opened, time.time()
-        self._known.move_to_end(opened.key)
-        if len(self._known) > MOST_LIVE:
-            self._known.popitem(last=False)
-
-    def get(self, key: SessionKey) -> tuple[T, float] | None:
-        """Return what a session was opened with, and when it had a surface last, if it is live here."""
-        return self._known.get(key)
-
-    def forget(self, key: SessionKey) -> None:
-        """Forget a session that was deleted."""
-        self._known.pop(key, None)
-
-    def __iter__(self) -> Iterator[tuple[T, float]]:
-        """Iterate over the sessions and when they had a surface last, in seconds since the epoch."""
-        return iter(tuple(self._known.values()))
 
 
 def _record(key: tuple[str, str, str], counted: Counted, tokens: int | None, saved: int | None) -> dict[str, Any]:

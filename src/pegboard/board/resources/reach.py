@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.core.access.listed_items import CAPABILITY, ListKind, plugins_with_lists
-from pegboard.core.access.pool_scope import pool_scope
+from pegboard.core.access.permissions import pool_scope
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Plugin
 from pegboard.ports import CallContext, HasResources, ResourceSource, SessionKey

@@ -12,9 +12,8 @@ from pegboard.board.meta_tools import duty_fault
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
 from pegboard.core.access.decisions import Reason
-from pegboard.core.access.host_duties import host_duties
 from pegboard.core.access.names import named_tool
-from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.access.permissions import CompiledPermissions, host_duties
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.core.model.tools import Plugin, Tool

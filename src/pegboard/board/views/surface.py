@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
+from typing import Any
 
 from pegboard.board.meta_tools import (
     dialect_of,
@@ -16,18 +18,21 @@ from pegboard.board.meta_tools import (
 from pegboard.board.observability.metrics import SentTexts
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, view_of
-from pegboard.board.views.focus import focus_of
 from pegboard.board.views.policy_hooks import initial_policy, later_policy
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.delivery import Host
+from pegboard.core.model.tools import JsonObject
 from pegboard.core.state.active_tools import loadable
 from pegboard.core.state.requirements import unknown_plugins, usable
 from pegboard.core.state.sessions import DEFAULT, ShownHints, State
 from pegboard.core.surface import policy
+from pegboard.core.surface.focus import MESSAGE, Directive, answered, directive, members, overlay, rules
 from pegboard.core.surface.hints import hints_since
-from pegboard.core.surface.suffix import suffix
-from pegboard.core.surface.surfaces import Costs, Surface, resolve
+from pegboard.core.surface.surfaces import Costs, Surface, resolve, suffix
+from pegboard.ports import FocusRules
+
+log = logging.getLogger("pegboard")
 
 
 async def surface(services: Services, snapshot: Snapshot, message: str | None, *, loaded: bool) -> Surface:
@@ -35,7 +40,7 @@ async def surface(services: Services, snapshot: Snapshot, message: str | None, *
     info = snapshot.info
     shown = None if info.host.calls_through else session_hints(services, info, snapshot.permissions, snapshot.state)
     rendered = await _rendered(services, snapshot, shown, loaded=loaded)
-    focus = await focus_of(services, snapshot.permissions, rendered, message) if loaded else None
+    focus = await _focus_of(services, snapshot.permissions, rendered, message) if loaded else None
     services.metrics.surfaced(info.key, rendered)
     services.live.note(info)
     return replace(rendered, focus=focus)
@@ -139,3 +144,42 @@ async def instructions(services: Services, snapshot: Snapshot) -> str:
         "then call them by name or through call_tool."
     )
     return f"{how}\n\n{initial}" if initial else how
+
+
+async def _focus_of(
+    services: Services, permissions: CompiledPermissions, surface: Surface, message: str | None
+) -> JsonObject | None:
+    """Return the focus that a message asks for by the rules of the toolkits, or None (F3)."""
+    if message is None or services.focus is None:
+        return None
+    bounded = message[:MESSAGE]
+    asked = [
+        await _asked_by_rule(services, services.focus, permissions, surface, toolkit, rule, bounded)
+        for toolkit, rule in rules(permissions)
+    ]
+    return overlay(surface, (one for one in asked if one is not None))
+
+
+async def _asked_by_rule(
+    services: Services,
+    judge: FocusRules,
+    permissions: CompiledPermissions,
+    surface: Surface,
+    toolkit: str,
+    rule: JsonObject,
+    message: str,
+) -> Directive | None:
+    hook: Any = rule.get("python")
+    if hook is None:
+        if not judge.matches(rule["when"], message):
+            return None
+        return directive(permissions, toolkit, rule.get("tools", ()), rule.get("choice", "auto"))
+    own = members(permissions, toolkit)
+    visible = [loaded.tool.wire for loaded in surface.tools if loaded.tool.id in own]
+    try:
+        answer = answered(await judge.ask(hook, message, visible))
+    except Exception as error:  # a hook's own code may raise anything
+        why = services.masker.text(f"{type(error).__name__}: {error}")
+        log.warning("the focus hook %s of toolkit %s is passed over: %s", hook, toolkit, why)
+        return None
+    return directive(permissions, toolkit, *answer) if answer is not None else None

@@ -9,7 +9,7 @@ from pydantic import Field
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
-from pegboard.core.access.pool_scope import LOCAL
+from pegboard.core.access.permissions import LOCAL
 from pegboard.operators.explain import OperatorExplanation
 from pegboard.operators.search import SearchAnswer
 

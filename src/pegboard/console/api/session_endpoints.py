@@ -11,7 +11,7 @@ from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.operated_sessions import operated_session, session_overview
 from pegboard.console.visits import Visit
-from pegboard.core.access.pool_scope import LOCAL
+from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.delivery import TakesEffect
 from pegboard.core.state.commands import Outcome, Status
 from pegboard.operators.sessions import SessionOverview, SessionPage

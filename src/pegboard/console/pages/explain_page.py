@@ -13,7 +13,7 @@ from pegboard.console.operated_sessions import begun_session
 from pegboard.console.pages.forms import Notice, after_form, text_of
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
-from pegboard.core.access.pool_scope import LOCAL
+from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 from pegboard.operators.search import CommonAnswer, SearchAnswer

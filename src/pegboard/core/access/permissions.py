@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from typing import Final
 
 from pegboard.core.access.decisions import Decision, DecisionInputs, Decisions
 from pegboard.core.access.derived import Derived
@@ -14,9 +15,14 @@ from pegboard.core.access.entries import AgentEntries
 from pegboard.core.access.plugin_permissions import PluginPermissions
 from pegboard.core.access.switches import Switches, ToolkitEntries
 from pegboard.core.model.agents import Agent, Scope, WorkerScope, World
+from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.loadouts import MergedLoadout, merge
 from pegboard.core.model.selectors import Entry
+from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, Plugin, Tool
+
+LOCAL: Final = "local"
+"""The principal of whoever started the process: connections that describe a server are its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,3 +177,35 @@ class CompiledPermissions:
             return ()
         plugins = self.world.catalog.plugins
         return tuple(dict.fromkeys(entry.plugin for entry in entries if plugins[entry.plugin].shared_only))
+
+
+def host_duties(permissions: CompiledPermissions) -> tuple[str, ...]:
+    """Return the host's own tools that the agent lists, in its order, without those that are switched off.
+
+    A child that is cut to its parent has those of its parent only (P8).
+    """
+    off = {split_kind(name)[1] for name, on in permissions.switches.effective.items() if not on}
+    parent = permissions.constraints.parent
+    above = permissions.agent.duties if parent is None else host_duties(parent)
+    return tuple(name for name in permissions.agent.duties if name not in off and name in above)
+
+
+def delegates(permissions: CompiledPermissions) -> tuple[str, ...]:
+    """Return the agents that may work for this one under their own profiles (P8)."""
+    parent = permissions.constraints.parent
+    known = permissions.world.agents if parent is None else delegates(parent)
+    return tuple(name for name in permissions.agent.may_delegate if name in known)
+
+
+def pool_scope(permissions: CompiledPermissions, spec: PluginSpec, principal: str) -> str:
+    """Return which pool a connection is taken from: never one of another principal's (G9)."""
+    agent = permissions.agent
+    scope = permissions.constraints.worker_scope or agent.worker_scope
+    if scope == "user_agent":
+        return f"user:{principal}:agent:{agent.name}"
+    if scope == "user" or agent.private_per is not None:
+        return f"user:{principal}"
+    own = isinstance(spec, ServerSpec) and spec.command is not None and not spec.shared
+    if own and principal != LOCAL:
+        return f"user:{principal}"
+    return "shared"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from pegboard.core.model.catalog import Catalog, Ref, RefKind, split_kind
+from pegboard.core.model.catalog import Catalog, Ref, split_kind
 from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Plugin, Tool, variant_key
 from pegboard.problems import Place
 
@@ -73,18 +73,18 @@ class Entry:
         object.__setattr__(self, "overrides", self.member.overrides)
 
 
-def find(name: str, catalog: Catalog, *, kind: RefKind | None = None) -> Ref | None:
-    """Return what a name means: a plugin, then a tool (exact names only).
+def find(name: str, catalog: Catalog) -> Ref | None:
+    """Return what a name in a file means, whoever may use it: a plugin, then a tool (exact names only).
 
     A tool of a server that has not been asked yet is named ``plugin/tool`` or by its wire name;
     it is found when its manifest arrives.
     """
-    stated, bare = split_kind(name)
-    if bare in catalog.plugins and (stated or kind) in (None, "plugin"):
+    kind, bare = split_kind(name)
+    if bare in catalog.plugins and kind in (None, "plugin"):
         return Ref("plugin", bare)
-    if (stated or kind) == "category":
+    if kind == "category":
         return Ref("category", bare)
-    if (stated or kind) in (None, "tool"):
+    if kind in (None, "tool"):
         tool = catalog.find_tool(bare)
         if tool is not None:
             return Ref("tool", tool.id)

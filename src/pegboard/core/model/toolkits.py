@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pegboard.core.model.catalog import Catalog
-from pegboard.core.model.selectors import Entry, Member, entries
+from pegboard.core.model.selectors import Entry, Member, entries, find
 from pegboard.core.model.tools import JsonObject
 from pegboard.problems import Place
 
@@ -47,3 +47,7 @@ class Toolkit:
     def entries(self, catalog: Catalog) -> tuple[Entry, ...]:
         """Return what the members stand for, in their order."""
         return tuple(entries(self.members, catalog))
+
+    def complete(self, catalog: Catalog) -> bool:
+        """Return whether every member means something known: else it may be a tool of a plugin that was not asked."""
+        return all(find(member.name, catalog) is not None for member in self.members)

@@ -11,7 +11,7 @@ from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import ALWAYS, LeaseReason, LeaseTerm
-from pegboard.core.model.selectors import Entry, find
+from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
 from pegboard.core.state.narrowing import (
     Keep,
@@ -234,7 +234,7 @@ def toolkit_to_load(permissions: CompiledPermissions, state: State, name: str) -
         unseen = not plugin.variant(entry.key).known and permissions.grants_unseen(plugin)
         if unseen and may_bring(permissions, state, plugin):
             return True
-    return any(find(member.name, catalog) is None for member in permissions.world.toolkits[name].members)
+    return not permissions.world.toolkits[name].complete(catalog)
 
 
 def _within_reach(permissions: CompiledPermissions, state: State, tool: Tool) -> bool:

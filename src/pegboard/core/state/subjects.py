@@ -10,7 +10,7 @@ from pegboard.core.access.names import plugins_of_category
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import Lease
-from pegboard.core.model.selectors import Entry, find
+from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.sessions import State
 
@@ -102,10 +102,9 @@ def _may_stand_later(permissions: CompiledPermissions, lease: Lease) -> bool:
     if subject.kind == "tool":
         plugin = catalog.plugins.get(subject.name.partition("/")[0])
         return plugin is not None and not plugin.tools and _may_bring(permissions, plugin)
-    if subject.kind == "toolkit" and permissions.may_load_toolkit(subject.name):
-        members = permissions.world.toolkits[subject.name].members
-        if any(find(item.name, catalog) is None for item in members):
-            return True
+    toolkit = permissions.world.toolkits.get(subject.name) if subject.kind == "toolkit" else None
+    if toolkit is not None and permissions.may_load_toolkit(toolkit.name) and not toolkit.complete(catalog):
+        return True
     return any(
         not entry.tools and permissions.grants_unseen(catalog.plugins[entry.plugin])
         for entry in lease_entries(permissions, lease)

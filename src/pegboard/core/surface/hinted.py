@@ -9,7 +9,6 @@ from pegboard.core.access.availability import own_fault
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.selectors import find
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import started, toolkit_to_load
@@ -91,7 +90,7 @@ def number_of_tools(permissions: CompiledPermissions, toolkit: Toolkit) -> int |
     """Return how many tools a toolkit has for the agent, None as long as some of it has not been seen."""
     catalog = permissions.world.catalog
     entries = permissions.entries.toolkits[toolkit.name]
-    if any(find(member.name, catalog) is None for member in toolkit.members):
+    if not toolkit.complete(catalog):
         return None
     if not all(catalog.plugins[entry.plugin].variant(entry.key).known for entry in entries):
         return None

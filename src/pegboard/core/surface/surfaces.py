@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.anticipation.anticipated_leases import newly_anticipated
-from pegboard.core.model.leases import ALWAYS, LEASED, LeaseReason
+from pegboard.core.model.leases import ALWAYS, LEASED, Lease, LeaseReason
 from pegboard.core.model.tools import JsonObject, Plugin, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_entries, starting_tools
+from pegboard.core.state.commands import display_name
 from pegboard.core.state.sessions import State
+from pegboard.core.state.subjects import heal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,3 +179,31 @@ def order(
     front = [loaded for key, loaded in now.items() if key in first]
     back = [loaded for key, loaded in now.items() if key not in first]
     return (*available(permissions, front), *meta, *available(permissions, back))
+
+
+def suffix(permissions: CompiledPermissions, state: State) -> str:
+    """Return the line that follows the history and never stands in the prefix (F2).
+
+    It has what is loaded now and from the next request on, what went with the last turn, what narrows the rest.
+    """
+    leases = heal(permissions, state).leases
+    now = _subject_names(permissions, (lease for lease in leases if lease.from_turn <= state.turn))
+    later = [name for name in _subject_names(permissions, leases) if name not in now]
+    names = (*now, *later)
+    parts = [f"Loaded now: {', '.join(now)}."] if now else []
+    if later:
+        parts.append(f"Loaded from the next request on: {', '.join(later)}.")
+    gone = [name for name in state.evicted if name not in names]
+    if gone:
+        parts.append(f"Unloaded at the end of the last turn: {', '.join(gone)}.")
+    if state.loadout is not None:
+        parts.append(f"Active loadout: {state.loadout}; what it excludes is out of reach.")
+    if state.shrunk is not None:
+        parts.append(
+            f"To fit the budget only loadout '{state.shrunk}' is loaded from the start; the rest may be loaded."
+        )
+    return " ".join(parts)
+
+
+def _subject_names(permissions: CompiledPermissions, leases: Iterable[Lease]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(display_name(permissions, lease.subject) for lease in leases))
