@@ -36,7 +36,18 @@ KNOWN = {
 }
 
 
-PROGRAMS = ("answers", "approvals", "calls", "console", "dialogues", "gateway", "keystrokes", "retrieval", "scale", "soak")
+PROGRAMS = (
+    "answers",
+    "approvals",
+    "calls",
+    "console",
+    "dialogues",
+    "gateway",
+    "keystrokes",
+    "retrieval",
+    "scale",
+    "soak",
+)
 """They take long, install or start much, and run only when they are named."""
 
 

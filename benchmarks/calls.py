@@ -229,14 +229,12 @@ def measure(trees: Sequence[Path], options: argparse.Namespace) -> list[dict[str
             measure_calls(figures, folders, options)
             sdk += [measure_start(figures, folders, modern=options.modern) for _ in range(options.starts)]
     rows = {tree: figure.row(sdk) for tree, figure in figures.items()}
-    return [{"checkout": tree.name, **{head: round(value, 3) for head, value in row.items()}} for tree, row in rows.items()] + [
-        ratios(trees[0], other, figures, rows) for other in trees[1:]
-    ]
+    return [
+        {"checkout": tree.name, **{head: round(value, 3) for head, value in row.items()}} for tree, row in rows.items()
+    ] + [ratios(trees[0], other, figures, rows) for other in trees[1:]]
 
 
-def ratios(
-    ours: Path, other: Path, figures: dict[Path, Figures], rows: dict[Path, dict[str, float]]
-) -> dict[str, Any]:
+def ratios(ours: Path, other: Path, figures: dict[Path, Figures], rows: dict[Path, dict[str, float]]) -> dict[str, Any]:
     """Return ours as shares of another's; rates and times by the median over the pairs of neighbouring bursts."""
     row: dict[str, Any] = {head: rows[ours][head] / rows[other][head] for head in rows[ours]}
     pairs = zip(figures[ours].rates, figures[other].rates, strict=True)

@@ -65,7 +65,7 @@ class Board:
 
     def __init__(self, parts: Parts, *, masker: Masker, env: Mapping[str, str]) -> None:
         events, trust = Events(), ReadOnlyTrust(parts.store)
-        metrics, prices = SessionMetrics(events), Prices(parts.counter.count)
+        metrics, prices = SessionMetrics(), Prices(parts.counter.count)
         loader = CatalogLoader(
             parts.sources, parts.store, trust=trust, masker=masker, env=env, changed=self._catalog_changed
         )
@@ -82,7 +82,7 @@ class Board:
             loader=loader,
             trust=trust,
             events=events,
-            recorder=Recorder(parts.store, events, masker),
+            recorder=Recorder(parts.store, metrics, events, masker),
             metrics=metrics,
             billing=Billing(metrics, parts.store, prices, parts.counter.count),
             conversations=Conversations(),

@@ -364,7 +364,14 @@ class Session:
                     meta=request_meta or EMPTY,
                     waiting=waiting,
                 )
-                answered = await self._answered(call, snapshot)
+                self._requests.count_call(snapshot, request)
+                tool = snapshot.meta_tools.get(name)
+                if tool is None:
+                    snapshot, answered = await pipeline.run(call, snapshot)
+                else:
+                    snapshot, answered = await call_meta_tool(call, await self._planned_for(snapshot), tool)
+                if snapshot.unloaded or request.brought:
+                    self._note_shown(snapshot, request)
                 if request.brought:
                     await request.let_others_start()
             except StoreError:
@@ -372,17 +379,6 @@ class Session:
                     raise board_closed() from None
                 raise
             return answered
-
-    async def _answered(self, call: CallRequest, snapshot: Snapshot) -> CallAnswer:
-        self._requests.count_call(snapshot, call.request)
-        tool = snapshot.meta_tools.get(call.name)
-        if tool is None:
-            snapshot, answered = await pipeline.run(call, snapshot)
-        else:
-            snapshot, answered = await call_meta_tool(call, await self._planned_for(snapshot), tool)
-        if snapshot.unloaded or call.request.brought:
-            self._note_shown(snapshot, call.request)
-        return answered
 
     async def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
         """Go on with a call that waits for a person (A3): it runs once, if it was allowed and nothing has changed.

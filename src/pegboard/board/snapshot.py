@@ -109,10 +109,12 @@ async def read(
         UnknownAgentError: the session's agent is not configured any more.
     """
     as_of = await services.compiler.refresh(since)
-    same = known is not None and known.as_of is as_of and known.info is info
-    if known is not None and same and known.conditional:
-        same = await services.availability.apply(info, known.base) is known.permissions
-    if known is not None and same:
+    if (
+        known is not None
+        and known.as_of is as_of
+        and known.info is info
+        and (not known.conditional or await services.availability.apply(info, known.base) is known.permissions)
+    ):
         return known
     narrowed = await narrowed_above_of(services, info)
     snapshot = await _snapshot(services, info, narrowed, as_of, *await stored_state(services, info))

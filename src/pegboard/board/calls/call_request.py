@@ -20,7 +20,7 @@ Answered = tuple[Snapshot, CallAnswer]
 """The session after a call, and what came of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class CallRequest:
     """One call as it came: what is called with what, what binds it, and the way back to whoever calls.
 

@@ -90,6 +90,7 @@ async def end_turn(services: Services, snapshot: Snapshot, command: EndTurn | Ma
     if after.state.turn > snapshot.state.turn:
         key = snapshot.info.key
         record = {"principal": key.principal, "agent": key.agent, "session": key.session}
+        services.metrics.turn_ended(key)
         services.events.emit("turn_ended", {**record, "turn": snapshot.state.turn})
     return outcome
 

@@ -50,39 +50,39 @@ async def run(call: CallRequest, snapshot: Snapshot) -> Answered:
 
     Where its client can be asked for an approval that it needs, and answers, everything is decided anew (A3).
     """
-    snapshot, answered = await _run(call, snapshot)
+    decided = _known(call, snapshot)
+    if decided is None:
+        snapshot, decided = await _decided(call, snapshot)
+        if isinstance(decided, CallAnswer):
+            return snapshot, decided
+    snapshot, answered = await _execute(call, snapshot, decided)
     approval = answered.approval
     if approval is None or answered.status != "needs_approval" or call.client is None:
         return snapshot, answered
     why = await asked_client(call, call.client, approval)
     if why:
         return snapshot, waiting(approval, answered.tool, why)
-    return await _run(call, await read(call.services, snapshot.info))
-
-
-async def _run(call: CallRequest, snapshot: Snapshot) -> Answered:
-    decided = _known(snapshot, call.name)
-    if decided is None:
-        snapshot, plan = await _decided(call, snapshot)
-        if isinstance(plan, CallAnswer):
-            return snapshot, plan
-        decided = plan
-    elif (refusal := _refused_here(call, snapshot, decided.tool.tool)) is not None:
-        return snapshot, await denied(call.services, snapshot, refusal, call.name)
-    tool = decided.tool.tool
-    if call.request.started_before_load_of(tool.id) and decided.permissions.agent.unloaded_call != "run":
-        refusal = same_batch(tool)
-        result = answer(refusal.status, refusal.message, data=schema_of(tool)).result
-        return snapshot, await denied(call.services, snapshot, refusal, call.name, result=result)
+    snapshot, decided = await _decided(call, await read(call.services, snapshot.info))
+    if isinstance(decided, CallAnswer):
+        return snapshot, decided
     return await _execute(call, snapshot, decided)
 
 
-def _known(snapshot: Snapshot, name: str) -> DecidedCall | None:
-    """Return how a call of this name runs, if it was decided for these permissions and this state (P4)."""
-    call = snapshot.decided.get(name)
-    if call is None or call.permissions is not snapshot.permissions:
+def _known(call: CallRequest, snapshot: Snapshot) -> DecidedCall | None:
+    """Return how a call runs, if one of its name was decided for these permissions and this state (P4)."""
+    decided = snapshot.decided.get(call.name)
+    if decided is None or decided.permissions is not snapshot.permissions:
         return None
-    return call if call.stored is snapshot.stored or call.stored == snapshot.stored else None
+    if decided.stored is not snapshot.stored and decided.stored != snapshot.stored:
+        return None
+    refused = _refused_here(call, snapshot, decided.tool.tool) is not None
+    return None if refused or _came_too_early(call, decided) else decided
+
+
+def _came_too_early(call: CallRequest, decided: DecidedCall) -> bool:
+    """Return whether a call started before the load of its tool was answered, which the model is to read (D2)."""
+    early = call.request.started_before_load_of(decided.tool.tool.id)
+    return early and decided.permissions.agent.unloaded_call != "run"
 
 
 async def _decided(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, DecidedCall | CallAnswer]:
@@ -102,6 +102,10 @@ async def _decided(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, Dec
     if len(snapshot.decided) >= MOST_DECIDED:
         snapshot.decided.clear()
     snapshot.decided[call.name] = decided
+    if _came_too_early(call, decided):
+        refusal = same_batch(decided.tool.tool)
+        result = answer(refusal.status, refusal.message, data=schema_of(decided.tool.tool)).result
+        return snapshot, await denied(call.services, snapshot, refusal, call.name, result=result)
     return snapshot, decided
 
 
@@ -124,9 +128,10 @@ def _refused_here(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Refuse |
     focus = call.shown.focus
     if focus is not None and tool.wire not in focus:
         return outside_focus(tool, focus)
-    plugins = snapshot.permissions.world.catalog.plugins
-    if call.read_only and not call.services.trust.reads_only(plugins[tool.plugin], tool):
-        return not_read_only(tool)
+    if call.read_only:
+        plugins = snapshot.permissions.world.catalog.plugins
+        if not call.services.trust.reads_only(plugins[tool.plugin], tool):
+            return not_read_only(tool)
     return None
 
 

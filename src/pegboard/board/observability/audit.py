@@ -7,6 +7,7 @@ import json
 from datetime import UTC, datetime
 
 from pegboard.board.observability.events import Events
+from pegboard.board.observability.metrics import SessionMetrics
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.tools import JsonObject
@@ -20,8 +21,9 @@ _ENCODER = json.JSONEncoder(sort_keys=True, default=str)
 class Recorder:
     """The audit trail of one board; no secret and no argument gets into it (X5)."""
 
-    def __init__(self, audit: AuditLog, events: Events, masker: Masker) -> None:
+    def __init__(self, audit: AuditLog, metrics: SessionMetrics, events: Events, masker: Masker) -> None:
         self._audit = audit
+        self._metrics = metrics
         self._events = events
         self._rendered: dict[str, str] = {}
         self._key: bytes | None = None
@@ -96,6 +98,7 @@ class Recorder:
         await self.note(record, "denied")
 
     def emit(self, event: str | None, record: AuditRecord) -> None:
-        """Emit the event of a record that is stored; None is none."""
+        """Count the event of a record that is stored, and emit it; None is none."""
         if event is not None:
+            self._metrics.recorded(event, record)
             self._events.emit_record(event, record)

@@ -36,43 +36,32 @@ class Requests:
     """The requests of one session in this process: which of them started before the answer of which load (D2)."""
 
     def __init__(self) -> None:
-        self._open = 0
-        self._answers = 0
+        self.in_flight = 0
+        self.answers = 0
+        """How many answers had something loaded."""
         self._brought: dict[str, tuple[float, float]] = {}
 
     def start(self, arrived: float | None = None) -> Request:
         """Return a request that starts now, or came at ``arrived`` (``time.monotonic()``); enter it at once."""
-        return Request(self, self._answers, arrived)
-
-    @property
-    def alone(self) -> bool:
-        """Return whether one request is in flight."""
-        return self._open == 1
-
-    def opened(self) -> None:
-        """Count a request as in flight."""
-        self._open += 1
+        return Request(self, arrived)
 
     def bring(self, tools: Iterable[str]) -> None:
         """Note what a request loads, before that is stored; what was answered before any other came is forgotten."""
-        if self._open <= 1:
+        if self.in_flight <= 1:
             self._brought.clear()
         self._brought.update(dict.fromkeys(tools, _NOT_ANSWERED))
 
     def answered(self, tools: Iterable[str]) -> None:
-        """Note that a request is answered, with what it loaded."""
-        self._open -= 1
-        if brought := tuple(tools):
-            self._answers += 1
-            self._brought.update(dict.fromkeys(brought, (self._answers, time.monotonic())))
+        """Note that a request is answered that has loaded something."""
+        self.answers += 1
+        self._brought.update(dict.fromkeys(tools, (self.answers, time.monotonic())))
 
-    def answer_with(self, tool: str) -> tuple[float, float]:
-        """Return the number and time of the answer with which a tool came; both 0 where that is no matter."""
-        return self._brought.get(tool, _NO_MATTER)
+    def answer_with(self, tool: str) -> tuple[float, float] | None:
+        """Return the number and time of the answer with which a tool came, or None where that is no matter."""
+        return self._brought.get(tool)
 
 
 _NOT_ANSWERED: Final = (math.inf, math.inf)
-_NO_MATTER: Final = (0.0, 0.0)
 
 
 class Request:
@@ -80,21 +69,23 @@ class Request:
 
     __slots__ = ("_arrived", "_started", "_with", "brought")
 
-    def __init__(self, others: Requests, started: int, arrived: float | None) -> None:
+    def __init__(self, others: Requests, arrived: float | None) -> None:
         self._with = others
-        self._started = started
+        self._started = others.answers
         self._arrived = arrived
         self.brought: frozenset[str] = frozenset()
         """The ids of what it loaded."""
 
     def __enter__(self) -> Self:
         """Count it as in flight."""
-        self._with.opened()
+        self._with.in_flight += 1
         return self
 
     def __exit__(self, *_: object) -> None:
         """Note that it is answered."""
-        self._with.answered(self.brought)
+        self._with.in_flight -= 1
+        if self.brought:
+            self._with.answered(self.brought)
 
     def bring(self, tools: Iterable[str]) -> None:
         """Note the ids of what it loads, before that is stored."""
@@ -105,7 +96,7 @@ class Request:
     @property
     def is_alone(self) -> bool:
         """Return whether no other request of the session is in flight."""
-        return self._with.alone
+        return self._with.in_flight == 1
 
     async def let_others_start(self) -> None:
         """Let the calls of the same batch start before a load is answered."""
@@ -113,9 +104,10 @@ class Request:
 
     def started_before_load_of(self, tool: str) -> bool:
         """Return whether another request loaded a tool whose answer was not returned when this one started (D2)."""
-        number, answered = self._with.answer_with(tool)
-        if tool in self.brought:
+        came = self._with.answer_with(tool)
+        if came is None or tool in self.brought:
             return False
+        number, answered = came
         return number > self._started if self._arrived is None else answered > self._arrived
 
 

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pegboard.board.observability.events import Events
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.surfaces import Surface
-from pegboard.ports import BillCounts, SessionKey
+from pegboard.ports import AuditRecord, BillCounts, SessionKey
 
 Price = Callable[[Iterable[Tool]], int]
 SentTexts = tuple[tuple[Tool, ...], tuple[str, ...]]
@@ -59,7 +58,6 @@ _OF: Final[Mapping[str, str]] = {
     "evicted": "evictions",
     "denied": "denials",
     "called": "calls",
-    "turn_ended": "turns",
 }
 _BY_OUTCOME: Final = frozenset({"called", "denied"})
 
@@ -71,15 +69,30 @@ News = tuple[tuple[str, str, str], BillCounts, Sequence[SentList]]
 class SessionMetrics:
     """The numbers of every session that a board has seen."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self) -> None:
         self._sessions: OrderedDict[tuple[str, str, str], Counted] = OrderedDict()
         self.totals: Counter[tuple[str, str, str]] = Counter()
         """How often each event happened, by event, agent, and outcome where it is a call or a refusal."""
         self.on_news: Callable[[], object] = lambda: None
         """Called when something is counted for the first time since the last bill."""
         self._news: set[Counted] = set()
-        for event in _OF:
-            events.on(event, self._note)
+
+    def recorded(self, event: str, record: AuditRecord) -> None:
+        """Count an event of the audit trail, where it is one of the numbers."""
+        name = _OF.get(event)
+        if name is None:
+            return
+        self.totals[event, record.agent, record.outcome if event in _BY_OUTCOME else ""] += 1
+        counted = self._counted((record.principal, record.agent, record.session))
+        setattr(counted, name, getattr(counted, name) + 1)
+        self._is_news(counted)
+
+    def turn_ended(self, key: SessionKey) -> None:
+        """Count the end of a turn."""
+        self.totals["turn_ended", key.agent, ""] += 1
+        counted = self._counted((key.principal, key.agent, key.session))
+        counted.turns += 1
+        self._is_news(counted)
 
     def surfaced(self, key: SessionKey, surface: Surface) -> None:
         """Note a surface that was given out; its tokens are counted when somebody asks."""
@@ -148,16 +161,6 @@ class SessionMetrics:
                 saved = None if of_agent is None else price(of_agent) - tokens
             found.append(_record(key, counted, tokens, saved))
         return found
-
-    def _note(self, record: Mapping[str, Any]) -> None:
-        event, agent = record["event"], record["agent"]
-        self.totals[event, agent, record["outcome"] if event in _BY_OUTCOME else ""] += 1
-        key = record["principal"], agent, record["session"]
-        counted, name = self._counted(key), _OF[event]
-        setattr(counted, name, getattr(counted, name) + 1)
-        if not self._news:
-            self.on_news()
-        self._news.add(counted)
 
     def _counted(self, key: tuple[str, str, str]) -> Counted:
         counted = self._sessions.get(key)

@@ -82,17 +82,20 @@ class FastStdioCalls:
         number = coerce_request_id(call.number)
         if number in self._tasks:
             return False
-        self._tasks[number] = asyncio.get_running_loop().create_task(self._answer(call, connection))
+        self._tasks[number] = asyncio.get_running_loop().create_task(self._answer(call, number, connection))
         self._started(call.number)
         return True
 
-    async def _answer(self, call: FastCall, connection: Connection | None) -> None:
-        """Run a call and write its answer; one that the client cancelled must not be answered any more."""
+    async def _answer(self, call: FastCall, number: str | int, connection: Connection | None) -> None:
+        """Run a call and write its answer; one that the client cancelled must not be answered any more.
+
+        ``number`` is its id as the SDK keeps it: a number that is written as a text is the number.
+        """
         message: Message | None = None
         try:
             message = await self._calls.answer(self._caller, call, connection, self._notify)
         finally:
-            task = self._tasks.pop(coerce_request_id(call.number))
+            task = self._tasks.pop(number)
             if message is None and task not in self._cancelled:
                 error = {"code": CONNECTION_CLOSED, "message": "Connection closed"}
                 message = {"jsonrpc": "2.0", "id": call.number, "error": error}

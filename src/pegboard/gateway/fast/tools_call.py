@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp_types import methods
 from mcp_types.version import LATEST_MODERN_VERSION
@@ -62,7 +62,7 @@ class FastToolCalls:
         self.questions = FastQuestions()
         self._gateway = gateway
         self._stamp: Message = {SERVER_KEY: gateway.server.server_info_stamp}
-        self._envelopes = _ValidEnvelopes()
+        self._metas = _PlainMetas()
         self._tracing = _Tracing()
         self._newest: tuple[Caller, str, Message, RequestIdentity] | None = None
 
@@ -70,33 +70,25 @@ class FastToolCalls:
         """Return the call in a message, or None where the SDK is to judge it."""
         if message is None or message.keys() != _REQUEST or message["jsonrpc"] != "2.0":
             return None
-        number, given = message["id"], message["params"]
-        if message["method"] != "tools/call" or type(number) not in (int, str) or type(given) is not dict:
+        number: str | int = message["id"]
+        params: Message = message["params"]
+        if message["method"] != "tools/call" or type(number) not in (int, str) or type(params) is not dict:
             return None
-        params = cast("Message", given)
-        name, arguments, meta = params.get("name"), params.get("arguments", _NONE), params.get("_meta", _NONE)
+        arguments: Message = params.get("arguments", _NONE)
+        name, meta = params.get("name"), params.get("_meta", _NONE)
         if not (type(name) is str and type(arguments) is dict and type(meta) is dict) or params.keys() - _PARAMS:
             return None
-        arrived, meta = monotonic(), cast("Message", meta)
-        if not self._is_plain(meta, modern=modern) or self._tracing.is_on(arrived):
+        arrived = monotonic()
+        if not self._metas.has(meta, modern=modern) or self._tracing.is_on(arrived):
             return None
         return FastCall(
             number=number,
             name=name,
-            arguments=cast("Message", arguments),
+            arguments=arguments,
             params=params,
             progress_token=meta.get("progressToken"),
             arrived=arrived,
         )
-
-    def _is_plain(self, meta: Message, *, modern: bool) -> bool:
-        """Return whether nothing stands in ``_meta`` that only the SDK understands, and the envelope is right."""
-        for key, value in meta.items():
-            if key.startswith(_RESERVED) and not (modern and key in _ENVELOPE):
-                return False
-            if key in _TRACE or (key == "progressToken" and type(value) not in (int, str)):
-                return False
-        return not modern or self._envelopes.has(meta)
 
     async def answer(
         self,
@@ -151,36 +143,68 @@ class FastToolCalls:
         """
         meta = params.get("_meta", _NONE)
         newest = self._newest
-        if newest is not None and newest[2] == meta and newest[1] == version and newest[0] == caller:
-            return newest[3]
+        if newest is not None and newest[2] == meta and newest[1] == version:
+            known = newest[0]
+            if known is caller or known == caller:
+                return newest[3]
         request = request_of(caller, version, params)
         if not request.meta:
             self._newest = caller, version, meta, request
         return request
 
 
-class _ValidEnvelopes:
-    """The envelopes of the 2026 era that the SDK's own models have accepted: each is judged once."""
+class _PlainMetas:
+    """The ``_meta`` of calls that hold nothing that only the SDK understands, and a right envelope where one belongs.
+
+    Each envelope of the 2026 era is judged by the SDK's own models, once.
+    """
 
     def __init__(self) -> None:
-        self._known: set[bytes] = set()
+        self._envelopes: set[bytes] = set()
+        self._newest: dict[bool, Message] = {}
 
-    def has(self, meta: Message) -> bool:
-        """Return whether the envelope in ``_meta`` is valid."""
+    def has(self, meta: Message, *, modern: bool) -> bool:
+        """Return whether a ``_meta`` is one of them; clients send the same with every call."""
+        if self._newest.get(modern) == meta:
+            return True
+        if not self._is_plain(meta, modern=modern):
+            return False
+        if not _has_numbers(meta):  # to Python 1 equals true
+            self._newest[modern] = meta
+        return True
+
+    def _is_plain(self, meta: Message, *, modern: bool) -> bool:
+        for key, value in meta.items():
+            if key.startswith(_RESERVED) and not (modern and key in _ENVELOPE):
+                return False
+            if key in _TRACE or (key == "progressToken" and type(value) not in (int, str)):
+                return False
+        return not modern or self._has_envelope(meta)
+
+    def _has_envelope(self, meta: Message) -> bool:
         if meta.get(VERSION_KEY) != LATEST_MODERN_VERSION or CAPABILITIES_KEY not in meta:
             return False
         envelope = {key: meta[key] for key in _ENVELOPE if key in meta}
         text = dumped(envelope)
-        if text in self._known:
+        if text in self._envelopes:
             return True
         try:
             methods.validate_client_request("tools/call", LATEST_MODERN_VERSION, {"name": "any", "_meta": envelope})
         except ValidationError:
             return False
-        if len(self._known) >= _MOST_ENVELOPES:
-            self._known.clear()
-        self._known.add(text)
+        if len(self._envelopes) >= _MOST_ENVELOPES:
+            self._envelopes.clear()
+        self._envelopes.add(text)
         return True
+
+
+def _has_numbers(value: object) -> bool:
+    """Return whether a number or a truth value stands somewhere in a value of JSON."""
+    if isinstance(value, dict):
+        return any(map(_has_numbers, cast("Message", value).values()))
+    if isinstance(value, list):
+        return any(map(_has_numbers, cast("list[Any]", value)))
+    return isinstance(value, int | float)
 
 
 class _Tracing:

@@ -79,12 +79,9 @@ class ToolCalls:
         request = call.request
         session = await self._sessions.get(request.caller, request.session, modern=request.modern)
         activity = await self._turns.begin(session, request.turn)
-        if call.connection is None:
-            return await self._run_modern(session, activity, call)
-        with activity:
-            return await self._run_handshake(session, activity, call, call.connection)
-
-    async def _run_modern(self, session: Session, activity: Activity, call: IncomingCall) -> dict[str, Any]:
+        if call.connection is not None:
+            with activity:
+                return await self._run_handshake(session, activity, call, call.connection)
         client = ModernClient(call.params.get("_meta") or {}, call.notify)
         if client.askable or call.params.get("requestState") is not None:
             return await self._run_pending(session, activity, call, client)

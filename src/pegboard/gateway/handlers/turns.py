@@ -76,7 +76,7 @@ class Turns:
         """End the turn before a request is served, where it is over; return the activity of the session."""
         activity = self.activity(session)
         if label is None:
-            if self._paused(activity, session.agent.turn_gap):
+            if self._has_paused(session, activity):
                 activity.last = None
                 await session.end_turn()
         elif label != activity.label:
@@ -86,10 +86,10 @@ class Turns:
                     activity.label = label
         return activity
 
-    def _paused(self, activity: Activity, gap: float) -> bool:
+    def _has_paused(self, session: Session, activity: Activity) -> bool:
         if activity.label is not None or activity.in_flight or activity.last is None:
             return False
-        return self._clock() - activity.last > gap
+        return self._clock() - activity.last > session.agent.turn_gap
 
     def entered(self) -> None:
         """Count a call as in flight."""

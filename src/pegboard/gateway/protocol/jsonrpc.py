@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import suppress
 from typing import Any, Final, NoReturn, cast
 
 Message = dict[str, Any]
@@ -19,11 +18,17 @@ _DEEPEST: Final = 100
 
 def parsed(data: bytes | bytearray) -> Message | None:
     """Return a message that is an object of JSON, or None."""
+    message: Message
     try:
-        message: object = _plain(data) if "pydantic_core" not in sys.modules and _is_plain(data) else _any(data)
+        if "pydantic_core" not in sys.modules and _is_plain(data):
+            message = json.loads(data.decode(), parse_constant=_refused)
+        else:
+            import pydantic_core
+
+            message = pydantic_core.from_json(data)
     except ValueError:
         return None
-    return cast("Message", message) if type(message) is dict else None
+    return message if type(message) is dict else None
 
 
 def _is_plain(data: bytes | bytearray) -> bool:
@@ -31,29 +36,20 @@ def _is_plain(data: bytes | bytearray) -> bool:
     return data.count(b"{") + data.count(b"[") <= _DEEPEST and b"\\ud" not in data.lower()
 
 
-def _plain(data: bytes | bytearray) -> object:
-    return json.loads(data.decode(), parse_constant=_refused)
-
-
 def _refused(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _any(data: bytes | bytearray) -> object:
-    from pydantic_core import from_json
-
-    return from_json(data)
-
-
 def dumped(message: Message) -> bytes:
     """Return a message as JSON of one line; text that is no Unicode is written with escapes."""
-    with suppress(ValueError, UnicodeError):
+    try:
         if "pydantic_core" not in sys.modules and _writes_plainly(message):
             return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
-        from pydantic_core import to_json
+        import pydantic_core
 
-        return to_json(message, inf_nan_mode="null")
-    return json.dumps(message, separators=(",", ":"), default=str).encode()
+        return pydantic_core.to_json(message, inf_nan_mode="null")
+    except (ValueError, UnicodeError):
+        return json.dumps(message, separators=(",", ":"), default=str).encode()
 
 
 def _writes_plainly(value: Any) -> bool:

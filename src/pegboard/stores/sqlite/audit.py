@@ -69,7 +69,7 @@ class AuditQueue:
 
     def add_later(self, entry: AuditRecord) -> None:
         """Take an entry and see to it that a running loop flushes it soon."""
-        self.add(entry)
+        self._entries.append(entry)
         self.schedule()
 
     def schedule(self) -> None:

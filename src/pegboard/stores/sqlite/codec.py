@@ -94,10 +94,13 @@ def _frozen(value: Any) -> Any:
 
 def entry_to_row(entry: AuditRecord) -> tuple[Column, ...]:
     """Return the columns of an audit entry in the order of ``AUDIT_COLUMNS``; the time as ISO text."""
-    at, *cells = entry
-    texts = "".join([cell for cell in cells if type(cell) is str])
+    at, kind, principal, agent, session, turn, subject, decision, reason, duration, outcome, arguments, by = entry
+    texts = f"{kind}{principal}{agent}{session}{subject}{decision}{reason}{outcome}{arguments}{by}"
     if texts.isascii() and "\0" not in texts:
-        return at.isoformat(), *cells
+        return (
+            at.isoformat(), kind, principal, agent, session, turn, subject, decision, reason, duration, outcome,
+            arguments, by,
+        )  # fmt: skip
     return tuple(map(_to_cell, entry))
 
 

@@ -42,10 +42,10 @@ def by_model(data: bytes | str) -> JSONRPCMessage:
 def parsed(data: bytes) -> Message | None:
     """Return a message that is an object of JSON, or None."""
     try:
-        message: object = from_json(data)
+        message: Message = from_json(data)
     except ValueError:
         return None
-    return cast("Message", message) if type(message) is dict else None
+    return message if type(message) is dict else None
 
 
 def is_plain_answer(message: Message) -> bool:
