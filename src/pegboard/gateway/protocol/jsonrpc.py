@@ -21,7 +21,7 @@ def parsed(data: bytes | bytearray) -> Message | None:
     message: Message
     try:
         if "pydantic_core" not in sys.modules and _is_plain(data):
-            message = json.loads(data.decode(), parse_constant=_refused)
+            message = _plain(data)
         else:
             import pydantic_core
 
@@ -34,6 +34,10 @@ def parsed(data: bytes | bytearray) -> Message | None:
 def _is_plain(data: bytes | bytearray) -> bool:
     """Return whether both readers read the same in it: no escaped half of a character, no depth."""
     return data.count(b"{") + data.count(b"[") <= _DEEPEST and b"\\ud" not in data.lower()
+
+
+def _plain(data: bytes | bytearray) -> Any:
+    return json.loads(data.decode(), parse_constant=_refused)
 
 
 def _refused(name: str) -> NoReturn:
