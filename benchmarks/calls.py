@@ -1,7 +1,7 @@
 """What a call and a start cost beside another checkout: ``python -m benchmarks calls --against TREE``.
 
 A raw client and a raw server, no SDK on either side, with ``pegboard serve --stdio`` between them. Both gateways are
-up at once and take turns by short bursts, and starts alternate with ``import mcp``, since the speed of a machine drifts.
+up at once and take turns by short bursts, and starts alternate with ``import mcp``: the speed of a machine drifts.
 The processor time of the gateway is the steadiest figure where others use the machine.
 """
 
@@ -184,10 +184,10 @@ def measure_calls(figures: dict[Path, Figures], folders: dict[Path, Path], optio
     """Start each gateway once and give them turns until each has made its calls."""
     with ExitStack() as stack:
         gateways: dict[Path, Gateway] = {}
-        for tree in figures:
+        for tree, figure in figures.items():
             gateway = stack.enter_context(Gateway(tree, folders[tree], modern=options.modern))
             gateway.greet()
-            figures[tree].started.append(resident(gateway.process.pid))
+            figure.started.append(resident(gateway.process.pid))
             gateway.burst(WARMING)
             gateways[tree] = gateway
         before = {tree: gateway.processor() for tree, gateway in gateways.items()}
