@@ -75,7 +75,8 @@ class FastToolCalls:
         if message["method"] != "tools/call" or type(number) not in (int, str) or type(params) is not dict:
             return None
         arguments: Message = params.get("arguments", _NONE)
-        name, meta = params.get("name"), params.get("_meta", _NONE)
+        meta: Message = params.get("_meta", _NONE)
+        name = params.get("name")
         if not (type(name) is str and type(arguments) is dict and type(meta) is dict) or params.keys() - _PARAMS:
             return None
         arrived = monotonic()
