@@ -11,7 +11,7 @@ from gateway.clients import until
 from pegboard import Pegboard
 from pegboard.core.model.tools import Tool
 from pegboard.operators.operations import Operations
-from pegboard.search.fields import texts_of
+from pegboard.search.documents import field_texts
 
 from .programs import program, serving
 
@@ -105,4 +105,4 @@ async def test_every_place_shows_the_same_title_of_a_tool(config: Path) -> None:
 def test_a_title_that_is_no_text_or_blank_hides_no_other(title: object, hint: object, expected: str) -> None:
     tool = Tool(plugin="git", name="log", extra={"title": title}, annotations={"title": hint})
     assert tool.title == expected
-    assert texts_of(tool, "")[0] == ("log" if expected == "log" else f"log {expected}")
+    assert field_texts(tool, "")[0] == ("log" if expected == "log" else f"log {expected}")

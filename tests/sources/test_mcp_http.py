@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from socket import socket
 from subprocess import PIPE, Popen
 from typing import Any

@@ -133,7 +133,7 @@ class Board:
         """
         services = self.services
         services.recorder.masker = services.loader.masker = masker
-        await services.loader.adopt(specs)
+        await services.loader.adopt(specs, world)
         services.compiler.adopt(replace(world, catalog=services.loader.catalog))
         services.events.emit("configuration_changed", {})
 
@@ -145,7 +145,7 @@ class Board:
             specs: how each plugin is brought in.
         """
         services = self.services
-        services.loader.join(specs)
+        services.loader.join(specs, world)
         services.compiler.adopt(replace(world, catalog=services.loader.catalog))
         services.events.emit("configuration_changed", {})
 
@@ -263,8 +263,8 @@ class Board:
             plugins: their names; every plugin where none is named.
         """
         requests = [PluginRequest(plugin=name) for name in plugins or tuple(self.world.catalog.plugins)]
-        await self.services.loader.ready(requests, retry=True)
-        await self.services.loader.ready(requests)
+        await self.services.loader.ready(requests, retry=True, confirm=True)
+        await self.services.loader.ready(requests, confirm=True)
 
     async def forget(self, *, principal: str | None = None, agent: str | None = None) -> int:
         """Forget what was called after which need, and the messages and searches of sessions opened by their id here.

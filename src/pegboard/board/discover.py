@@ -18,10 +18,11 @@ from pegboard.core.access.names import Found, Near, Unknown, Unseen, resolve
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
+from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import starting_entries, starting_tools
 from pegboard.core.state.commands import Load
 from pegboard.core.state.narrowing import active_plugins, may_bring
-from pegboard.core.state.requirements import plugins_to_ask
+from pegboard.core.state.requirements import all_required, plugins_to_ask
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import tools_of_subject
 
@@ -48,6 +49,7 @@ async def discover_loaded(services: Services, snapshot: Snapshot) -> Snapshot:
     seen = await _asked(services, snapshot, loaded, unseen.in_process)
     if seen is not snapshot:  # only now it is known what the tools require
         seen = await _asked(services, seen, _required_at_start(seen.permissions), ())
+    services.loader.ask_stale(_from_start(snapshot.permissions))
     for request in unseen.servers:  # last: the first server of all imports the SDK, which nothing above waits for
         services.loader.fetch(request)
     return seen
@@ -81,7 +83,8 @@ async def discover_named(services: Services, snapshot: Snapshot, command: Load) 
         snapshot = await discover_searchable(services, snapshot)
     for retry in (True, False):
         named = _named(snapshot.permissions, command)
-        if not named or not (await services.loader.ready(named, retry=retry) or _is_older(services, snapshot)):
+        waited = await services.loader.ready(named, retry=retry, confirm=True)
+        if not (waited or _is_older(services, snapshot)):
             break
         snapshot = await read(services, snapshot.info)
     return snapshot
@@ -95,6 +98,13 @@ async def discover_called(services: Services, snapshot: Snapshot, owner: str) ->
             services, snapshot, _loaded(snapshot.permissions, snapshot.state, unseen), unseen.in_process
         )
     waited = await services.loader.ready([PluginRequest(plugin=owner)], retry=True)
+    return await read(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
+
+
+async def discover_code(services: Services, snapshot: Snapshot, tool: Tool) -> Snapshot:
+    """Return the session once the code that a tool runs has answered, where only the store knew it, or it failed."""
+    request = PluginRequest(plugin=tool.plugin, overrides=snapshot.permissions.entries.of_tool(tool).overrides)
+    waited = await services.loader.ready([request], retry=True, confirm=True)
     return await read(services, snapshot.info) if waited or _is_older(services, snapshot) else snapshot
 
 
@@ -126,7 +136,11 @@ def _unseen(permissions: CompiledPermissions) -> _Unseen:
 
 def at_start(permissions: CompiledPermissions) -> Iterator[PluginRequest]:
     """Yield what is loaded from the start and not known yet, under the overrides with which it is loaded."""
-    return _of_entries(permissions, starting_entries(permissions))
+    yield from _of_entries(permissions, starting_entries(permissions))
+    plugins = permissions.world.catalog.plugins
+    for name in permissions.entries.unresolved_from_start:
+        if not plugins[name].variants:
+            yield PluginRequest(plugin=name)
 
 
 @once_per_permissions
@@ -135,6 +149,12 @@ def _of_loadout(permissions: CompiledPermissions, loadout: str) -> tuple[PluginR
     return tuple(
         _of_entries(permissions, map(permissions.entries.of_plugin, sorted(active_plugins(permissions, loadout))))
     )
+
+
+@once_per_permissions
+def _from_start(permissions: CompiledPermissions) -> frozenset[tuple[str, str]]:
+    """Return the variants that are loaded from the start, known or not."""
+    return frozenset((entry.plugin, entry.key) for entry in starting_entries(permissions))
 
 
 @once_per_permissions
@@ -167,10 +187,10 @@ def _named(permissions: CompiledPermissions, command: Load) -> tuple[PluginReque
 
 
 def _of_name(permissions: CompiledPermissions, name: str) -> tuple[PluginRequest, ...]:
-    """Return what a name stands for and is not known or failed; a server may have a tool whose bare name is written."""
+    """Return what a name stands for; a server may have a tool whose bare name is written."""
     match resolve(permissions, name):
         case Found(subject) | Near(subject):
-            return _not_known(permissions, subject)
+            return _of_ref(permissions, subject)
         case Unseen(plugin):
             return (PluginRequest(plugin=plugin.name),)
         case Unknown():
@@ -178,15 +198,15 @@ def _of_name(permissions: CompiledPermissions, name: str) -> tuple[PluginRequest
 
 
 @once_per_permissions
-def _not_known(permissions: CompiledPermissions, subject: Ref) -> tuple[PluginRequest, ...]:
+def _of_ref(permissions: CompiledPermissions, subject: Ref) -> tuple[PluginRequest, ...]:
+    """Return the plugins that a subject stands for, and those that have, or may have, what its tools require (T8)."""
     plugins, found = permissions.world.catalog.plugins, tools_of_subject(permissions, subject)
-    own = (
-        PluginRequest(plugin=entry.plugin, overrides=entry.overrides)
-        for entry in found.entries
-        if not plugins[entry.plugin].variant(entry.key).known and not permissions.scope_only(plugins[entry.plugin])
-    )
-    required = (PluginRequest(plugin=name) for name in plugins_to_ask(permissions, (tool for tool, _ in found.tools)))
-    return (*own, *required)
+    tools = tuple(tool for tool, _ in found.tools)
+    named = [entry for entry in found.entries if not permissions.scope_only(plugins[entry.plugin])]
+    named += map(permissions.entries.of_tool, all_required(permissions, tools))
+    requests = (PluginRequest(plugin=entry.plugin, overrides=entry.overrides) for entry in named)
+    unknown = (PluginRequest(plugin=name) for name in plugins_to_ask(permissions, tools))
+    return tuple({request.key: request for request in (*requests, *unknown)}.values())
 
 
 def _worth_asking(permissions: CompiledPermissions, kinds: frozenset[str]) -> Iterator[PluginRequest]:

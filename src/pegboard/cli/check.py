@@ -94,7 +94,8 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
         with warnings_to(printer):
             found = await _asked(config, found, configuration, printer, probe=probe, accept=accept)
             unfounded = await plugin_problems.unfounded_conditions(configuration)
-            return replace(found, problems=[*found.problems, *unfounded, *_transformer(configuration)])
+            absent = () if probe else plugin_problems.absent_commands(configuration)
+            return replace(found, problems=[*found.problems, *absent, *unfounded, *_transformer(configuration)])
     except PegboardError as error:
         failed = Problem(
             severity="error", code=error.code, message=error.message, hint=error.hint, place=error.location
@@ -229,19 +230,10 @@ async def _wants(board: Board, *, probe: bool) -> list[PluginRequest]:
 
     Without ``probe`` those that are cheap to ask, and the registered ones that an agent has from the start.
     """
-    from pegboard.board.catalog.loader import IN_PROCESS, PluginRequest
-    from pegboard.core.model.selectors import entries
+    from pegboard.board.catalog.loader import IN_PROCESS, PluginRequest, named_requests
 
     world = board.world
-    groups = [toolkit.members for toolkit in world.toolkits.values()]
-    groups += [group for agent in world.agents.values() for group in (agent.static, agent.essential)]
-    groups += world.sub_apps.values()
-    wants = {
-        want.key: want
-        for group in groups
-        for entry in entries(group, world.catalog)
-        for want in (PluginRequest(plugin=entry.plugin, overrides=entry.overrides),)
-    }
+    wants = named_requests(world, world.catalog)
     named = {plugin for plugin, _ in wants}
     every = [*wants.values(), *(PluginRequest(plugin=name) for name in world.catalog.plugins if name not in named)]
     if probe:
@@ -269,8 +261,8 @@ async def _bring_in(loader: CatalogLoader, wants: Sequence[PluginRequest], print
             await loader.ask_anew(wants)
         return
     with printer.working(f"Importing {names}"):
-        await loader.ready(wants, wait=LONGEST_WAIT, patient=True)
-    if late := ", ".join(want.plugin for want in wants if loader.missing(want)):
+        await loader.ready(wants, confirm=True, wait=LONGEST_WAIT, patient=True)
+    if late := ", ".join(want.plugin for want in wants if loader.missing(want, confirm=True)):
         printer.note(f"pegboard: {late} did not answer within {LONGEST_WAIT:.0f} s; going on without.")
 
 

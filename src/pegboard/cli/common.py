@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Container, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from pegboard.problems import Problem
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
     from pegboard.board import Session
+    from pegboard.board.catalog.loader import PluginRequest
     from pegboard.core.access.permissions import CompiledPermissions
     from pegboard.core.model.tools import Plugin
 
@@ -222,21 +223,44 @@ async def discover(
 ) -> None:
     """Ask servers and modules for their tools that nobody has asked before; go on without the slow ones.
 
-    With ``permissions`` only those that are granted; without ``start`` no server; with ``registered`` also what is
-    constructed only when it is loaded.
+    Whose code has changed since is asked again. With ``permissions`` only those that are granted; without ``start`` no
+    server; with ``registered`` also what is constructed only when it is loaded.
     """
+    from pegboard.board.catalog.loader import PluginRequest
+
     kinds = (_ASKED if start else _ASKED - {"server"}) | (_REGISTERED if registered else frozenset[str]())
     unseen = [p for p in board.world.catalog.plugins.values() if p.kind in kinds and not _seen(p)]
-    names = [plugin.name for plugin in unseen if permissions is None or permissions.grants_unseen(plugin)]
-    if not names:
+    granted = [plugin for plugin in unseen if permissions is None or permissions.grants_unseen(plugin)]
+    wants = {want.key: want for want in (PluginRequest(plugin=plugin.name) for plugin in granted)}
+    wants |= {want.key: want for want in await _from_start(board, permissions, kinds | _REGISTERED)}
+    loader = board.services.loader
+    wants |= {want.key: want for want in loader.stale() if _kind(board, want) in kinds}
+    if not wants:
         return
-    slow = any(board.world.catalog.plugins[name].kind == "server" for name in names)
-    with printer.working(f"Asking {', '.join(names)} for tools", lasting=slow):
+    names = ", ".join(dict.fromkeys(want.plugin for want in wants.values()))
+    slow = any(_kind(board, want) == "server" for want in wants.values())
+    with printer.working(f"Asking {names} for tools", lasting=slow):
         try:
-            await asyncio.wait_for(board.ready(*names), LONGEST_WAIT)
+            await asyncio.wait_for(loader.ready(wants.values(), retry=True, confirm=True), LONGEST_WAIT)
         except TimeoutError:
-            late = [name for name in names if not _seen(board.world.catalog.plugins[name])]
+            late = dict.fromkeys(w.plugin for w in wants.values() if loader.missing(w, confirm=True))
             printer.note(f"pegboard: {', '.join(late)} did not answer within {LONGEST_WAIT:.0f} s; going on without.")
+
+
+async def _from_start(
+    board: Pegboard, permissions: CompiledPermissions | None, kinds: Container[str]
+) -> list[PluginRequest]:
+    """Return what is not known yet of what an agent has from the start, or any agent: every session asks for it."""
+    from pegboard.board.discover import at_start
+
+    compiler = board.services.compiler
+    await compiler.refresh()
+    agents = [permissions] if permissions is not None else [compiler.of_agent(name) for name in board.world.agents]
+    return [want for agent in agents for want in at_start(agent) if _kind(board, want) in kinds]
+
+
+def _kind(board: Pegboard, want: PluginRequest) -> str:
+    return board.world.catalog.plugins[want.plugin].kind
 
 
 _ASKED = frozenset({"server", "python", "entry_point"})

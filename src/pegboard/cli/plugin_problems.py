@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import OverrideError
 from pegboard.problems import Place, Problem
 
@@ -52,6 +55,31 @@ def faults(
                 else f"plugin '{plugin.name}': {reason}"
             )
             yield Problem(severity="warning", code="unavailable", message=message, place=place)
+
+
+def absent_commands(configuration: Configuration) -> Iterator[Problem]:
+    """Yield servers that agents have from the start, or tools of theirs, and whose command is not there (P6)."""
+    from shutil import which
+
+    for name, spec in configuration.specs.items():
+        if not isinstance(spec, ServerSpec) or spec.unavailable or spec.command is None:
+            continue
+        place = _named_from_start(configuration, name)
+        beside = spec.cwd is not None and Path(spec.cwd, spec.command).is_file()
+        if place is not None and not beside and which(spec.command, path=spec.env.get("PATH")) is None:
+            message = f"server '{name}' cannot be started: there is no command '{spec.command}'."
+            yield Problem(severity="warning", code="unavailable", message=message, place=spec.place or place)
+
+
+def _named_from_start(configuration: Configuration, plugin: str) -> Place | None:
+    """Return where an agent first lists a plugin, or a tool of it, among what it has from the start."""
+    for agent in configuration.agents.values():
+        kits = (configuration.toolkits[kit].members for kit in agent.initial_toolkits if kit in configuration.toolkits)
+        for item in chain(agent.essential, agent.static, *kits):
+            bare = split_kind(item.name)[1]
+            if plugin in (bare, bare.partition("/")[0], bare.partition("__")[0]):
+                return item.place
+    return None
 
 
 async def unfounded_conditions(configuration: Configuration) -> Sequence[Problem]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pegboard.core.model.tools import Plugin, Tool
 
 EXAMPLE = "pegboard tools --agent assistant"
+STALE = "It is known as before the code of its plugin changed, which has not answered yet."
+"""The reason of a tool that can be called, and may be another one by then."""
 COLUMNS = (
     Column("name"),
     Column("plugin"),
@@ -49,6 +51,8 @@ def tools(
             printer.table(COLUMNS, [_cells(row) for row in rows])
             total = sum(row["tokens"] for row in rows)
             printer.say(f"\n{plural(sum(row['tokens'] > 0 for row in rows), 'tool')}, {total} tokens.")
+            if stale := ", ".join(dict.fromkeys(row["plugin"] for row in rows if row["reason"] == STALE)):
+                printer.say(f"Known as before their code changed, since they have not answered yet: {stale}.")
         return DONE
 
     return run(Options(config=config, agent=agent, as_json=as_json), listed)
@@ -74,7 +78,7 @@ def _row(plugin: Plugin, name: str, description: str, tokens: int, reason: str) 
         "category": plugin.category,
         "description": description,
         "tokens": tokens,
-        "available": not reason,
+        "available": not reason or reason == STALE,
         "reason": reason,
     }
 
@@ -86,13 +90,16 @@ def _why_not(plugin: Plugin, tool: Tool) -> str:
     holding = [
         variant for variant in plugin.variants.values() if variant.tools is not None and tool.name in variant.tools
     ]
-    return plugin.unavailable if holding and all(variant.unavailable for variant in holding) else ""
+    if holding and all(variant.unavailable for variant in holding):
+        return plugin.unavailable
+    return STALE if any(variant.stale for variant in holding) else ""
 
 
 def _unseen(plugin: Plugin) -> str:
     if any(variant.known for variant in plugin.variants.values()):
         return "It offers no tools."
-    return f"Its tools are not known before it is loaded: pegboard session load {plugin.name}"
+    load = f"pegboard session load {plugin.name}"
+    return f"Its tools are not known before it has been loaded once ({load}), or all have: pegboard check --probe"
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

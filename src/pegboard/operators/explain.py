@@ -10,7 +10,7 @@ from pegboard.board.discover import discover_loaded
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.explain import explain_name
-from pegboard.core.access.decisions import PlainReason, Reason, plain_reason, switch_reason
+from pegboard.core.access.decisions import Reason, switch_reason
 from pegboard.core.access.names import named_tool
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.switches import Switch

@@ -19,7 +19,7 @@ from pegboard.board.views.check_input import checked_search
 from pegboard.board.views.rank_context import answered, rank_context
 from pegboard.board.views.search import FAINT, best_hits
 from pegboard.board.views.search_results import described
-from pegboard.core.access.decisions import PlainReason, Reason, plain_reason
+from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import World
 from pegboard.core.model.naming import first_sentence

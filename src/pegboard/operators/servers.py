@@ -205,7 +205,7 @@ def _state(
         transport=spec.transport if isinstance(spec, ServerSpec) else "",
         target=_target(spec, services.masker),
         place=str(plugin.place or ""),
-        state=gravest.state if gravest is not None else _without_connection(plugin),
+        state=gravest.state if gravest is not None else _without_connection(services, plugin),
         since=gravest.since if gravest is not None else None,
         started_at=gravest.started_at if gravest is not None else None,
         era=gravest.era if gravest is not None else "",
@@ -228,11 +228,10 @@ def _state(
     return masked(state, services.masker)
 
 
-def _without_connection(plugin: Plugin) -> ServerPhase:
-    variants = plugin.variants.values()
-    if any(variant.unavailable for variant in variants):
+def _without_connection(services: Services, plugin: Plugin) -> ServerPhase:
+    if any(variant.unavailable for variant in plugin.variants.values()):
         return "unavailable"
-    return "up" if plugin.kind != "server" and any(variant.known for variant in variants) else "not_started"
+    return "up" if plugin.kind != "server" and services.loader.answered(plugin) else "not_started"
 
 
 def _target(spec: PluginSpec, mask: Masker) -> str:

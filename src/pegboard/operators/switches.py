@@ -10,7 +10,6 @@ from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.session_info import agent_of
-from pegboard.core.access.decisions import PlainReason, plain_reason
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.panels import (
     PanelGroup,
@@ -24,6 +23,7 @@ from pegboard.core.access.settings.panels import (
 from pegboard.core.model.agents import World
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.operators.counting import CatalogCounting, count_ahead
+from pegboard.operators.explain import PlainReason, plain_reason
 from pegboard.operators.masked import Verbatim, masked
 
 T = TypeVar("T")

@@ -32,7 +32,7 @@ from pegboard.ports.ranking import (
     Ranking,
 )
 from pegboard.ports.resources import HasResources, ResourceSource
-from pegboard.ports.sources import Source
+from pegboard.ports.sources import CodeSource, Fingerprint, Source
 from pegboard.ports.stores import (
     UNCHECKED,
     ChangeToken,
@@ -86,12 +86,14 @@ __all__ = [
     "CallContext",
     "ChangeToken",
     "Client",
+    "CodeSource",
     "ConditionalSource",
     "ConnectionPhase",
     "ConnectionState",
     "Evidence",
     "Excluded",
     "FieldShare",
+    "Fingerprint",
     "FocusRules",
     "HasHooks",
     "HasResources",

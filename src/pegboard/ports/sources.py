@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
@@ -87,4 +87,38 @@ class Source(Protocol):
 
     async def aclose(self) -> None:
         """Stop whatever was started."""
+        ...
+
+
+class Fingerprint(NamedTuple):
+    """What the manifest of a plugin that is code of this process is stored under (X1).
+
+    Attributes:
+        subject: A digest of what the configuration says of the plugin, overrides included.
+        code: A digest of its files and its package's version; a manifest of other code counts until it answers.
+    """
+
+    subject: str
+    code: str
+
+    @property
+    def text(self) -> str:
+        """Return the text under which the manifest is stored."""
+        return f"{self.subject}:{self.code}"
+
+
+@runtime_checkable
+class CodeSource(Protocol):
+    """A source whose plugins are code of this process: what it looks like shows whether a manifest still counts."""
+
+    def code_fingerprint(self, spec: PluginSpec, overrides: JsonObject) -> Fingerprint | None:
+        """Return under which fingerprint the manifest of a plugin is stored; nothing is imported for it.
+
+        Args:
+            spec: The plugin.
+            overrides: Those of the variant.
+
+        Returns:
+            The fingerprint of the code as it was imported, else as it is now; None where no manifest is to be stored.
+        """
         ...

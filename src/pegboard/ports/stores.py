@@ -184,6 +184,21 @@ class ManifestStore(Protocol):
         """
         ...
 
+    async def newest_manifest(self, plugin: str, beginning: str) -> Manifest | None:
+        """Return the manifest of a plugin that was stored last, of those that can be read.
+
+        Args:
+            plugin: Its name.
+            beginning: How the fingerprint begins.
+
+        Returns:
+            The newest one under such a fingerprint, or None.
+
+        Raises:
+            StoreError: None can be read.
+        """
+        ...
+
     async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
         """Store a manifest in place of an older one.
 

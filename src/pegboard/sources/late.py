@@ -9,19 +9,21 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec
+from pegboard.core.model.specs import NAME_ONLY, PluginSpec, PythonSpec, RegisteredSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
-from pegboard.ports import CallContext, ConditionalSource, HasHooks, HookAnswer, HookRunner, Source
+from pegboard.ports import CallContext, ConditionalSource, Fingerprint, HasHooks, HookAnswer, HookRunner, Source
+from pegboard.sources.code import fingerprint
 
 
 class LateSource:
     """A source in front of another one, which ``make`` imports and returns.
 
-    ``kind`` is what the plugins of the other have in common; which of them it brings in, it says itself.
+    It brings in plugins of the ``kind``; of registered ones those whose loader begins like one of ``loaders``.
     """
 
-    def __init__(self, kind: type[PluginSpec], make: Callable[[], Source]) -> None:
+    def __init__(self, kind: type[PluginSpec], make: Callable[[], Source], *, loaders: tuple[str, ...] = ("",)) -> None:
         self._kind = kind
+        self._loaders = loaders
         self._make = make
         self._callbacks: list[Callable[[str], None]] = []
         self._made: Source | None = None
@@ -37,11 +39,17 @@ class LateSource:
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the other source brings a plugin in."""
-        return isinstance(spec, self._kind) and self._source().handles(spec)
+        if not isinstance(spec, self._kind):
+            return False
+        return not isinstance(spec, RegisteredSpec) or spec.loader.startswith(self._loaders)
 
     def fingerprint(self, spec: PluginSpec) -> str:
         """Return the text under which a manifest is stored."""
         return self._source().fingerprint(spec)
+
+    def code_fingerprint(self, spec: PluginSpec, overrides: JsonObject) -> Fingerprint | None:
+        """Return under which fingerprint the manifest of a plugin is stored; neither source nor plugin is imported."""
+        return fingerprint(spec, overrides)
 
     async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
         """Return what a plugin offers."""
@@ -119,6 +127,12 @@ def local_sources(database: Path | None) -> tuple[Source, ...]:
 
     return (
         LateSource(PythonSpec, lambda: import_module("pegboard.sources.python").PythonSource(adopt=adopt)),
-        LateSource(RegisteredSpec, lambda: import_module("pegboard.sources.packages").PackageSource(adopt=adopt)),
-        LateSource(RegisteredSpec, lambda: import_module("pegboard.sources.agno").AgnoSource(theirs())),
+        LateSource(
+            RegisteredSpec,
+            lambda: import_module("pegboard.sources.packages").PackageSource(adopt=adopt),
+            loaders=("entry_point:", "packaged:", NAME_ONLY),
+        ),
+        LateSource(
+            RegisteredSpec, lambda: import_module("pegboard.sources.agno").AgnoSource(theirs()), loaders=("agno:",)
+        ),
     )

@@ -15,6 +15,7 @@ from pegboard.core.model.toolkits import SHARED_ONLY
 from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
+from pegboard.sources.code import note_import
 from pegboard.sources.signatures import (
     Adopt,
     ConstructedPlugins,
@@ -45,8 +46,10 @@ def installed() -> Mapping[str, RegisteredSpec]:
                 loader=_ENTRY_POINT + name,
                 category=category_of(name),
                 shared_only=name in SHARED_ONLY,
+                module=entry.module,
+                package=f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "",
             )
-            for name in _entries()
+            for name, entry in _entries().items()
         }
     )
 
@@ -155,6 +158,7 @@ def _package(entry: EntryPoint) -> str:
 
 
 def _packaged(spec: RegisteredSpec, overrides: JsonObject, adopt: Adopt) -> LocalPlugin:
+    note_import(spec)
     module, _, name = spec.loader.removeprefix(_PACKAGED).partition(":")
     found = import_module(module)
     return adopted(getattr(found, name) if name else found, overrides, plugin=spec.name, adopt=adopt)
@@ -165,6 +169,7 @@ def _load(spec: RegisteredSpec, overrides: JsonObject, adopt: Adopt) -> LocalPlu
     if entry is None:
         raise _not_provided(spec)
     package = _package(entry) or entry.value
+    note_import(spec)
     try:
         return adopted(entry.load(), overrides, plugin=spec.name, adopt=adopt)
     except ToolUnavailableError:

@@ -15,6 +15,7 @@ from pegboard.core.model.specs import PluginSpec, PythonSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext, HookAnswer
+from pegboard.sources.code import note_import
 from pegboard.sources.signatures import (
     Adopt,
     ConstructedPlugins,
@@ -127,6 +128,7 @@ def _load(spec: PythonSpec, overrides: JsonObject, modules: ModulesBeside, adopt
     """Return the plugin; annotations are read while the modules beside the configuration are in sight."""
     module_name, _, path = spec.target.partition(":")
     with modules.visible(spec.folder, module_name):
+        note_import(spec)
         try:
             target = _attribute(importlib.import_module(module_name), path, spec)
             return adopted(target, overrides, plugin=spec.name, adopt=adopt)

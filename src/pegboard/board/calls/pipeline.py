@@ -10,7 +10,7 @@ from pegboard.board.calls.approval_gate import pass_gate, waiting
 from pegboard.board.calls.call_request import Answered, CallRequest, denied, guarded
 from pegboard.board.calls.commands import apply_command, carry_out
 from pegboard.board.calls.eliciting import asked_client
-from pegboard.board.discover import discover_called
+from pegboard.board.discover import discover_called, discover_code
 from pegboard.board.meta_tools import command_context, dialect_of
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
@@ -115,12 +115,26 @@ async def _planned(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, Pla
     if isinstance(plan, Refuse) and plan.tool is None:
         snapshot = await discover_called(call.services, snapshot, plan.owner)
         plan = plan_call(snapshot.permissions, snapshot.state, call.name)
+    if (tool := _of_code(plan)) is not None:
+        snapshot = await discover_code(call.services, snapshot, tool)
+        plan = plan_call(snapshot.permissions, snapshot.state, call.name)
     if isinstance(plan, Refuse):
         return snapshot, plan
     if isinstance(plan, LoadFirst) and call.shown.still_lists(plan.tool):
         plan = replace(plan, then="run", renews=True)
     tool = plan.tool if isinstance(plan, LoadFirst) else plan.loaded.tool
     return snapshot, _refused_here(call, snapshot, tool) or plan
+
+
+def _of_code(plan: Plan) -> Tool | None:
+    """Return the tool whose code has to answer before the plan counts; a load asks for it itself (X1)."""
+    match plan:
+        case Run(loaded=loaded):
+            return loaded.tool
+        case Refuse(status="tool_unavailable", tool=tool):
+            return tool
+        case _:
+            return None
 
 
 def _refused_here(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Refuse | None:

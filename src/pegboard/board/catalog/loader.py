@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pegboard.board.catalog.apply_settings import configured, misnamed
+from pegboard.board.catalog.manifests import Manifests
 from pegboard.board.catalog.read_only import ReadOnlyTrust
+from pegboard.core.model.agents import World
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.loadouts import category_of
 from pegboard.core.model.masking import Masker
+from pegboard.core.model.selectors import entries
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
 from pegboard.core.model.tools import (
     EMPTY,
@@ -25,7 +28,7 @@ from pegboard.core.model.tools import (
     variant_key,
 )
 from pegboard.errors import PegboardError, ToolUnavailableError
-from pegboard.ports import ManifestStore, Source
+from pegboard.ports import CodeSource, ManifestStore, Source
 
 log = logging.getLogger("pegboard")
 
@@ -50,6 +53,13 @@ class PluginRequest:
     def key(self) -> tuple[str, str]:
         """Return the plugin and the key of its variant."""
         return self.plugin, variant_key(self.overrides)
+
+
+def named_requests(world: World, catalog: Catalog) -> dict[tuple[str, str], PluginRequest]:
+    """Return the plugins that lists of tools name, under all the overrides with which they do."""
+    named = (entry for group in world.lists() for entry in entries(group, catalog))
+    requests = (PluginRequest(plugin=entry.plugin, overrides=entry.overrides) for entry in named)
+    return {request.key: request for request in requests}
 
 
 def plugin_of(spec: PluginSpec) -> Plugin:
@@ -108,20 +118,28 @@ class CatalogLoader:
         self.conditional = False
         """Whether a tool has a predicate that is asked whether it can run now (T12)."""
         self.sources = tuple(sources)
-        self._manifests = manifests
+        self._manifests = Manifests(manifests)
         self._trust = trust
         self._env = env
         self._changed = changed
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._late: set[asyncio.Task[None]] = set()
+        self._restoring: asyncio.Task[None] | None = None
+        self._restored: dict[tuple[str, str], PluginRequest] = {}  # code that has not answered in this process yet
         self._arrived: dict[str, Plugin] = {}  # in this turn of the loop, and not in the catalog yet
         for source in self.sources:
             source.on_changed(self._stale)
 
-    async def adopt(self, specs: Mapping[str, PluginSpec]) -> None:
-        """Take over a configuration; what is known of unchanged plugins stays known."""
+    async def adopt(self, specs: Mapping[str, PluginSpec], world: World) -> None:
+        """Take over a configuration; what is known of unchanged plugins stays known.
+
+        Args:
+            specs: how each plugin is brought in.
+            world: what names plugins, and under which overrides.
+        """
         before, self.specs = self.specs, dict(specs)
         self._arrived = {name: found for name, found in self._arrived.items() if before.get(name) == specs.get(name)}
+        self._restored = {key: want for key, want in self._restored.items() if before.get(key[0]) == specs.get(key[0])}
         await self._trust.refresh()
         plugins: list[Plugin] = []
         for name, spec in specs.items():
@@ -129,9 +147,20 @@ class CatalogLoader:
             if known is not None and before.get(name) == spec:
                 plugins.append(self._looked_at_again(known))
             else:
-                plugins.append(await self._with_stored(spec, plugin_of(spec)))
+                plugins.append(await self._with_stored(plugin_of(spec), PluginRequest(plugin=name)))
         self.catalog = Catalog(plugins)
-        self.conditional = _conditional(plugins)
+        self.catalog = self.catalog.with_plugins(await self._with_stored_variants(world))
+        self.conditional = _conditional(self.catalog.plugins.values())
+
+    async def _restore(self, world: World) -> None:
+        """Take in what is stored of plugins and overrides that are not known."""
+        for name, plugin in self.catalog.plugins.items():
+            if not plugin.variants:
+                found = await self._with_stored(plugin, PluginRequest(plugin=name))
+                if found is not plugin and self._newest(name) is plugin:
+                    self._arrive(found)
+        for plugin in await self._with_stored_variants(world):
+            self._arrive(plugin)
 
     def _looked_at_again(self, plugin: Plugin) -> Plugin:
         """Return a known plugin with whether the conditions of its tools hold now (P6)."""
@@ -139,23 +168,41 @@ class CatalogLoader:
             return plugin
         return replace(plugin, tools=tuple(self._conditioned(tool) for tool in plugin.tools))
 
-    def join(self, specs: Mapping[str, PluginSpec]) -> None:
-        """Add the plugins that are not known yet; the others stay as they are, but for how they came in."""
+    def join(self, specs: Mapping[str, PluginSpec], world: World) -> None:
+        """Add the plugins that are not known yet; the others stay as they are, but for how they came in.
+
+        What is stored of them, and of overrides that the world names, arrives soon.
+        """
         fresh = {name: spec for name, spec in specs.items() if self.specs.get(name) != spec}
         if fresh:
             self.specs = {**self.specs, **fresh}
             known = {**self.catalog.plugins, **{name: plugin_of(spec) for name, spec in fresh.items()}}
             self.catalog = Catalog(known.values())
+        self._restoring = asyncio.create_task(self._restore(world), name="restore manifests")
 
-    async def _with_stored(self, spec: PluginSpec, plugin: Plugin) -> Plugin:
-        fingerprint = self.source_of(spec).fingerprint(spec)
-        stored = await self._manifests.manifest(plugin.name, fingerprint) if fingerprint else None
-        if stored is None or plugin.variant("").unavailable:
+    async def _with_stored_variants(self, world: World) -> list[Plugin]:
+        """Return the plugins of which something is stored under overrides that the configuration names."""
+        found: dict[str, Plugin] = {}
+        for want in named_requests(world, self.catalog).values():
+            plugin = found.get(want.plugin) or self.catalog.plugins[want.plugin]
+            if want.overrides and not plugin.variant(want.key[1]).known:
+                found[want.plugin] = await self._with_stored(plugin, want)
+        return list(found.values())
+
+    async def _with_stored(self, plugin: Plugin, want: PluginRequest) -> Plugin:
+        """Return a plugin with what is stored of it under the overrides; its source counts once it has answered."""
+        spec, key = self.specs[plugin.name], want.key
+        source = self.source_of(spec)
+        stored = await self._manifests.of(source, spec, want.overrides)
+        if stored is None or plugin.variant(key[1]).unavailable:
             return plugin
-        if not isinstance(spec, ServerSpec) and any(misnamed(stored, spec)):
+        manifest = stored.manifest
+        if not isinstance(spec, ServerSpec) and any(misnamed(manifest, spec)):
             return plugin
-        await self._trust.seen(plugin, stored)
-        return plugin.with_manifest("", self._judged(configured(stored, spec)))
+        if isinstance(source, CodeSource):
+            self._restored[key] = want
+        await self._trust.seen(plugin, manifest)
+        return plugin.with_manifest(key[1], self._judged(configured(manifest, spec)), stale=stored.stale)
 
     def source_of(self, spec: PluginSpec) -> Source:
         """Return the source that brings in plugins of this kind."""
@@ -165,8 +212,14 @@ class CatalogLoader:
         message = f"No source brings in plugin '{spec.name}'."
         raise PegboardError(message, code="no_source")
 
-    def missing(self, want: PluginRequest, *, retry: bool = False) -> bool:
-        """Return whether a source has still to be asked; with ``retry`` also where it failed."""
+    def missing(self, want: PluginRequest, *, retry: bool = False, confirm: bool = False) -> bool:
+        """Return whether a source has still to be asked.
+
+        Args:
+            want: the plugin.
+            retry: whether it is asked again where it failed.
+            confirm: whether it is asked where all that is known of its code is what an earlier process stored.
+        """
         plugin = self.catalog.plugins.get(want.plugin)
         if plugin is None:
             return False
@@ -174,22 +227,46 @@ class CatalogLoader:
         if isinstance(spec, ServerSpec) and spec.unavailable:
             return False
         variant = plugin.variant(want.key[1])
-        return (
-            bool(variant.unavailable) if retry and variant.unavailable else not (variant.known or variant.unavailable)
-        )
+        if variant.unavailable:
+            return retry
+        return not variant.known or (confirm and want.key in self._restored)
+
+    def ask_stale(self, plugins: Container[tuple[str, str]]) -> None:
+        """Start asking plugins whose code has changed since what is known of them was stored, nobody waits for it.
+
+        Those that are constructed only when they are loaded are asked where they are among ``plugins``.
+        """
+        for want in self.stale():
+            if self.catalog.plugins[want.plugin].kind in IN_PROCESS or want.key in plugins:
+                self.fetch(want)
+
+    def stale(self) -> list[PluginRequest]:
+        """Return the plugins whose code has changed since what is known of them was stored, and has not answered."""
+        plugins = self.catalog.plugins
+        return [want for key, want in self._restored.items() if plugins[want.plugin].variant(key[1]).stale]
+
+    def answered(self, plugin: Plugin) -> bool:
+        """Return whether some of what is known of a plugin is an answer of its source to this process."""
+        return any(v.known and (plugin.name, key) not in self._restored for key, v in plugin.variants.items())
 
     async def ready(
-        self, wants: Iterable[PluginRequest], *, retry: bool = False, wait: float | None = None, patient: bool = False
+        self,
+        wants: Iterable[PluginRequest],
+        *,
+        retry: bool = False,
+        confirm: bool = False,
+        wait: float | None = None,
+        patient: bool = False,
     ) -> bool:
         """Ask sources for what is missing; stop waiting, not fetching, after ``wait`` seconds.
 
-        Returns whether anything was missing. With ``patient``, plugins of this process get the time that it takes to
-        import and construct them. Whoever was late once is not waited for again.
+        Returns whether anything was missing; what is, ``missing`` says. With ``patient``, plugins of this process get
+        the time that it takes to import and construct them. Whoever was late once is not waited for again.
         """
         near: set[asyncio.Task[None]] = set()
         far: set[asyncio.Task[None]] = set()
         for want in wants:
-            if self.missing(want, retry=retry):
+            if self.missing(want, retry=retry, confirm=confirm):
                 (far if isinstance(self.specs[want.plugin], ServerSpec) else near).add(self.fetch(want))
         if not (near or far):
             return False
@@ -204,6 +281,7 @@ class CatalogLoader:
     async def ask_anew(self, wants: Iterable[PluginRequest]) -> None:
         """Ask every source as if nothing were known: what cannot run now has a fault then."""
         self.catalog = Catalog(plugin_of(spec) for spec in self.specs.values())
+        self._restored.clear()
         await self.ready(wants)
 
     def fetch(self, want: PluginRequest) -> asyncio.Task[None]:
@@ -229,12 +307,11 @@ class CatalogLoader:
             self._fault(want, spec, ToolUnavailableError(f"{type(error).__name__}: {error}"))
             return
         manifest = self._shown(manifest)
-        fingerprint = source.fingerprint(spec)
-        if fingerprint:
-            await self._manifests.keep_manifest(want.plugin, fingerprint, manifest)
+        await self._manifests.keep(source, spec, want.overrides, manifest)
         await self._trust.seen(plugin_of(spec), manifest)
         if self.specs.get(want.plugin) != spec:
             return
+        self._restored.pop(want.key, None)
         for fault in misnamed(manifest, spec):
             if not isinstance(spec, ServerSpec):  # a guard that is misspelt must not let anything through
                 self._fault(want, spec, fault)
@@ -245,6 +322,7 @@ class CatalogLoader:
     def _fault(self, want: PluginRequest, spec: PluginSpec, error: PegboardError) -> None:
         if self.specs.get(want.plugin) != spec:
             return
+        self._restored.pop(want.key, None)
         plugin = self._newest(want.plugin)
         shown = self.masker.text(error.text)
         if isinstance(spec, ServerSpec) and plugin.variant(want.key[1]).known:
@@ -325,8 +403,9 @@ class CatalogLoader:
     async def aclose(self) -> None:
         """Stop fetching, and stop the sources."""
         self.closed = True
-        for task in tuple(self._tasks.values()):
+        tasks = [*self._tasks.values(), *filter(None, [self._restoring])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for source in self.sources:
             await source.aclose()

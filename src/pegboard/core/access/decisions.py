@@ -10,7 +10,6 @@ from pegboard.core.access.entries import AgentEntries, entries_of_tool
 from pegboard.core.access.switches import Switch, Switches
 from pegboard.core.model.agents import Agent, Scope, World
 from pegboard.core.model.loadouts import MergedLoadout, matches_any, merge
-from pegboard.core.model.masking import Masker
 from pegboard.core.model.selectors import Entry
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.problems import Place
@@ -23,20 +22,6 @@ class Reason:
     code: str
     text: str
     where: Place | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlainReason:
-    """A reason as operators read it: plain values without secrets, and file and line where it has some."""
-
-    code: str
-    text: str
-    where: str = ""
-
-
-def plain_reason(reason: Reason, masker: Masker) -> PlainReason:
-    """Return a reason as an operator reads it."""
-    return PlainReason(code=reason.code, text=masker.text(reason.text), where=str(reason.where) if reason.where else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,11 +49,13 @@ class PluginPermissions:
     def decide_unseen(self, plugin: Plugin) -> Decision:
         """Return whether a plugin whose tools are not known yet would be permitted, and why (P1)."""
         agent, denials = self._given.agent, tuple(self._decisions.denials(_nameless(plugin), plugin))
+        named = self._given.entries.by_plugin.get(plugin.name, ())
+        where = plugin.place or next((entry.member.place for entry in named), agent.place)
         if self.grants_unseen(plugin):
             text = f"Plugin '{plugin.name}' is granted to agent '{agent.name}'."
-            return Decision(permitted=True, reasons=(Reason(code="granted", text=text, where=plugin.place),))
+            return Decision(permitted=True, reasons=(Reason(code="granted", text=text, where=where),))
         text = f"Plugin '{plugin.name}' is not granted to agent '{agent.name}'."
-        reason = Reason(code="not_granted", text=text, where=plugin.place)
+        reason = Reason(code="not_granted", text=text, where=where)
         return Decision(permitted=False, reasons=denials or (reason,))
 
     def scope_only(self, plugin: Plugin) -> bool:

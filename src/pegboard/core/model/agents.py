@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -127,6 +127,13 @@ class World:
     loadouts: Mapping[str, Loadout] = field(default=EMPTY)
     agents: Mapping[str, Agent] = field(default=EMPTY)
     sub_apps: Mapping[str, tuple[Member, ...]] = field(default=EMPTY)
+
+    def lists(self) -> Iterator[tuple[Member, ...]]:
+        """Yield every list of tools that is written: those of toolkits, agents and sub-apps."""
+        yield from (toolkit.members for toolkit in self.toolkits.values())
+        for agent in self.agents.values():
+            yield from (agent.static, agent.essential)
+        yield from self.sub_apps.values()
 
     def default_agent(self) -> str | None:
         """Return the agent that is meant where none is named: ``default``, else the only one."""

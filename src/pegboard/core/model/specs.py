@@ -87,11 +87,14 @@ class RegisteredSpec(PluginSettings):
     ``entry_point:name`` …); ``install`` is the exact line that provides it where it is missing. ``by_category`` is
     whether nothing but a category that an agent's loadout names brings it into the catalog (L9).
     ``counterpart`` names what stands in for it where that is not installed: ``module`` or ``module:object``.
+    ``module`` is what an installed package brings it in by, ``package`` the name and version of that package.
     """
 
     loader: str
     install: str = ""
     counterpart: str = ""
+    module: str = ""
+    package: str = ""
     by_category: bool = False
 
     @property

@@ -126,11 +126,13 @@ class Variant:
     """What is known of one plugin under one set of overrides.
 
     ``tools`` is None until the plugin has been asked for the first time. ``unavailable`` says why
-    it cannot run and what to do (P6), or is empty.
+    it cannot run and what to do (P6), or is empty. ``stale`` says that its code has changed since the tools
+    were seen, and has not answered since.
     """
 
     tools: tuple[str, ...] | None = None
     unavailable: str = ""
+    stale: bool = False
 
     @property
     def known(self) -> bool:
@@ -224,12 +226,13 @@ class Plugin:
         tools = (f"tool '{tool.name}': {tool.unavailable}" for tool in self.tools if tool.unavailable)
         return tuple(dict.fromkeys(filter(None, (*variants, *tools))))
 
-    def with_manifest(self, key: str, manifest: Manifest) -> Plugin:
+    def with_manifest(self, key: str, manifest: Manifest, *, stale: bool = False) -> Plugin:
         """Return the plugin with what its source reports of it under these overrides.
 
         Args:
             key: what :func:`variant_key` makes of the overrides.
             manifest: the report.
+            stale: whether its code has changed since the report.
         """
         names = tuple(tool.name for tool in manifest.tools)
         fresh = {tool.name: tool for tool in manifest.tools}
@@ -239,7 +242,7 @@ class Plugin:
             for tool in self.tools
             if tool.name in fresh or tool.name in others
         )
-        variant = Variant(tools=names)
+        variant = Variant(tools=names, stale=stale)
         return replace(
             self,
             tools=kept + tuple(fresh.values()),

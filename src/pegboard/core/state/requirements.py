@@ -52,6 +52,16 @@ def required(permissions: CompiledPermissions, tool: Tool) -> Iterator[Tool]:
         yield from requirement.tools
 
 
+def all_required(permissions: CompiledPermissions, tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    """Return the permitted tools that these require, directly or not."""
+    pending, found = deque(tools), dict[str, Tool]()
+    while pending:
+        fresh = [tool for tool in required(permissions, pending.popleft()) if tool.id not in found]
+        found.update((tool.id, tool) for tool in fresh)
+        pending.extend(fresh)
+    return tuple(found.values())
+
+
 @once_per_permissions
 def usable(permissions: CompiledPermissions) -> tuple[Tool, ...]:
     """Return everything that the agent may use and that can run, of what is known (F4)."""
@@ -60,9 +70,21 @@ def usable(permissions: CompiledPermissions) -> tuple[Tool, ...]:
 
 @once_per_permissions
 def unknown_plugins(permissions: CompiledPermissions) -> tuple[str, ...]:
-    """Return the plugins that the agent may use and whose tools are not known yet (F4)."""
+    """Return the plugins that the agent may use, whose tools are not known yet and of which none cannot run (F4)."""
     plugins = permissions.world.catalog.plugins.values()
-    return tuple(plugin.name for plugin in plugins if _unasked(plugin) and permissions.grants_unseen(plugin))
+    return tuple(
+        plugin.name
+        for plugin in plugins
+        if _unasked(plugin) and permissions.grants_unseen(plugin) and not _cannot_run(permissions, plugin)
+    )
+
+
+def _cannot_run(permissions: CompiledPermissions, plugin: Plugin) -> bool:
+    """Return whether a plugin is known to be unavailable, however the agent names it (P6)."""
+    if not plugin.variants:
+        return False
+    named = permissions.entries.by_plugin.get(plugin.name) or (permissions.entries.of_plugin(plugin.name),)
+    return all(plugin.variant(entry.key).unavailable for entry in named)
 
 
 @once_per_permissions

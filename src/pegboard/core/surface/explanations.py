@@ -43,14 +43,17 @@ def explain(permissions: CompiledPermissions, state: State, tool: Tool, *, known
     """Return the four predicates for a tool and the chain of reasons (F5)."""
     permitted = permissions.permits(tool)
     loaded = active_tools(permissions, state).get(tool.id)
-    fault = tool_fault(permissions, tool, loaded.key if loaded is not None else None)
+    plugin = permissions.world.catalog.plugins[tool.plugin]
+    key = loaded.key if loaded is not None else permissions.entries.of_tool(tool).key
+    fault = tool_fault(permissions, tool, key)
     now = loaded is not None and not loaded.pending and not fault
     reasons = [*permissions.decide(tool).reasons, *_state_reasons(permissions, state, tool, loaded)]
     if known_conflict:
         reasons.append(Reason(code="conflict", text=known_conflict))
     if fault and permitted:
-        where = permissions.world.catalog.plugins[tool.plugin].place
-        reasons.append(Reason(code="unavailable", text=fault, where=where))
+        reasons.append(Reason(code="unavailable", text=fault, where=plugin.place))
+    if plugin.variant(key).stale and permitted:
+        reasons.append(Reason(code="stale", text=_STALE, where=plugin.place))
     return Explanation(
         tool=tool.wire,
         permitted=permitted,
@@ -81,6 +84,7 @@ def loaded_because(permissions: CompiledPermissions, state: State, loaded: Loade
     return tuple(_lease_reason(permissions, state, loaded, because) for because in loaded.because)
 
 
+_STALE = "It is known as before the code of its plugin changed, which has not answered yet."
 _NEXT_REQUEST = "It joins the surface with the next turn, and cannot be called before (activation: next_request)."
 _UNLOADED = "It was unloaded by name in this turn: it may be loaded by name, but not by a call before the turn ends."
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.anticipation.anticipated_leases import newly_anticipated
 from pegboard.core.model.leases import ALWAYS, LEASED, Lease, LeaseReason
+from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import JsonObject, Plugin, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_entries, starting_tools
 from pegboard.core.state.commands import display_name
@@ -148,10 +149,18 @@ def missing(permissions: CompiledPermissions) -> tuple[Missing, ...]:
             found.setdefault(plugin.name, reason)
     for name, tools in permissions.entries.unresolved_from_start.items():
         plugin = permissions.world.catalog.plugins[name]
-        reason = plugin.variant("").unavailable
-        if reason and any(_undenied(permissions, Tool(plugin=name, name=tool), plugin) for tool in tools):
+        absent = [tool for tool in tools if _undenied(permissions, Tool(plugin=name, name=tool), plugin)]
+        if absent and (reason := plugin.variant("").unavailable or _without(plugin, absent)):
             found.setdefault(name, reason)
     return tuple(Missing(plugin=name, reason=reason) for name, reason in found.items())
+
+
+def _without(plugin: Plugin, tools: Sequence[str]) -> str:
+    """Return that a plugin which has answered lacks tools that are to be loaded from the start."""
+    if not any(variant.known for variant in plugin.variants.values()):
+        return ""
+    guess = did_you_mean(tools[0], (tool.name for tool in plugin.tools))
+    return f"It has no tool {' or '.join(map(repr, tools))}. {guess}".strip()
 
 
 def _undenied(permissions: CompiledPermissions, tool: Tool, plugin: Plugin) -> bool:

@@ -13,6 +13,7 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.ports import CallContext
 from pegboard.sources.agno.construction import AgnoToolkits
 from pegboard.sources.agno.loggers import QuietLoggers
+from pegboard.sources.code import note_import
 from pegboard.sources.signatures import ConstructedPlugins, LocalPlugin, built
 
 _LOADER: Final = "agno:"
@@ -60,6 +61,7 @@ class AgnoSource:
         return await self._plugins.get(key, lambda: self._construct(spec, overrides))
 
     def _construct(self, spec: RegisteredSpec, overrides: JsonObject) -> LocalPlugin:
+        note_import(spec)
         if importlib.util.find_spec("agno") is None:
             return _without_agno(spec, overrides)
         self._loggers.begin()

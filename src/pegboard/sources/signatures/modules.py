@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pegboard.errors import ToolUnavailableError
+from pegboard.sources.code import forget_imports
 
 IMPORT_WAIT = 30.0
 """Seconds that the import of a plugin waits for those before it."""
@@ -136,6 +137,7 @@ def _elsewhere(top: str, module: ModuleType | None) -> bool:
 
 
 def _forget(folder: str, modules: Mapping[str, ModuleType]) -> None:
+    forget_imports(folder)
     for name, module in modules.items():
         if sys.modules.get(name) is module:
             del sys.modules[name]

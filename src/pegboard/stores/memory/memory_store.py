@@ -139,8 +139,14 @@ class MemoryStore(MemoryApprovals):
         """Return the stored manifest of a plugin whose specification has this fingerprint."""
         return self._manifests.get((plugin, fingerprint))
 
+    async def newest_manifest(self, plugin: str, beginning: str) -> Manifest | None:
+        """Return the manifest of a plugin that was stored last under a fingerprint that begins like this."""
+        found = (of for of in reversed(self._manifests) if of[0] == plugin and of[1].startswith(beginning))
+        return next((self._manifests[of] for of in found), None)
+
     async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
         """Store a manifest in place of an older one."""
+        self._manifests.pop((plugin, fingerprint), None)
         self._manifests[plugin, fingerprint] = manifest
 
     async def claims(self) -> Mapping[str, frozenset[str]]:

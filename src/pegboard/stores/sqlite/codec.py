@@ -58,9 +58,21 @@ def manifest_from_json(text: str) -> Manifest | None:
         values["secrets"] = frozenset(document["secrets"])
         offers: Any = document.get("offers")
         values["offers"] = None if offers is None else frozenset(offers)
-        return Manifest(**values)
+        manifest = Manifest(**values)
+        return manifest if _is_whole(manifest) else None
     except (ValueError, LookupError, TypeError):
         return None
+
+
+def _is_whole(manifest: Manifest) -> bool:
+    """Return whether what everything else relies on is there: names, texts, schemas."""
+    texts: list[object] = [manifest.description, manifest.instructions]
+    schemas: list[object] = [manifest.parameters]
+    for tool in manifest.tools:
+        texts += (tool.plugin, tool.name, tool.wire, tool.description, tool.unavailable, tool.policy)
+        schemas += (tool.input_schema, tool.annotations, tool.extra, tool.output_schema or {})
+    named = all(tool.name and tool.plugin for tool in manifest.tools)
+    return named and all(isinstance(text, str) for text in texts) and all(isinstance(one, dict) for one in schemas)
 
 
 def _tool_to_json(tool: Tool) -> dict[str, Any]:

@@ -83,6 +83,17 @@ class SqliteStore(SqliteClaims):
         )
         return manifest_from_json(row[0]) if row else None
 
+    async def newest_manifest(self, plugin: str, beginning: str) -> Manifest | None:
+        """Return the manifest of a plugin that was stored last, of those that can be read."""
+
+        def texts(connection: sqlite3.Connection) -> list[str]:
+            query = "SELECT fingerprint, text FROM manifests WHERE plugin = ? ORDER BY id DESC"
+            rows = connection.execute(query, (to_column(plugin),))
+            return [text for fingerprint, text in rows if from_column(fingerprint).startswith(beginning)]
+
+        readable = map(manifest_from_json, await self._opened().read(texts))
+        return next((manifest for manifest in readable if manifest is not None), None)
+
     async def keep_manifest(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
         """Store a manifest in place of an older one; the newest 32 fingerprints of a plugin are kept."""
         name, text = to_column(plugin), manifest_to_json(manifest)

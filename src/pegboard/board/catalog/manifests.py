@@ -1,0 +1,75 @@
+"""The manifests of plugins in the store: read under what a plugin is now, kept once it has answered (G8, X1)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from pegboard.core.model.specs import PluginSpec
+from pegboard.core.model.tools import JsonObject, Manifest
+from pegboard.errors import StoreError
+from pegboard.ports import CodeSource, Fingerprint, ManifestStore, Source
+
+log = logging.getLogger("pegboard")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredManifest:
+    """A manifest out of the store; ``stale`` where the code of its plugin has changed since, or it cannot be read."""
+
+    manifest: Manifest
+    stale: bool = False
+
+
+class Manifests:
+    """The manifests of servers, and of plugins that are code of this process, as the store has them."""
+
+    def __init__(self, store: ManifestStore) -> None:
+        self._store = store
+        self._stored: dict[tuple[str, str], Manifest] = {}  # of code, by plugin and fingerprint: not written again
+
+    async def of(self, source: Source, spec: PluginSpec, overrides: JsonObject) -> StoredManifest | None:
+        """Return what is stored of a plugin under these overrides, or None.
+
+        Where nothing is stored of its code as it is now, the newest of earlier code counts, as a stale one.
+        """
+        code = _fingerprint(source, spec, overrides)
+        if code is None:
+            fingerprint = source.fingerprint(spec)
+            found = await self._store.manifest(spec.name, fingerprint) if fingerprint and not overrides else None
+            return StoredManifest(manifest=found) if found is not None else None
+        found = await self._store.manifest(spec.name, code.text)
+        stale = found is None
+        if found is None:
+            found = await self._store.newest_manifest(spec.name, f"{code.subject}:")
+        if found is None or any(tool.plugin != spec.name for tool in found.tools):
+            return None
+        if not stale:
+            self._stored[spec.name, code.text] = found
+        return StoredManifest(manifest=found, stale=stale)
+
+    async def keep(self, source: Source, spec: PluginSpec, overrides: JsonObject, manifest: Manifest) -> None:
+        """Store what a plugin has answered.
+
+        Raises:
+            StoreError: that of a server cannot be written; for a plugin that is code it is logged.
+        """
+        code = _fingerprint(source, spec, overrides)
+        if code is not None:
+            await self._keep_of_code(spec.name, code.text, manifest)
+        elif (fingerprint := source.fingerprint(spec)) and not overrides:
+            await self._store.keep_manifest(spec.name, fingerprint, manifest)
+
+    async def _keep_of_code(self, plugin: str, fingerprint: str, manifest: Manifest) -> None:
+        if self._stored.get((plugin, fingerprint)) == manifest:
+            return
+        try:
+            await self._store.keep_manifest(plugin, fingerprint, manifest)
+        except (StoreError, TypeError, ValueError) as error:  # schemas of code need not be JSON
+            log.warning("the tools of %s are not kept for the next start: %s", plugin, error)
+            return
+        self._stored[plugin, fingerprint] = manifest
+
+
+def _fingerprint(source: Source, spec: PluginSpec, overrides: JsonObject) -> Fingerprint | None:
+    return source.code_fingerprint(spec, overrides) if isinstance(source, CodeSource) else None
