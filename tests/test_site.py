@@ -13,6 +13,7 @@ import pytest
 import docs_site
 import pegboard
 
+pytestmark = pytest.mark.timeout(400)  # the whole documentation is built
 ROOT = Path(__file__).resolve().parent.parent
 FETCHED = {
     "script": "src",
