@@ -257,7 +257,7 @@ def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOve
         id=approval.id,
         tool=approval.tool,
         plugin=plugin,
-        title=mask(_title(tool)),
+        title=mask(tool.stated_title) if tool is not None else "",
         description=mask(tool.description) if tool is not None else "",
         read_only=_flag(hints, "readOnlyHint"),
         destructive=_flag(hints, "destructiveHint"),
@@ -286,13 +286,6 @@ def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOve
 def _flag(hints: JsonObject, name: str) -> bool | None:
     found = hints.get(name)
     return found if isinstance(found, bool) else None
-
-
-def _title(tool: Tool | None) -> str:
-    if tool is None:
-        return ""
-    found = (tool.extra.get("title"), tool.annotations.get("title"))
-    return next((title for title in found if isinstance(title, str) and title), "")
 
 
 def _outdated(services: Services, approval: Approval, tool: Tool | None, key: bytes) -> str:

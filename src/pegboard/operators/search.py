@@ -272,8 +272,7 @@ def _masked(part: ScorePart, masker: Masker) -> ScorePart:
 def title_of(world: World, found: Tool | Group) -> str:
     """Return the name of something for people."""
     if isinstance(found, Tool):
-        title = found.annotations.get("title") or found.extra.get("title")
-        return title if isinstance(title, str) else found.name
+        return found.title
     toolkit = world.toolkits.get(found.name) if found.kind == "toolkit" else None
     return toolkit.label or found.name if toolkit is not None else found.name
 

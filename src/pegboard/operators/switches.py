@@ -252,5 +252,4 @@ def _own(world: World, group: PanelGroup) -> tuple[str, ...]:
 
 
 def _text(tool: Tool) -> str:
-    title = tool.annotations.get("title") or tool.extra.get("title")
-    return "\n".join((tool.wire, tool.name, title if isinstance(title, str) else "", tool.description)).casefold()
+    return f"{tool.wire}\n{tool.name}\n{tool.stated_title}\n{tool.description}".casefold()

@@ -74,8 +74,8 @@ def texts_of(document: Tool | Group, plugin_text: str) -> tuple[str, ...]:
         return _group_texts(document)
     first, rest = _described(document.description)
     names, texts = _parameters(document.input_schema)
-    title = document.annotations.get("title") or document.extra.get("title")
-    name = document.name if not isinstance(title, str) else f"{document.name} {title[:200]}"
+    title = document.stated_title
+    name = f"{document.name} {title[:200]}" if title else document.name
     return (name, first, rest, names, texts, document.plugin, _described(plugin_text, whole=True)[0])
 
 

@@ -92,6 +92,19 @@ class Tool:
         object.__setattr__(self, "id", f"{self.plugin}/{self.name}")
 
     @property
+    def stated_title(self) -> str:
+        """Return what its source calls it for people, or nothing: ``title`` before ``annotations.title``."""
+        for title in (self.extra.get("title"), self.annotations.get("title")):
+            if isinstance(title, str) and title.strip():
+                return title
+        return ""
+
+    @property
+    def title(self) -> str:
+        """Return its name for people; in MCP's order, its own name is the last."""
+        return self.stated_title or self.name
+
+    @property
     def read_only(self) -> bool:
         """Return whether the source says that the tool changes nothing."""
         return self.annotations.get("readOnlyHint") is True

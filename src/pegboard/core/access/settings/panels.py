@@ -233,7 +233,7 @@ class PanelRows:
             kind="tool",
             name=tool.wire,
             plugin=tool.plugin,
-            label=_title(tool),
+            label=tool.title,
             description=tool.description,
             default=self._bare.permits(tool),
             switch=_value(own),
@@ -294,9 +294,3 @@ def _unknown(name: str, *, on: bool) -> PanelRow:
 
 def _value(switch: Switch | None) -> bool | None:
     return switch.on if switch is not None else None
-
-
-def _title(tool: Tool) -> str:
-    """Return the name of a tool for people."""
-    title = tool.annotations.get("title") or tool.extra.get("title")
-    return title if isinstance(title, str) else tool.name
