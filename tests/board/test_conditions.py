@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from gateway.clients import until
 from pegboard import Pegboard, Session
+from pegboard.board.catalog.availability import COUNTS
 from pegboard.cli import main
 from pegboard.config.inspection import inspect
 from pegboard.gateway import serving
+from pegboard.operators.operations import Operations
 from pegboard.testing import ManualClock
 
 RULES = """
@@ -131,6 +135,32 @@ def module(board: Pegboard) -> Any:
     """Return the module of the rules, as the board imported it."""
     hooks: Any = board.services.hooks
     return hooks._made._known["rules:seats"].__globals__
+
+
+async def test_model_and_operators_read_the_same_reason_everywhere(tmp_path: Path) -> None:
+    """T12, P6: a call, a search, an explanation, and what operators see of the session."""
+    why = "Ada has a seat already."
+    async with opened(tmp_path, {"book_seat": {"when": "rules:seats"}}) as board:
+        ada = await session(board)
+        await ada.surface()
+        module(board)["ANSWERS"]["local"] = why
+        board.services.availability.clock = lambda: time.monotonic() + COUNTS
+        assert (await ada.call("book_seat", {"row": 1})).message == f"'book_seat' is not available now: {why}"
+        operations = Operations(board.services)
+
+        async def indexed() -> bool:
+            return not (await operations.search("ada", "book a seat", session="thread")).indexing
+
+        await until(indexed)
+        (found,) = [one for one in (await ada.search("book a seat")).results if one.name == "book_seat"]
+        hits = (await operations.search("ada", "book a seat", session="thread")).hits
+        (hit,) = [one for one in hits if one.name == "book_seat"]
+        overview = await operations.session("local", "ada", "thread")
+        assert overview is not None
+        assert hit.reason is not None
+        (row,) = [one for one in overview.loaded if one.name == "book_seat"]
+        explained = await ada.explain("book_seat")
+        assert [found.reason, hit.reason.text, explained.reasons[-1].text, row.unavailable] == [why] * 4
 
 
 async def test_a_predicate_is_asked_for_principal_agent_and_sub_app(tmp_path: Path) -> None:

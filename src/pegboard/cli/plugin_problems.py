@@ -41,12 +41,10 @@ def faults(
     board: Board, configuration: Configuration, asked: set[str], misfits: set[tuple[str, str]]
 ) -> Iterator[Problem]:
     """Yield what cannot run now (P6), of plugins that were asked: a warning, since everything else works."""
-    from pegboard.board.catalog.unavailable import reasons
-
     for plugin in board.world.catalog.plugins.values():
         if plugin.name not in asked or getattr(configuration.specs[plugin.name], "unavailable", ""):
             continue  # the file says so itself
-        for reason in reasons(plugin, without={key for name, key in misfits if name == plugin.name}):
+        for reason in plugin.faults(without={key for name, key in misfits if name == plugin.name}):
             place = plugin.place or _named_at(board, plugin.name)
             message = (
                 reason

@@ -59,7 +59,7 @@ def _rows(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | No
     if not plugin.tools:
         if permissions is not None and not permissions.grants_unseen(plugin):
             return []
-        return [_row(plugin, plugin.name, plugin.description, 0, _fault(plugin) or _unseen(plugin))]
+        return [_row(plugin, plugin.name, plugin.description, 0, plugin.unavailable or _unseen(plugin))]
     return [
         _row(plugin, tool.wire, tool.description, board.services.prices([tool]), _why_not(plugin, tool))
         for tool in plugin.tools
@@ -86,11 +86,7 @@ def _why_not(plugin: Plugin, tool: Tool) -> str:
     holding = [
         variant for variant in plugin.variants.values() if variant.tools is not None and tool.name in variant.tools
     ]
-    return _fault(plugin) if holding and all(variant.unavailable for variant in holding) else ""
-
-
-def _fault(plugin: Plugin) -> str:
-    return next((variant.unavailable for variant in plugin.variants.values() if variant.unavailable), "")
+    return plugin.unavailable if holding and all(variant.unavailable for variant in holding) else ""
 
 
 def _unseen(plugin: Plugin) -> str:

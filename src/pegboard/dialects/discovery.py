@@ -127,7 +127,7 @@ def known(view: View) -> tuple[Known, ...]:
                     category=plugin.category or OTHER,
                     loaded=tuple(tool for tool in tools if tool.id in active),
                     rest=tuple(tool for tool in tools if tool.id not in active),
-                    fault=next((v.unavailable for v in plugin.variants.values() if v.unavailable), ""),
+                    fault=plugin.unavailable,
                 )
             )
     return tuple(sorted(found, key=lambda one: (one.name.casefold(), one.name)))

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pegboard.board.catalog.availability import ConditionFault
 from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
-from pegboard.board.catalog.unavailable import reasons
 from pegboard.board.discover import ASKED, discover_every
 from pegboard.board.services import Services
 from pegboard.core.access.permissions import CompiledPermissions
@@ -205,7 +204,7 @@ def _state(
     source = services.loader.source_of(spec)
     found = source.connections(spec) if isinstance(source, Restartable) else ()
     connections = tuple(_masked(connection, mask) for connection in found)
-    unavailable = tuple(mask.text(reason) for reason in reasons(plugin))
+    unavailable = tuple(mask.text(reason) for reason in plugin.faults())
     gravest = min(connections, key=lambda one: _GRAVEST.index(one.state), default=None)
     failed = max((one for one in connections if one.error), key=lambda one: one.failed_at or 0.0, default=None)
     return ServerState(

@@ -15,8 +15,9 @@ from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.surface import surface_to_come
 from pegboard.core.access.approvals.approval import Approval, next_end
+from pegboard.core.access.availability import tool_fault
 from pegboard.core.model.leases import Lease
-from pegboard.core.state.active_tools import LoadedTool, active_tools, unavailable
+from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.sessions import State
 from pegboard.core.surface.explanations import lease_of, loaded_because
 from pegboard.core.surface.surfaces import Costs, Surface
@@ -363,7 +364,7 @@ def _loaded(services: Services, snapshot: Snapshot, loaded: LoadedTool) -> Loade
         because=tuple(mask(reason.text) for reason in loaded_because(permissions, state, loaded)),
         lease=next((str(lease.subject) for lease in leases if lease is not None), ""),
         pending=loaded.pending,
-        unavailable="" if managed else mask(unavailable(permissions, loaded)),
+        unavailable="" if managed else mask(tool_fault(permissions, loaded.tool, loaded.key)),
     )
 
 

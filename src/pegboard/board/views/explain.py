@@ -113,7 +113,7 @@ def _none_true(name: str, *reasons: Reason) -> Explanation:
 
 
 def _not_seen(plugin: Plugin) -> Reason:
-    fault = next((v.unavailable for v in plugin.variants.values() if v.unavailable), "")
+    fault = plugin.unavailable
     if fault:
         return Reason(code="unavailable", text=fault, where=plugin.place)
     return Reason(code="not_seen", text="Its tools are not known yet: load it, or `tools`.")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from pegboard.board.snapshot import Snapshot
+from pegboard.core.access.availability import tool_fault
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.narrowing import excluded_by_loadout
@@ -47,13 +48,7 @@ def _tool(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], hit: Ranked, too
 def _standing(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], tool: Tool) -> tuple[Standing, str]:
     permissions = snapshot.permissions
     known = loaded.get(tool.id)
-    key = known.key if known is not None else permissions.entries.of_tool(tool).key
-    fault = (
-        tool.unavailable
-        or permissions.faults.get(tool.id)
-        or permissions.world.catalog.plugins[tool.plugin].variant(key).unavailable
-    )
-    if fault:
+    if fault := tool_fault(permissions, tool, known.key if known is not None else None):
         return "unavailable", fault
     if known is None:
         return "loadable", ""
@@ -61,10 +56,8 @@ def _standing(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], tool: Tool) 
 
 
 def _group(snapshot: Snapshot, loaded: Mapping[str, LoadedTool], hit: Ranked, group: Group, sentence: str) -> FoundTool:
-    fault = ""
-    if group.kind == "plugin":
-        variants = snapshot.permissions.world.catalog.plugins[group.name].variants.values()
-        fault = next((variant.unavailable for variant in variants if variant.unavailable), "")
+    plugins = snapshot.permissions.world.catalog.plugins
+    fault = plugins[group.name].unavailable if group.kind == "plugin" else ""
     whole = bool(group.tools) and all(tool_id in loaded for tool_id in group.tools)
     ready = whole and not any(loaded[tool_id].pending for tool_id in group.tools)
     return FoundTool(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from pegboard.core.access.availability import own_fault
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Anticipate
 from pegboard.core.model.catalog import Ref
@@ -69,9 +70,7 @@ def candidate(
         return None
     if not all(_stands_ready(permissions, entry) for entry in entries):
         return None
-    if any(tool.unavailable or tool.id in permissions.faults for tool in tools) or missing_requirements(
-        permissions, tools
-    ):
+    if any(own_fault(permissions, tool) for tool in tools) or missing_requirements(permissions, tools):
         return None
     after = active_tools(permissions, state.with_lease(lease))
     adds = tuple(loaded.tool for key, loaded in after.items() if key not in active)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NoReturn
 
@@ -208,6 +208,21 @@ class Plugin:
             key: what :func:`variant_key` makes of the overrides.
         """
         return self.variants.get(key, UNSEEN)
+
+    @property
+    def unavailable(self) -> str:
+        """Return the first reason why it cannot run under some overrides, or nothing."""
+        return next((variant.unavailable for variant in self.variants.values() if variant.unavailable), "")
+
+    def faults(self, *, without: Container[str] = ()) -> tuple[str, ...]:
+        """Return why it, or a tool of it, cannot run, as far as that is known of any session.
+
+        Args:
+            without: the keys of variants of which something else is reported.
+        """
+        variants = (variant.unavailable for key, variant in self.variants.items() if key not in without)
+        tools = (f"tool '{tool.name}': {tool.unavailable}" for tool in self.tools if tool.unavailable)
+        return tuple(dict.fromkeys(filter(None, (*variants, *tools))))
 
     def with_manifest(self, key: str, manifest: Manifest) -> Plugin:
         """Return the plugin with what its source reports of it under these overrides.

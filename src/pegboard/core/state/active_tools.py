@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
@@ -298,16 +299,9 @@ def _kept(active: Mapping[str, LoadedTool], keep: Keep | None) -> Mapping[str, L
     return {key: one for key, one in active.items() if key in stay}
 
 
-def unavailable(permissions: CompiledPermissions, loaded: LoadedTool) -> str:
-    """Return why a loaded tool cannot run now, or nothing (P6)."""
-    variant = permissions.world.catalog.plugins[loaded.tool.plugin].variants.get(loaded.key)
-    own = loaded.tool.unavailable or permissions.faults.get(loaded.tool.id)
-    return own or (variant.unavailable if variant is not None else "")
-
-
 def available(permissions: CompiledPermissions, tools: Iterable[LoadedTool]) -> list[LoadedTool]:
     """Return the loaded tools that can run now, in order (P6)."""
-    return [loaded for loaded in tools if not unavailable(permissions, loaded)]
+    return [loaded for loaded in tools if not tool_fault(permissions, loaded.tool, loaded.key)]
 
 
 def available_tools(permissions: CompiledPermissions, state: State) -> tuple[Tool, ...]:

@@ -7,11 +7,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from pegboard.core.access.approvals.approval import Approval
+from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import UnloadedCall
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
-from pegboard.core.state.active_tools import LoadedTool, active_tools, unavailable
+from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.narrowing import excluded_by_loadout, exclusion_reason
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import heal, unloaded_in_turn
@@ -57,7 +58,7 @@ def plan_call(permissions: CompiledPermissions, state: State, name: str) -> Plan
     loaded = active_tools(permissions, heal(permissions, state)).get(tool.id)
     if loaded is None:
         return _not_loaded(permissions, state, tool)
-    fault = unavailable(permissions, loaded)
+    fault = tool_fault(permissions, tool, loaded.key)
     if fault:
         return refused_as_unavailable(tool, fault)
     if loaded.pending:

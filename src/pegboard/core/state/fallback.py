@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import TURN, Lease, LeaseReason
@@ -12,7 +13,7 @@ from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, first_turn
 from pegboard.core.state.narrowing import narrowing
-from pegboard.core.state.requirements import tool_fault, with_required
+from pegboard.core.state.requirements import with_required
 from pegboard.core.state.sessions import State
 from pegboard.core.state.shrinking import over, size_of
 

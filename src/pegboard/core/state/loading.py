@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pegboard.core.access.availability import own_fault
 from pegboard.core.access.lookup import lookup
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.leases import Lease, LeaseReason
@@ -162,9 +163,7 @@ def _faults(permissions: CompiledPermissions, entries: tuple[Entry, ...], tools:
         fault = variant.unavailable if variant is not None else ""
         if fault and _has_something(permissions, entry, plugin):
             found.append(f"{entry.plugin}: {fault}")
-    found.extend(
-        f"{tool.wire}: {fault}" for tool in tools if (fault := tool.unavailable or permissions.faults.get(tool.id))
-    )
+    found.extend(f"{tool.wire}: {fault}" for tool in tools if (fault := own_fault(permissions, tool)))
     return tuple(dict.fromkeys(found))
 
 

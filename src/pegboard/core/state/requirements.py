@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
+from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.lookup import lookup
 from pegboard.core.access.permissions import CompiledPermissions
@@ -49,16 +50,6 @@ def required(permissions: CompiledPermissions, tool: Tool) -> Iterator[Tool]:
     """Yield the permitted tools that a tool requires."""
     for requirement in requirements(permissions, tool):
         yield from requirement.tools
-
-
-def tool_fault(permissions: CompiledPermissions, tool: Tool) -> str:
-    """Return why a tool could not run now if it were loaded, or nothing (P6)."""
-    variants = permissions.world.catalog.plugins[tool.plugin].variants
-    own = tool.unavailable or permissions.faults.get(tool.id, "")
-    if own or not any(variant.unavailable for variant in variants.values()):
-        return own
-    variant = variants.get(permissions.entries.of_tool(tool).key)
-    return variant.unavailable if variant is not None else ""
 
 
 @once_per_permissions

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.leases import LeaseReason
 from pegboard.core.model.loadouts import BUILT_IN, chain
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import LoadedTool, active_tools, started, unavailable
+from pegboard.core.state.active_tools import LoadedTool, active_tools, started
 from pegboard.core.state.commands import CommandContext
 from pegboard.core.state.sessions import State
 
@@ -33,7 +34,7 @@ class Size:
 
 def size_of(permissions: CompiledPermissions, active: Mapping[str, LoadedTool], terms: CommandContext) -> Size:
     """Return what the meta-tools and all loaded tools that are available take."""
-    available = (loaded.tool for loaded in active.values() if not unavailable(permissions, loaded))
+    available = (loaded.tool for loaded in active.values() if not tool_fault(permissions, loaded.tool, loaded.key))
     return Size(tools=0).with_tools(permissions, (*terms.meta, *available), terms)
 
 

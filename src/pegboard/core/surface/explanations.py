@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import UnloadedCall
@@ -42,15 +43,14 @@ def explain(permissions: CompiledPermissions, state: State, tool: Tool, *, known
     """Return the four predicates for a tool and the chain of reasons (F5)."""
     permitted = permissions.permits(tool)
     loaded = active_tools(permissions, state).get(tool.id)
-    plugin = permissions.world.catalog.plugins[tool.plugin]
-    key = loaded.key if loaded is not None else permissions.entries.of_tool(tool).key
-    fault = tool.unavailable or permissions.faults.get(tool.id) or plugin.variant(key).unavailable
+    fault = tool_fault(permissions, tool, loaded.key if loaded is not None else None)
     now = loaded is not None and not loaded.pending and not fault
     reasons = [*permissions.decide(tool).reasons, *_state_reasons(permissions, state, tool, loaded)]
     if known_conflict:
         reasons.append(Reason(code="conflict", text=known_conflict))
     if fault and permitted:
-        reasons.append(Reason(code="unavailable", text=fault, where=plugin.place))
+        where = permissions.world.catalog.plugins[tool.plugin].place
+        reasons.append(Reason(code="unavailable", text=fault, where=where))
     return Explanation(
         tool=tool.wire,
         permitted=permitted,

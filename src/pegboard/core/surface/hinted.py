@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from pegboard.core.access.availability import own_fault
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
@@ -46,7 +47,7 @@ def hinted_tools(permissions: CompiledPermissions, loadout: str | None, form: Hi
     start = started(permissions, state)
     for tool in reachable(permissions, state):
         known = tool.id in start or tool.id in inside
-        if not known and not tool.unavailable and tool.id not in permissions.faults:
+        if not known and not own_fault(permissions, tool):
             yield tool
 
 

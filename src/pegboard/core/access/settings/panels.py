@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.decisions import Reason, switch_reason
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
@@ -239,7 +240,7 @@ class PanelRows:
             switch=_value(own),
             on=permissions.permits(tool),
             reason=permissions.decide(tool).reasons[0],
-            fault=tool.unavailable or permissions.world.catalog.plugins[tool.plugin].variant(key).unavailable,
+            fault=tool_fault(permissions, tool, key),
             subject=Ref("tool", tool.id),
         )
 
