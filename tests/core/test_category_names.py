@@ -3,7 +3,7 @@
 import pytest
 from states import Desk, access_of, member, plugin, statuses, toolkit
 
-from pegboard.core.access.lookup import lookup
+from pegboard.core.access.names import lookup
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.catalog import Ref
 from pegboard.core.state.narrowing import reachable_in_category

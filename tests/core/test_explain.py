@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from builders import codes, known, permissions_of, plugin, tool, toolkit, world
 
-from pegboard.core.access.lookup import lookup, suggestion
+from pegboard.core.access.names import lookup, suggestion
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import UNLOAD, Lease, LeaseReason, LeaseTerm

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pegboard.core.access.lookup import lookup
+from pegboard.core.access.names import lookup
 from pegboard.core.model.agents import Activation
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.leases import UNLOAD

@@ -8,7 +8,7 @@ from typing import Any, cast
 from pegboard.board.calls.commands import apply_command
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
-from pegboard.core.access.lookup import lookup
+from pegboard.core.access.names import lookup
 from pegboard.core.access.settings.own_settings import OFF, SELF, VALUES, lease_of, own_settings, stored_value
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import one_line

@@ -10,7 +10,7 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot, read
 from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.lookup import lookup
+from pegboard.core.access.names import lookup
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.state.commands import SUCCEEDED, Command, Load, Outcome, Unload
 from pegboard.core.state.sessions import State

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pegboard.core.access.availability import own_fault
-from pegboard.core.access.lookup import lookup
+from pegboard.core.access.names import lookup
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.leases import Lease, LeaseReason
 from pegboard.core.model.selectors import Entry

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.lookup import lookup
+from pegboard.core.access.names import lookup
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import World
 from pegboard.core.model.catalog import Catalog, Ref, split_kind
