@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from states import Desk, access_of, plugin, toolkit
 
+from pegboard.core.access.names import find_called
 from pegboard.core.model.leases import UNLOAD
-from pegboard.core.state.call_plans import LoadFirst, Refuse, Run, answer, find_called, plan_call
+from pegboard.core.state.call_plans import LoadFirst, Refuse, Run, answer, plan_call
 from pegboard.core.state.sessions import DEFAULT
 
 

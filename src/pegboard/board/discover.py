@@ -14,7 +14,7 @@ from pegboard.board.catalog.loader import IN_PROCESS, SERVER_WAIT, PluginRequest
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
 from pegboard.core.access.derived import once_per_permissions
-from pegboard.core.access.names import lookup
+from pegboard.core.access.names import Found, Near, Unknown, Unseen, resolve
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.selectors import Entry
@@ -87,10 +87,9 @@ async def discover_named(services: Services, snapshot: Snapshot, command: Load) 
     return snapshot
 
 
-async def discover_called(services: Services, snapshot: Snapshot, name: str) -> Snapshot:
-    """Return the session once the plugin that the called name belongs to has been seen (X1)."""
-    owner = owner_of(snapshot.permissions, name)
-    if owner is None:
+async def discover_called(services: Services, snapshot: Snapshot, owner: str) -> Snapshot:
+    """Return the session once the plugin that may have a called tool has been seen, or all of them without one (X1)."""
+    if not owner:
         unseen = _unseen(snapshot.permissions)
         return await _asked(
             services, snapshot, _loaded(snapshot.permissions, snapshot.state, unseen), unseen.in_process
@@ -103,16 +102,6 @@ async def discover_every(services: Services, kinds: Container[str] = ASKED) -> N
     """Ask every plugin of these kinds; operators may see all of it (P9)."""
     plugins = services.world.catalog.plugins.values()
     await services.loader.ready([PluginRequest(plugin=p.name) for p in plugins if p.kind in kinds], wait=SERVER_WAIT)
-
-
-def owner_of(permissions: CompiledPermissions, name: str) -> str | None:
-    """Return the plugin, not seen yet, to which a tool of this name would belong."""
-    bare = split_kind(name)[1]
-    for mark in ("/", "__"):
-        plugin = permissions.world.catalog.plugins.get(bare.partition(mark)[0])
-        if plugin is not None and not plugin.tools and permissions.grants_unseen(plugin):
-            return plugin.name
-    return None
 
 
 def _loaded(permissions: CompiledPermissions, state: State, unseen: _Unseen) -> list[PluginRequest]:
@@ -179,11 +168,13 @@ def _named(permissions: CompiledPermissions, command: Load) -> tuple[PluginReque
 
 def _of_name(permissions: CompiledPermissions, name: str) -> tuple[PluginRequest, ...]:
     """Return what a name stands for and is not known or failed; a server may have a tool whose bare name is written."""
-    ref = lookup(permissions, name)
-    if ref is not None:
-        return _not_known(permissions, ref)
-    owner = owner_of(permissions, name)
-    return (PluginRequest(plugin=owner),) if owner is not None else ()
+    match resolve(permissions, name):
+        case Found(subject) | Near(subject):
+            return _not_known(permissions, subject)
+        case Unseen(plugin):
+            return (PluginRequest(plugin=plugin.name),)
+        case Unknown():
+            return ()
 
 
 @once_per_permissions

@@ -26,10 +26,11 @@ from pegboard.board.views.search import search
 from pegboard.board.views.shown_to_model import Shown, everything_pays, next_wire_list
 from pegboard.board.views.surface import instructions, surface
 from pegboard.core.access.host_duties import delegates
+from pegboard.core.access.names import find_called
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host, deliverable
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
-from pegboard.core.state.call_plans import CallAnswer, find_called
+from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.surfaces import Surface

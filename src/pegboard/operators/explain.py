@@ -9,8 +9,9 @@ from typing import Final, Literal
 from pegboard.board.discover import discover_loaded
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.explain import explain_name, unseen_plugin
+from pegboard.board.views.explain import explain_name
 from pegboard.core.access.decisions import Reason, switch_reason
+from pegboard.core.access.names import named_tool
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.plain_reasons import PlainReason, plain_reason
 from pegboard.core.access.switches import Switch
@@ -234,7 +235,7 @@ def _verdict(found: Explanation, agent: str, catalog: Catalog) -> str:
         message = f"Agent '{agent}' may use {name}, but it is not loaded, and its toolkit clashes with what is loaded."
         return f"{message} {clash.text}"
     if _reason(found, "not_seen") is not None:
-        plugin = unseen_plugin(catalog, found.tool)
+        plugin = next(catalog.unseen_owners(found.tool), None)
         whose = name if plugin is None else f"'{plugin.name}'"
         doubt = "" if whose == name else f", so that nobody knows whether there is a tool {name}"
         return f"Agent '{agent}' may use plugin {whose}, whose tools are not known yet{doubt}."
@@ -256,7 +257,7 @@ def _of_a_tool(found: Explanation, agent: str) -> str:
 
 def subject_of(world: World, name: str) -> Subject | None:
     """Return what a name means: a tool before a plugin before a toolkit, unless it says which."""
-    found = _tool(world, name) or group_of(world, name)
+    found = named_tool(world.catalog, name) or group_of(world, name)
     unseen = split_kind(name)[1]
     if found is None and unseen in world.catalog.plugins and split_kind(name)[0] in (None, "plugin"):
         return whole_group(world, "plugin", unseen)
@@ -267,7 +268,7 @@ def group_of(world: World, name: str) -> Group | None:
     """Return the toolkit, or the plugin whose tools are known, that a name means; None where a tool has it."""
     kind, bare = split_kind(name)
     plugin = world.catalog.plugins.get(bare)
-    if kind == "tool" or (kind is None and _tool(world, name) is not None):
+    if kind == "tool" or (kind is None and named_tool(world.catalog, name) is not None):
         return None
     if kind != "toolkit" and plugin is not None and plugin.tools:
         return whole_group(world, "plugin", bare)
@@ -289,17 +290,6 @@ def written(world: World, group: Group) -> str:
     others = world.catalog.plugins if group.kind == "toolkit" else world.toolkits
     alone = group.name not in others and world.catalog.find_tool(group.name) is None
     return group.name if alone else f"{group.kind}:{group.name}"
-
-
-def _tool(world: World, name: str) -> Tool | None:
-    kind, bare = split_kind(name)
-    if kind not in (None, "tool"):
-        return None
-    tool = world.catalog.find_tool(bare)
-    if tool is None:
-        near = {f.id: f for n in world.catalog.find_folded(bare) if (f := world.catalog.find_tool(n))}
-        tool = next(iter(near.values())) if len(near) == 1 else None
-    return tool
 
 
 def standing_of(snapshot: Snapshot, group: Group) -> GroupStanding:
@@ -426,7 +416,7 @@ def _switches_off(permissions: CompiledPermissions, name: str) -> tuple[Switch, 
     """Return the switches that deny a tool, as the decision names them."""
     tool = permissions.world.catalog.find_tool(name)
     if tool is None:
-        plugin = unseen_plugin(permissions.world.catalog, name)
+        plugin = next(permissions.world.catalog.unseen_owners(name), None)
         if plugin is None:
             return ()
         tool = Tool(plugin=plugin.name, name="")
@@ -458,7 +448,7 @@ def _running(services: Services, permissions: CompiledPermissions, found: Explan
 
 def _to_load(permissions: CompiledPermissions, name: str) -> str:
     """Return the plugin to load, so that its tools become known."""
-    plugin = unseen_plugin(permissions.world.catalog, name)
+    plugin = next(permissions.world.catalog.unseen_owners(name), None)
     return plugin.name if plugin is not None else name
 
 

@@ -109,7 +109,7 @@ async def _planned(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, Pla
     """Return what a call comes to, once the plugin that may have its tool has been seen (X1)."""
     plan = plan_call(snapshot.permissions, snapshot.state, call.name)
     if isinstance(plan, Refuse) and plan.tool is None:
-        snapshot = await discover_called(call.services, snapshot, call.name)
+        snapshot = await discover_called(call.services, snapshot, plan.owner)
         plan = plan_call(snapshot.permissions, snapshot.state, call.name)
     if isinstance(plan, Refuse):
         return snapshot, plan

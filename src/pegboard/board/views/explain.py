@@ -13,8 +13,8 @@ from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.host_duties import host_duties
+from pegboard.core.access.names import named_tool
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.toolkits import HOST_DUTIES
 from pegboard.core.model.tools import Plugin, Tool
@@ -37,18 +37,6 @@ async def explain_name(services: Services, snapshot: Snapshot, name: str) -> tup
     return snapshot, _explained(services, snapshot, name)
 
 
-def unseen_plugin(catalog: Catalog, name: str) -> Plugin | None:
-    """Return the plugin, not asked for its tools yet, that a name means, or to which a tool of this name would belong.
-
-    A tool's is ``plugin/tool``, or a wire name with the plugin's name or prefix in front.
-    """
-    bare = split_kind(name)[1]
-    heads = (bare, bare.partition("/")[0], bare.partition("__")[0])
-    prefixes = {plugin.prefix: plugin for plugin in catalog.plugins.values() if plugin.prefix and not plugin.tools}
-    found = (catalog.plugins.get(head) or prefixes.get(head) for head in heads)
-    return next((plugin for plugin in found if plugin is not None and not plugin.tools), None)
-
-
 def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation:
     permissions = snapshot.permissions
     catalog = permissions.world.catalog
@@ -57,10 +45,7 @@ def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation
     if snapshot.info.stable and name in snapshot.meta_tools:
         reason = Reason(code="loaded_meta", text="It is a meta-tool: there is something to load.")
         return _all_true(name, reason)
-    tool = catalog.find_tool(name)
-    if tool is None:
-        near = {f.id: f for n in catalog.find_folded(name) if (f := catalog.find_tool(n))}
-        tool = next(iter(near.values())) if len(near) == 1 else None
+    tool = named_tool(catalog, name)
     if tool is None:
         return _not_a_tool(permissions, name)
     return explain(permissions, snapshot.state, tool, known_conflict=_conflict(services, snapshot, tool))
@@ -99,7 +84,7 @@ def _not_a_tool(permissions: CompiledPermissions, name: str) -> Explanation:
         listed = ", ".join(t.wire for e in toolkit.entries(catalog) for t in e.tools)
         text = f"'{name}' is a toolkit. Explain one of its tools: {listed or 'none known yet'}."
         return _none_true(name, Reason(code="is_toolkit", text=text, where=toolkit.place))
-    unseen = unseen_plugin(catalog, name)
+    unseen = next(catalog.unseen_owners(name), None)
     if unseen is not None:
         decision = permissions.decide_unseen(unseen)
         return replace(_none_true(name, *decision.reasons, _not_seen(unseen)), permitted=decision.permitted)

@@ -1,32 +1,142 @@
-"""What a name means to an agent: exact first, then a unique match but for case (P9)."""
+"""What a name means: to a load, to a call, and to an operator (P9).
+
+Exact names first, then the one thing whose name differs in nothing but its case. To a load and a call, what is denied
+stands in the way of nothing and looks like what does not exist.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+from pegboard.core.access.decisions import Reason
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.catalog import Ref, split_kind
+from pegboard.core.model.catalog import Catalog, Ref, split_kind
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import Plugin, Tool
 
+T_co = TypeVar("T_co", Ref, Tool, covariant=True)
 
-def lookup(permissions: CompiledPermissions, name: str) -> Ref | None:
-    """Return what a name means among what the agent may have: toolkit, then plugin, then tool.
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[T_co]):
+    """What has exactly this name."""
+
+    meant: T_co
+
+
+@dataclass(frozen=True, slots=True)
+class Near(Generic[T_co]):
+    """The one thing whose name differs from this one in nothing but its case."""
+
+    meant: T_co
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A tool of this name that the agent may not use, and why; its model learns of neither."""
+
+    tool: Tool
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """The plugin, not asked for its tools yet, to which a tool of this name would belong."""
+
+    plugin: Plugin
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nothing of this name, as far as is known."""
+
+
+def resolve(permissions: CompiledPermissions, name: str) -> Found[Ref] | Near[Ref] | Unseen | Unknown:
+    """Return what a name means to a load, among what the agent may have: toolkit, then plugin, then tool.
 
     ``toolkit:``, ``plugin:``, ``tool:`` and ``category:`` in front say which; a category is never meant by a bare name.
-    What is denied looks exactly like what does not exist: it stands in the way of nothing.
     """
-    found = _exact(permissions, name)
-    if found is not None:
-        return found
+    if (exact := _exact(permissions, name)) is not None:
+        return Found(exact)
     kind, bare = split_kind(name)
     fold = bare.casefold()
     toolkits = [n for n in permissions.entries.toolkits if n.casefold() == fold and kind in (None, "toolkit")]
     lead = f"{kind}:" if kind else ""
-    near = (*toolkits, *permissions.world.catalog.find_folded(bare))
-    refs = {ref for n in near if (ref := _exact(permissions, f"{lead}{n}")) is not None}
-    return next(iter(refs)) if len(refs) == 1 else None
+    alike = (*toolkits, *permissions.world.catalog.find_folded(bare))
+    refs = {ref for other in alike if (ref := _exact(permissions, f"{lead}{other}")) is not None}
+    return Near(refs.pop()) if len(refs) == 1 else _not_found(permissions, name)
+
+
+def lookup(permissions: CompiledPermissions, name: str) -> Ref | None:
+    """Return the subject that a name means to a load, or None; see :func:`resolve`."""
+    match resolve(permissions, name):
+        case Found(subject) | Near(subject):
+            return subject
+        case Unseen() | Unknown():
+            return None
+
+
+def resolve_called(permissions: CompiledPermissions, name: str) -> Found[Tool] | Near[Tool] | Hidden | Unseen | Unknown:
+    """Return what a name means to a call: a tool by its wire name or id, else by its own name.
+
+    A wire name or id means its one tool, permitted or not: a call never begins to mean another tool
+    because of a switch. Tools of which only the own name fits are passed over where they are denied.
+    """
+    catalog = permissions.world.catalog
+    exact = catalog.by_wire(name) or catalog.by_id(name)
+    if exact is not None and permissions.permits(exact):
+        return Found(exact)
+    if exact is None:
+        same = [tool for tool in catalog.named(name) if permissions.permits(tool)]
+        if len(same) == 1:
+            return Found(same[0])
+        alike = [] if same else [tool for tool in catalog.but_for_case(name) if permissions.permits(tool)]
+        if len(alike) == 1:
+            return Near(alike[0])
+    missing = _not_found(permissions, name)
+    denied = catalog.find_tool(name) if isinstance(missing, Unknown) else None
+    return missing if denied is None else Hidden(denied, permissions.decide(denied).reasons[0])
+
+
+def find_called(permissions: CompiledPermissions, name: str) -> Tool | None:
+    """Return the permitted tool that a call of this name means, or None; see :func:`resolve_called`."""
+    match resolve_called(permissions, name):
+        case Found(tool) | Near(tool):
+            return tool
+        case Hidden() | Unseen() | Unknown():
+            return None
+
+
+def resolve_tool(catalog: Catalog, name: str) -> Found[Tool] | Near[Tool] | Unseen | Unknown:
+    """Return the tool that a name means to an operator, whoever may use it (F5)."""
+    kind, bare = split_kind(name)
+    if kind in (None, "tool"):
+        if (exact := catalog.find_tool(bare)) is not None:
+            return Found(exact)
+        alike = catalog.but_for_case(bare)
+        if len(alike) == 1:
+            return Near(alike[0])
+    owner = next(catalog.unseen_owners(name), None)
+    return Unknown() if owner is None else Unseen(owner)
+
+
+def named_tool(catalog: Catalog, name: str) -> Tool | None:
+    """Return the tool that a name means to an operator, or None; see :func:`resolve_tool`."""
+    match resolve_tool(catalog, name):
+        case Found(tool) | Near(tool):
+            return tool
+        case Unseen() | Unknown():
+            return None
+
+
+def _not_found(permissions: CompiledPermissions, name: str) -> Unseen | Unknown:
+    """Return the plugin that may turn out to have what no known name means to the agent."""
+    owners = permissions.world.catalog.unseen_owners(name)
+    owner = next((plugin for plugin in owners if permissions.grants_unseen(plugin)), None)
+    return Unknown() if owner is None else Unseen(owner)
 
 
 def _exact(permissions: CompiledPermissions, name: str) -> Ref | None:

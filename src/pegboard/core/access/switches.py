@@ -179,6 +179,5 @@ def switchable(world: World, name: str) -> bool:
     kind, bare = split_kind(name)
     if kind in (None, "tool") and bare in HOST_DUTIES:
         return True
-    owner = bare.partition("/")[0] if "/" in bare else bare.partition("__")[0]
-    plugin = world.catalog.plugins.get(owner)
-    return kind in (None, "tool") and plugin is not None and owner != bare and not plugin.tools
+    owners = world.catalog.unseen_owners(bare)
+    return kind in (None, "tool") and any(bare not in (owner.name, owner.prefix) for owner in owners)

@@ -306,6 +306,23 @@ class Catalog:
         aliases = (alias for tool in self._with_alias(name) for alias in (tool.wire, tool.name))
         return (*self._folds.get(fold, ()), *dict.fromkeys(alias for alias in aliases if alias.casefold() == fold))
 
+    def but_for_case(self, name: str) -> tuple[Tool, ...]:
+        """Return the tools that are meant by the names which equal this one but for their case."""
+        found = (self.find_tool(alias) for alias in self.find_folded(name))
+        return tuple({tool.id: tool for tool in found if tool is not None}.values())
+
+    def unseen_owners(self, name: str) -> Iterator[Plugin]:
+        """Yield the plugins, not asked for their tools yet, that a name means or to which a tool of it would belong.
+
+        A tool's name is ``plugin/tool``, or a wire name with the plugin's name or prefix in front.
+        """
+        bare = split_kind(name)[1]
+        prefixes = {plugin.prefix: plugin for plugin in self.plugins.values() if plugin.prefix and not plugin.tools}
+        for head in dict.fromkeys((bare, bare.partition("/")[0], bare.partition("__")[0])):
+            plugin = self.plugins.get(head) or prefixes.get(head)
+            if plugin is not None and not plugin.tools:
+                yield plugin
+
     def category(self, name: str) -> tuple[Plugin, ...]:
         """Return the plugins of a category, whatever the case of its name."""
         fold = name.casefold()

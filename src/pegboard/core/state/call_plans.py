@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.decisions import Reason
+from pegboard.core.access.names import Found, Hidden, Near, Unknown, Unseen, resolve_called
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import UnloadedCall
 from pegboard.core.model.tools import CallResult, JsonObject, Tool
@@ -39,12 +40,16 @@ class LoadFirst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse:
-    """A call of no tool, or of one that cannot run now; ``reason`` is for the audit."""
+    """A call of no tool, or of one that cannot run now; ``reason`` is for the audit.
+
+    ``owner`` is the plugin, not asked for its tools yet, to which the tool would belong.
+    """
 
     status: str
     message: str
     reason: Reason
     tool: Tool | None = None
+    owner: str = ""
 
 
 Plan = Run | LoadFirst | Refuse
@@ -52,9 +57,26 @@ Plan = Run | LoadFirst | Refuse
 
 def plan_call(permissions: CompiledPermissions, state: State, name: str) -> Plan:
     """Return what a call of this name comes to; permission is asked now, not when it was listed (P3)."""
-    tool = find_called(permissions, name)
-    if tool is None:
-        return _unknown(permissions, name)
+    match resolve_called(permissions, name):
+        case Found(tool) | Near(tool):
+            return _planned(permissions, state, tool)
+        case Hidden(_, reason):
+            return _not_found(name, reason)
+        case Unseen(plugin):
+            return replace(_not_found(name, _UNKNOWN), owner=plugin.name)
+        case Unknown():
+            return _not_found(name, _UNKNOWN)
+
+
+_UNKNOWN = Reason(code="unknown", text="There is no tool of this name.")
+
+
+def _not_found(name: str, reason: Reason) -> Refuse:
+    shown = name if len(name) <= 100 else f"{name[:100]}…"
+    return Refuse(status="not_found", message=f"Tool '{shown}' was not found.", reason=reason)
+
+
+def _planned(permissions: CompiledPermissions, state: State, tool: Tool) -> Plan:
     loaded = active_tools(permissions, heal(permissions, state)).get(tool.id)
     if loaded is None:
         return _not_loaded(permissions, state, tool)
@@ -64,37 +86,6 @@ def plan_call(permissions: CompiledPermissions, state: State, name: str) -> Plan
     if loaded.pending:
         return _from_next_request(tool)
     return Run(loaded=loaded)
-
-
-def find_called(permissions: CompiledPermissions, name: str) -> Tool | None:
-    """Return the permitted tool of this wire name or id; else of this own name, or the only one that differs in case.
-
-    A wire name or id means its one tool, permitted or not: a call never begins to mean another tool
-    because of a switch. Tools of which only the own name fits are passed over where they are denied (P9).
-    """
-    catalog = permissions.world.catalog
-    exact = catalog.by_wire(name) or catalog.by_id(name)
-    if exact is not None:
-        return exact if permissions.permits(exact) else None
-    same = [tool for tool in catalog.named(name) if permissions.permits(tool)]
-    if same:
-        return same[0] if len(same) == 1 else None
-    near = {
-        found.id: found
-        for alias in catalog.find_folded(name)
-        if (found := catalog.find_tool(alias)) is not None and permissions.permits(found)
-    }
-    return next(iter(near.values())) if len(near) == 1 else None
-
-
-def _unknown(permissions: CompiledPermissions, name: str) -> Refuse:
-    tool = permissions.world.catalog.find_tool(name)
-    if tool is None:
-        reason = Reason(code="unknown", text="There is no tool of this name.")
-    else:
-        reason = permissions.decide(tool).reasons[0]
-    shown = name if len(name) <= 100 else f"{name[:100]}…"
-    return Refuse(status="not_found", message=f"Tool '{shown}' was not found.", reason=reason)
 
 
 def outside_focus(tool: Tool, focus: Collection[str]) -> Refuse:
