@@ -14,7 +14,7 @@ from pegboard import Pegboard
 from pegboard.operators.operations import Operations
 from pegboard.ports import SessionKey
 
-SERVER = Path(__file__).resolve().parents[2] / "servers" / "plain_server.py"
+SERVER = Path(__file__).resolve().parents[1] / "servers" / "plain_server.py"
 NOTES = '''
 def add_note(text: str) -> str:
     """Add a note."""

@@ -18,7 +18,7 @@ from pegboard.operators.operations import Operations
 from pegboard.operators.switch_preview import SwitchPreview
 from pegboard.testing import Adapters, MemoryStore
 
-SERVER = Path(__file__).resolve().parents[2] / "servers" / "plain_server.py"
+SERVER = Path(__file__).resolve().parents[1] / "servers" / "plain_server.py"
 
 
 def usable(board: Pegboard, agent: str) -> set[str]:
