@@ -9,7 +9,6 @@ from starlette.responses import RedirectResponse, Response
 from pegboard.console.context import Context, Page
 from pegboard.console.entry.own_requests import cookie_name
 from pegboard.console.pages import (
-    agents_page,
     approvals_page,
     audit_page,
     bill_page,
@@ -48,7 +47,6 @@ async def events(context: Context, visit: Visit) -> Response:
 PAGES: Final = (
     Page("/console", home),
     Page(EVENTS, events),
-    *agents_page.PAGES,
     *approvals_page.PAGES,
     *audit_page.PAGES,
     *bill_page.PAGES,

@@ -1,8 +1,9 @@
-"""The switches of one agent: what each decides, what it would change, and throwing it (P2, F5)."""
+"""The agents, and the switches of one: what each decides, what it would change, and throwing it (P2, F5)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -19,6 +20,13 @@ PAGE: Final = 50
 MEMBERS: Final = 100
 _VALUES: Final[Mapping[str, bool | None]] = {"on": True, "off": False, "unset": None}
 _TEXTS: Final = {True: "on", False: "off", None: "unset"}
+
+
+async def agents_page(context: Context, visit: Visit) -> Response:
+    """Show the agents that the operator sees."""
+    mask = context.board.services.masker.text
+    seen = [replace(one, display_name=mask(one.display_name), role=mask(one.role)) for one in context.agents(visit)]
+    return context.templates.page("agents.html", visit, agents=seen)
 
 
 async def agent_page(context: Context, visit: Visit) -> Response:
@@ -112,6 +120,7 @@ def _own_address(address: str, agent: str) -> str:
 
 
 PAGES: Final = (
+    Page("/console/agents", agents_page),
     Page("/console/agent", agent_page),
     Page("/console/agent/members", members_page),
     Page("/console/switch", preview_page),
