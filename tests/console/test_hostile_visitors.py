@@ -13,8 +13,7 @@ import pytest
 from gateway.clients import edit
 from pegboard import Pegboard
 from pegboard.console.app import ConsoleApp
-from pegboard.console.entry.one_time_codes import LIFETIME
-from pegboard.console.entry.operator_access import OperatorAccess
+from pegboard.console.entry.operator_access import CODE_LIFETIME, OperatorAccess
 from pegboard.ports import Adapters
 from pegboard.stores.sqlite import SqliteStore
 
@@ -172,7 +171,7 @@ async def test_a_code_is_good_once_not_for_long_and_not_guessed(config: Path) ->
             assert [access.with_code(f"{n}") for n in range(10_000)] == [None] * 10_000
             assert len(access.codes._until) == held
             assert (await client.post("/console/sign-in", data={"secret": good})).status_code == 303
-            now = LIFETIME
+            now = CODE_LIFETIME
             client.cookies.clear()
             assert (await client.post("/console/sign-in", data={"secret": old})).status_code == 403
         await app.close()

@@ -1,7 +1,8 @@
-"""Operators who are signed in, and what their browsers and programs prove it with (G2)."""
+"""Operators who are signed in, and what they, their browsers and their programs prove it with (G2)."""
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Sequence
@@ -9,7 +10,6 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
-from pegboard.console.entry.one_time_codes import Codes, digest
 from pegboard.core.principals.bearer_tokens import Token, opens, owner_of, token_of
 
 LOCAL: Final = "local"
@@ -18,6 +18,10 @@ LIFETIME: Final = 12 * 3600.0
 """For how long a browser stays signed in after its last request, in seconds."""
 MOST: Final = 1000
 """How many browsers are signed in at once; the one without a request for longest gives way."""
+CODE_LIFETIME: Final = 600.0
+"""For how long a one-time code can be used, in seconds."""
+MOST_CODES: Final = 64
+"""How many codes are good at once; the oldest gives way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,27 @@ class SignIn:
     token: bytes | None
     until: float
     notices: list[object] = field(default_factory=list[object])
+
+
+class Codes:
+    """Codes of 128 random bits, each good once and for ten minutes; only their digests are kept."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._until: dict[bytes, float] = {}
+
+    def new(self) -> str:
+        """Return a new code."""
+        code = secrets.token_urlsafe(16)
+        while len(self._until) >= MOST_CODES:
+            del self._until[next(iter(self._until))]
+        self._until[digest(code)] = self._clock() + CODE_LIFETIME
+        return code
+
+    def redeem(self, code: str) -> bool:
+        """Return whether the code is good, and use it up."""
+        until = self._until.pop(digest(code), None)
+        return until is not None and self._clock() < until
 
 
 class OperatorAccess:
@@ -126,3 +151,8 @@ class OperatorAccess:
 def _operator(token: Token | None) -> Operator | None:
     """Return the operator whose token it is, if its owner is one."""
     return Operator(name=token.principal, token=token) if token is not None and token.console else None
+
+
+def digest(secret: str) -> bytes:
+    """Return what is kept of a secret: looking it up tells nothing of the secret itself."""
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
