@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pegboard.board.board import Permissions
     from pegboard.board.calls.approvals import Approvals
     from pegboard.board.services import Services
     from pegboard.board.session import Session
     from pegboard.core.model.agents import World
-    from pegboard.core.principals.bearer_tokens import Token
     from pegboard.operators.configuration import ConfigurationState
-
-
-class ConsoleSettings(Protocol):
-    """The part of a configuration that the console reads."""
-
-    @property
-    def tokens(self) -> Sequence[Token]:
-        """Return the tokens; none where everyone on loopback may enter."""
-        ...
-
-    @property
-    def path(self) -> Path:
-        """Return the file that was read."""
-        ...
+    from pegboard.ports.configuration import ServedConfiguration
 
 
 class ConsoleBoard(Protocol):
@@ -44,7 +28,7 @@ class ConsoleBoard(Protocol):
         ...
 
     @property
-    def configuration(self) -> ConsoleSettings:
+    def configuration(self) -> ServedConfiguration:
         """Return the current configuration."""
         ...
 

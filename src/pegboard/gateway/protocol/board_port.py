@@ -8,31 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pegboard.board import Session
     from pegboard.board.resources.aggregator import ResourceAggregator
     from pegboard.board.services import Services
     from pegboard.core.model.agents import World
     from pegboard.core.model.delivery import Host
-    from pegboard.core.principals.bearer_tokens import Token
+    from pegboard.ports.configuration import ServedConfiguration
 
 LOCAL = "local"
 """The principal on stdio, and on loopback where no tokens are configured (G2)."""
-
-
-class Settings(Protocol):
-    """The part of a configuration that the gateway reads."""
-
-    @property
-    def tokens(self) -> Sequence[Token]:
-        """Return the tokens; none where everyone on loopback may enter."""
-        ...
-
-    @property
-    def path(self) -> Path:
-        """Return the file that was read."""
-        ...
 
 
 class BoardPort(Protocol):
@@ -44,7 +28,7 @@ class BoardPort(Protocol):
         ...
 
     @property
-    def configuration(self) -> Settings:
+    def configuration(self) -> ServedConfiguration:
         """Return the current configuration."""
         ...
 

@@ -1,0 +1,25 @@
+"""What the gateway and the console read of a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pegboard.core.principals.bearer_tokens import Token
+
+
+class ServedConfiguration(Protocol):
+    """The part of a configuration that says who may enter, and which one it is."""
+
+    @property
+    def tokens(self) -> Sequence[Token]:
+        """Return the tokens; none where everyone on loopback may enter."""
+        ...
+
+    @property
+    def path(self) -> Path:
+        """Return the file that was read."""
+        ...
