@@ -48,6 +48,7 @@ TWINS: dict[str, object] = {
     "BillStore": MemoryStore(),
     "ApprovalStore": MemoryStore(),
     "Source": FakeSource({}),
+    "CodeSource": FakeSource({}),
     "ConditionalSource": FakeSource({}),
     "Restartable": FakeSource({}),
     "HasHooks": FakeSource({}),

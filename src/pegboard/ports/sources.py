@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
@@ -90,7 +91,8 @@ class Source(Protocol):
         ...
 
 
-class Fingerprint(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
     """What the manifest of a plugin that is code of this process is stored under (X1).
 
     Attributes:

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import PegboardError, ToolUnavailableError
-from pegboard.ports import Activity, CallContext, ConnectionState, HookAnswer, PrintedLine
+from pegboard.ports import Activity, CallContext, ConnectionState, Fingerprint, HookAnswer, PrintedLine
 from pegboard.sources.signatures import Built, as_result, built, end_free_threads, failure, run
 from pegboard.testing.fake_resources import FakeResources
 
@@ -193,6 +193,18 @@ class FakeSource:
             The empty text.
         """
         return ""
+
+    def code_fingerprint(self, spec: PluginSpec, overrides: JsonObject) -> Fingerprint | None:  # noqa: ARG002
+        """Return nothing: no manifest is stored.
+
+        Args:
+            spec: The plugin.
+            overrides: Those of the variant.
+
+        Returns:
+            None.
+        """
+        return None
 
     async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
         """Return the tools of a plugin.
