@@ -26,7 +26,7 @@ class Recorder:
         self._metrics = metrics
         self._events = events
         self._rendered: dict[str, str] = {}
-        self._key: bytes | None = None
+        self._keyed: hashlib.blake2b | None = None
         self.masker = masker
 
     @property
@@ -41,13 +41,15 @@ class Recorder:
 
     async def digest(self, arguments: JsonObject) -> str:
         """Return the keyed digest of a call's arguments: 16 hexadecimal digits; nothing where they are not JSON."""
-        if self._key is None:
-            self._key = await self._audit.digest_key()
+        if self._keyed is None:
+            self._keyed = hashlib.blake2b(key=await self._audit.digest_key(), digest_size=8)
         try:
             text = _ENCODER.encode(arguments).encode(errors="surrogatepass")
         except (ValueError, TypeError, RecursionError):
             return ""
-        return hashlib.blake2b(text, key=self._key, digest_size=8).hexdigest()
+        found = self._keyed.copy()
+        found.update(text)
+        return found.hexdigest()
 
     def entry(
         self,

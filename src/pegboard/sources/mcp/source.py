@@ -7,7 +7,8 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pegboard.core.model.masking import Masker
@@ -30,6 +31,7 @@ _SHARED = "shared"
 log = logging.getLogger("pegboard.sources.mcp")
 
 PoolKey = tuple[str, str, str]
+RunTool = Callable[[Tool, JsonObject, CallContext], Awaitable[CallResult]]
 
 
 class McpSource:
@@ -65,7 +67,7 @@ class McpSource:
         )
         self._idle_after = idle_after
         self._pool: dict[PoolKey, Connection] = {}
-        self._called: dict[tuple[str, str], tuple[ServerSpec, Connection]] = {}  # by name and scope
+        self._called: dict[tuple[str, str], tuple[ServerSpec, RunTool]] = {}  # by name and scope
         self._callbacks: list[Callable[[str], None]] = []
         self._tools: dict[tuple[str, str], int] = {}
         self._prints: dict[str, tuple[ServerSpec, str]] = {}
@@ -135,15 +137,15 @@ class McpSource:
         the tool is read-only or idempotent; the error says which it was. Raises ``UpstreamTimeoutError`` after
         ``spec.timeout`` seconds; the server is notified that nobody waits any more.
         """
-        from pegboard.sources.mcp.requests import retry
-
         known = self._called.get((spec.name, context.scope))
         if known is None or known[0] is not spec or overrides:
+            from pegboard.sources.mcp.requests.retry import call
+
             server = _server(spec)
             self._check(server, overrides)
-            known = self._called[server.name, context.scope] = server, self._claim(server, context.scope)
-        server, connection = known
-        return await retry.call(connection, server, tool, arguments, context)
+            known = server, partial(call, self._claim(server, context.scope), server)
+            self._called[server.name, context.scope] = known
+        return await known[1](tool, arguments, context)
 
     async def _run(self, connection: Connection, spec: ServerSpec, what: str, work: Work, *, repeatable: bool) -> Any:
         """Do what asks a server; once more on a new connection where the first try cannot have done anything."""
