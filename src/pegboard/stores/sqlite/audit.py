@@ -156,7 +156,7 @@ def select_part(
     if oldest is None:
         return AuditPart([], None, after or 0)
     if after is not None:
-        first = max(after + 1, oldest)
+        first = max(min(after, newest) + 1, oldest)
         last, order = min(first + PART - 1, newest), "ASC"
     else:
         last = newest if before is None else min(before - 1, newest)
