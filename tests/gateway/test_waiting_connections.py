@@ -1,6 +1,7 @@
 """Connections that say nothing, or not all: nobody holds up another (G2)."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from .clients import MODERN, connected, modern_request
 
 SLOW = '''
 import asyncio
+import json
 
 
 async def echo(text: str) -> str:
@@ -96,6 +98,20 @@ async def test_many_addresses_share_one_bound(config: Path) -> None:
         assert [await answered(stream) for stream in silent[:3]] == [b""] * 3
         for _, writer in silent:
             writer.close()
+
+
+async def test_half_of_a_request_behind_a_call_does_not_end_the_call(config: Path) -> None:
+    """G2: what a client sends ahead of an answer is late only once it has the answer."""
+    (config.parent / "talk_tools.py").write_text(SLOW)
+    body, headers = modern_request("tools/call", name="echo", arguments={"text": "x"})
+    sent = json.dumps(body).encode()
+    lines = [f"{name}: {value}" for name, value in headers.items()]
+    begun = ["POST /mcp HTTP/1.1", "host: 127.0.0.1", f"content-length: {len(sent)}"]
+    head = "\r\n".join([*begun, *lines, "", ""]).encode()
+    async with served(config, headers=0.3, body=0.3) as url:
+        received = await answered(await opened(url, head + sent + head + sent[:5]))
+        assert received.startswith(b"HTTP/1.1 200 ")
+        assert b'"text":"x"' in received
 
 
 async def test_a_call_and_a_stream_are_not_silent(config: Path) -> None:

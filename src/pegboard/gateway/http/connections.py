@@ -134,7 +134,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Wait for the body."""
         super().on_headers_complete()
-        self._wait("body")
+        if not self.pipeline:  # else an earlier request is in flight
+            self._wait("body")
 
     def on_message_complete(self) -> None:
         """Wait for nothing while the request is answered."""
@@ -145,9 +146,13 @@ class LimitedProtocol(HttpToolsProtocol):
             self._waiting.remove(self)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, where the body of this one is there and no other has come behind it."""
+        """Wait for the rest of a body, of this request or of one that came behind it, or else for the next request."""
         super().on_response_complete()
-        if not self.cycle.more_body and self.cycle.response_complete and not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        if self.cycle.more_body:
+            self._wait("body")
+        elif self.cycle.response_complete:
             self._wait("idle")
 
     def give_up(self) -> None:
