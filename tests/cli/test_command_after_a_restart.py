@@ -73,9 +73,15 @@ def test_tools_say_what_is_known_as_it_was(run: Run, known: Path) -> None:
     assert "stale" in [reason["code"] for reason in run("explain", "add_note", "--json").json["reasons"]]
 
 
-def test_a_static_tool_of_a_server_that_is_not_there_is_missing(run: Run, folder: Path) -> None:
-    """P6, T3: `surface` lists its server, `check` warns at its place."""
-    (folder / "pegboard.yaml").write_text(SERVER)
+@pytest.mark.parametrize(
+    ("written", "tool"), [("", "git/git_status"), ("", "git__git_status"), (", prefix: vcs", "vcs__git_status")]
+)
+def test_a_static_tool_of_a_server_that_is_not_there_is_missing(
+    run: Run, folder: Path, written: str, tool: str
+) -> None:
+    """P6, T3: `surface` lists its server, `check` warns at its place, whatever name the tool is listed by."""
+    text = SERVER.replace("not-there", f"not-there{written}").replace("git/git_status", tool)
+    (folder / "pegboard.yaml").write_text(text)
     (missing,) = run("surface", "--json").json["missing"]
     assert (missing["plugin"], "'not-there' was not found" in missing["reason"]) == ("git", True)
     checked = run("check", "--strict")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,20 +65,20 @@ def absent_commands(configuration: Configuration) -> Iterator[Problem]:
     for name, spec in configuration.specs.items():
         if not isinstance(spec, ServerSpec) or spec.unavailable or spec.command is None:
             continue
-        place = _named_from_start(configuration, name)
+        place = _named_from_start(configuration, {name, spec.prefix or name})
         beside = spec.cwd is not None and Path(spec.cwd, spec.command).is_file()
         if place is not None and not beside and which(spec.command, path=spec.env.get("PATH")) is None:
             message = f"server '{name}' cannot be started: there is no command '{spec.command}'."
             yield Problem(severity="warning", code="unavailable", message=message, place=spec.place or place)
 
 
-def _named_from_start(configuration: Configuration, plugin: str) -> Place | None:
-    """Return where an agent first lists a plugin, or a tool of it, among what it has from the start."""
+def _named_from_start(configuration: Configuration, names: AbstractSet[str]) -> Place | None:
+    """Return where an agent first lists a plugin of these names, or a tool of it, among what it has from the start."""
     for agent in configuration.agents.values():
         kits = (configuration.toolkits[kit].members for kit in agent.initial_toolkits if kit in configuration.toolkits)
         for item in chain(agent.essential, agent.static, *kits):
             bare = split_kind(item.name)[1]
-            if plugin in (bare, bare.partition("/")[0], bare.partition("__")[0]):
+            if not names.isdisjoint((bare, bare.partition("/")[0], bare.partition("__")[0])):
                 return item.place
     return None
 

@@ -107,9 +107,10 @@ class AgentEntries:
         for item in chain(self._agent.essential, self._agent.static, self._sub_app, *initial):
             bare = split_kind(item.name)[1]
             for mark in ("/", "__"):
-                plugin, _, tool = bare.partition(mark)
-                if tool and plugin in world.catalog.plugins and find(item.name, world.catalog) is None:
-                    found.setdefault(plugin, []).append(tool)
+                head, _, tool = bare.partition(mark)
+                plugin = world.catalog.headed(head) if tool else None
+                if plugin is not None and find(item.name, world.catalog) is None:
+                    found.setdefault(plugin.name, []).append(tool)
         return {plugin: tuple(tools) for plugin, tools in found.items()}
 
     def _toolkit_members(self) -> Iterator[Member]:

@@ -317,11 +317,20 @@ class Catalog:
         A tool's name is ``plugin/tool``, or a wire name with the plugin's name or prefix in front.
         """
         bare = split_kind(name)[1]
-        prefixes = {plugin.prefix: plugin for plugin in self.plugins.values() if plugin.prefix and not plugin.tools}
         for head in dict.fromkeys((bare, bare.partition("/")[0], bare.partition("__")[0])):
-            plugin = self.plugins.get(head) or prefixes.get(head)
+            plugin = self.headed(head)
             if plugin is not None and not plugin.tools:
                 yield plugin
+
+    def headed(self, head: str) -> Plugin | None:
+        """Return the plugin of this name, else the one whose wire names begin with it, or None.
+
+        Of several with one prefix it is one whose tools are not known, where there is such a one.
+        """
+        if (named := self.plugins.get(head)) is not None:
+            return named
+        prefixed = [plugin for plugin in self.plugins.values() if plugin.prefix == head != ""]
+        return min(prefixed, key=lambda plugin: bool(plugin.tools), default=None)
 
     def category(self, name: str) -> tuple[Plugin, ...]:
         """Return the plugins of a category, whatever the case of its name."""
