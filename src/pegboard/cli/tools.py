@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pegboard.core.model.tools import Plugin, Tool
 
 EXAMPLE = "pegboard tools --agent assistant"
-STALE = "It is known as before the code of its plugin changed, which has not answered yet."
-"""The reason of a tool that can be called, and may be another one by then."""
 COLUMNS = (
     Column("name"),
     Column("plugin"),
@@ -51,7 +49,7 @@ def tools(
             printer.table(COLUMNS, [_cells(row) for row in rows])
             total = sum(row["tokens"] for row in rows)
             printer.say(f"\n{plural(sum(row['tokens'] > 0 for row in rows), 'tool')}, {total} tokens.")
-            if stale := ", ".join(dict.fromkeys(row["plugin"] for row in rows if row["reason"] == STALE)):
+            if stale := ", ".join(dict.fromkeys(row["plugin"] for row in rows if row["available"] and row["reason"])):
                 printer.say(f"Known as before their code changed, since they have not answered yet: {stale}.")
         return DONE
 
@@ -65,34 +63,33 @@ def _rows(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | No
             return []
         return [_row(plugin, plugin.name, plugin.description, 0, plugin.unavailable or _unseen(plugin))]
     return [
-        _row(plugin, tool.wire, tool.description, board.services.prices([tool]), _why_not(plugin, tool))
+        _row(plugin, tool.wire, tool.description, board.services.prices([tool]), *_why_not(plugin, tool))
         for tool in plugin.tools
         if permissions is None or permissions.permits(tool)
     ]
 
 
-def _row(plugin: Plugin, name: str, description: str, tokens: int, reason: str) -> dict[str, Any]:
+def _row(plugin: Plugin, name: str, description: str, tokens: int, fault: str, stale: str = "") -> dict[str, Any]:
     return {
         "name": name,
         "plugin": plugin.name,
         "category": plugin.category,
         "description": description,
         "tokens": tokens,
-        "available": not reason or reason == STALE,
-        "reason": reason,
+        "available": not fault,
+        "reason": fault or stale,
     }
 
 
-def _why_not(plugin: Plugin, tool: Tool) -> str:
-    """Return why a tool cannot run: its own reason, or that of every variant in which it stands."""
-    if tool.unavailable:
-        return tool.unavailable
+def _why_not(plugin: Plugin, tool: Tool) -> tuple[str, str]:
+    """Return why a tool cannot run (its own reason, or that of every variant that has it), and why it may be old."""
+    from pegboard.core.surface.explanations import STALE
+
     holding = [
         variant for variant in plugin.variants.values() if variant.tools is not None and tool.name in variant.tools
     ]
-    if holding and all(variant.unavailable for variant in holding):
-        return plugin.unavailable
-    return STALE if any(variant.stale for variant in holding) else ""
+    fault = plugin.unavailable if holding and all(variant.unavailable for variant in holding) else ""
+    return tool.unavailable or fault, STALE if any(variant.stale for variant in holding) else ""
 
 
 def _unseen(plugin: Plugin) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.decisions import Reason
@@ -53,7 +54,7 @@ def explain(permissions: CompiledPermissions, state: State, tool: Tool, *, known
     if fault and permitted:
         reasons.append(Reason(code="unavailable", text=fault, where=plugin.place))
     if plugin.variant(key).stale and permitted:
-        reasons.append(Reason(code="stale", text=_STALE, where=plugin.place))
+        reasons.append(Reason(code="stale", text=STALE, where=plugin.place))
     return Explanation(
         tool=tool.wire,
         permitted=permitted,
@@ -84,7 +85,7 @@ def loaded_because(permissions: CompiledPermissions, state: State, loaded: Loade
     return tuple(_lease_reason(permissions, state, loaded, because) for because in loaded.because)
 
 
-_STALE = "It is known as before the code of its plugin changed, which has not answered yet."
+STALE: Final = "It is known as before the code of its plugin changed, which has not answered yet."
 _NEXT_REQUEST = "It joins the surface with the next turn, and cannot be called before (activation: next_request)."
 _UNLOADED = "It was unloaded by name in this turn: it may be loaded by name, but not by a call before the turn ends."
 
