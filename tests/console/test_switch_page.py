@@ -92,6 +92,18 @@ async def test_a_switch_thrown_by_keyboard_binds_the_next_call_and_changes_the_l
         assert [(thrown.decision, thrown.by), (undone.decision, undone.by)] == [("off", "local"), ("unset", "local")]
 
 
+async def test_what_is_counted_is_called_tools_only_where_the_tools_are_known(browser: Browser, config: Path) -> None:
+    """P2, F4: a server that was never reached counts as one member."""
+    both = "servers: {far: {command: not-there}}\ntoolkits:\n  both: {tools: [mail, far], label: Both}\n"
+    edit(config, "\ntoolkits:\n", f"\n{both}")
+    edit(config, "[correspondence], initial", "[correspondence, both], initial")
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        await page.goto(PANEL)
+        await expect(page.get_by_role("link", name="2 of 2 tools on")).to_be_visible()
+        await expect(page.get_by_role("link", name="3 of 3 members on")).to_be_visible()
+
+
 async def test_a_tool_has_a_switch_of_its_own_that_can_be_removed(browser: Browser, config: Path) -> None:
     """P2: three states; without a stored switch the file decides."""
     async with running(config) as console, opened(browser, console.origin) as page:
