@@ -15,6 +15,8 @@ TABLE := .venv-table
 SOURCES := $(shell find src -type f -not -path '*/__pycache__/*' -not -name '* *')
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 ARGS ?=
+# One more than there are cores: tests wait for processes, disks and browsers.
+WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 
 # What the tests are told of the other installations.
 export PEGBOARD_PLAIN_PYTHON := $(CURDIR)/$(PLAIN)/bin/python
@@ -25,7 +27,7 @@ export PEGBOARD_BROWSER := $(CURDIR)/$(BROWSER)/chromium
 # Hundreds of processes are started by the tests: what one has compiled is not compiled by the next.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help serve test lint format types pytest rules screenshots docs bench table pins clean
+.PHONY: help serve test lint format types pytest rules screenshots docs bench table pins newest clean
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 16
@@ -49,7 +51,7 @@ types: $(VENV)/.dev ## Check the types only
 	$(VENV)/bin/basedpyright
 
 pytest: $(VENV)/.dev $(PLAIN)/.installed $(NODE)/.installed $(BROWSER)/.installed ## Run the tests only; ARGS="-k name" passes options
-	$(PY) -m pytest -n 2 --dist worksteal $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 rules: $(VENV)/.dev ## Fill in docs/rules.md and docs/behaviours.md from the tests
 	$(PY) tools/rules.py
@@ -69,8 +71,12 @@ table: $(TABLE)/.installed ## Train the table of word pieces anew; ARGS="--witho
 
 pins: $(VENV)/.build ## Write the pins in requirements/ anew; ARGS=--upgrade takes newer releases
 	$(COMPILE) $(ARGS) --allow-unsafe requirements/build.in -o requirements/build.txt
-	$(COMPILE) $(ARGS) pyproject.toml -o requirements/runtime.txt
+	$(COMPILE) $(ARGS) pyproject.toml --extra mcp -o requirements/runtime.txt
+	$(COMPILE) pyproject.toml -c requirements/runtime.txt -o requirements/core.txt
 	$(COMPILE) $(ARGS) pyproject.toml --extra all requirements/dev.in -c requirements/runtime.txt -o requirements/dev.txt
+
+newest: $(PLAIN)/.installed ## Show that each framework resolves in its newest version beside the wheel; minutes
+	$(PY) tools/newest.py $(PLAIN)/dist/*.whl
 
 clean: ## Remove all that make installed
 	rm -rf $(VENV) $(PLAIN) $(NODE) $(BROWSER) $(BROWSER).part $(TABLE) site
@@ -97,13 +103,13 @@ $(VENV)/.dev: $(VENV)/.runtime requirements/dev.txt
 	@$(INSTALL) -r requirements/dev.txt
 	@touch $@
 
-# The built wheel alone with its pins: no extras, no tests, no sources.
-$(PLAIN)/.installed: $(VENV)/.runtime $(SOURCES)
+# The built wheel alone with its pins, as `pip install pegboard` brings it: no extras, no tests, no sources.
+$(PLAIN)/.installed: $(VENV)/.runtime requirements/core.txt $(SOURCES)
 	@echo "Installing the built wheel into $(PLAIN)"
 	@rm -rf $(PLAIN)
 	@$(UV) venv --quiet --python $(PY) $(PLAIN)
 	@$(UV) build --quiet --wheel --no-build-isolation --out-dir $(PLAIN)/dist .
-	@$(UV) pip install --quiet --python $(PLAIN)/bin/python --require-hashes -r requirements/runtime.txt
+	@$(UV) pip install --quiet --python $(PLAIN)/bin/python --require-hashes -r requirements/core.txt
 	@$(UV) pip install --quiet --python $(PLAIN)/bin/python --no-deps $(PLAIN)/dist/*.whl
 	@touch $@
 

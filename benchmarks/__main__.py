@@ -16,14 +16,17 @@ from benchmarks import (
     hints,
     imports,
     loadouts,
+    objects,
     path,
     resolve,
+    start,
     upstream,
 )
 
 KNOWN = {
     "imports": imports.measure,
     "resolve": resolve.measure,
+    "start": start.measure,
     "loadouts": loadouts.measure,
     "check": check.measure,
     "conversations": conversations.measure,
@@ -33,12 +36,15 @@ KNOWN = {
     "fast": fast_path.measure,
     "growing": growing.measure,
     "frameworks": frameworks.measure,
+    "objects": objects.measure,
 }
 
 
 PROGRAMS = (
     "answers",
+    "anticipated",
     "approvals",
+    "bystanders",
     "calls",
     "console",
     "dialogues",

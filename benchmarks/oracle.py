@@ -20,7 +20,8 @@ from pegboard.core.anticipation.anticipated_leases import Anticipation
 from pegboard.core.anticipation.by_message import RANKED, with_anticipated
 from pegboard.core.model.agents import Agent, Anticipate
 from pegboard.core.model.delivery import Cache, Host
-from pegboard.core.model.leases import UNLOAD, LeaseTerm
+from pegboard.core.model.destructive import is_destructive
+from pegboard.core.model.leases import IDLE_TURNS, UNLOAD, LeaseTerm
 from pegboard.core.model.selectors import member
 from pegboard.core.model.tools import JsonObject, Tool, serialised
 from pegboard.core.state.active_tools import loadable
@@ -125,6 +126,8 @@ class Tally:
     loaded: int = 0
     first: int = 0
     first_loaded: int = 0
+    destructive: int = 0
+    destructive_loaded: int = 0
     loads: int = 0
     searches: int = 0
 
@@ -136,13 +139,14 @@ class Oracle:
     calls through and has them in the description of ``load_tools``; what is said is the same.
     """
 
-    def __init__(self, recording: Recording, policy: Policy, context: int = 0) -> None:
+    def __init__(self, recording: Recording, policy: Policy, context: int = 0, *, ranker: ToolRanker = RANKER) -> None:
+        self.ranker = ranker
         self.recording, self.policy = recording, policy
         host = Host(delivery=("native", "result"), cache=Cache(), context=context)
         self.anticipation = Anticipation(
             limits=Anticipate(),
             carried=carried(host),
-            until=policy.until,
+            until=min(policy.until, LeaseTerm("idle", IDLE_TURNS)),
             price=lambda tools: sum(map(size, tools)),
         )
         plugins = recording.world.catalog.plugins
@@ -188,7 +192,9 @@ class Oracle:
         for number, turn in enumerate(turns, 1):
             self.turn, self.answers, self.limit = number, set[str](), 0
             yield Said(tokens=count(turn.user))
-            yield from self._load_ahead(tools_of(self._ranked(turn.user, RANKED)) if self._anticipates() else ())
+            needed = self._ranked(turn.user, RANKED) if self._anticipates() else None
+            if needed is not None and all(need.stands_out for need in needed.needs):
+                yield from self._load_ahead(tools_of(needed))
             for wire in turn.gold:
                 tool = self.recording.world.catalog.by_wire(wire)
                 assert tool is not None
@@ -239,6 +245,8 @@ class Oracle:
         self.tally.loaded += stands
         self.tally.first += first
         self.tally.first_loaded += first and stands
+        self.tally.destructive += is_destructive(tool)
+        self.tally.destructive_loaded += is_destructive(tool) and stands
         if not stands:
             yield from self._fall_back() if self.policy.fallback else self._load(turn, tool)
         elif tool.wire not in self.loaded:
@@ -307,7 +315,7 @@ class Oracle:
 
     def _ranked(self, text: str, limit: int) -> Ranking:
         """Return what our own ranker finds for a text."""
-        return RANKER.rank([text], searchable(self.permissions, None), RankContext(), limit=limit)
+        return self.ranker.rank([text], searchable(self.permissions, None), RankContext(), limit=limit)
 
     def _found(self, step: Search) -> Found:
         ranking = self._ranked(step.queries[0], step.limit)

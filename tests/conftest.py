@@ -5,14 +5,19 @@ kind in `tests/gateway` and `tests/sources`. Whole answers of both are compared 
 and `tests/sources/test_mcp_fast_path.py`, which have both paths within one test.
 """
 
+import gc
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from chromium import can_run
+from pegboard import tokens
+from pegboard.cli import person
+from terminals import Terminal
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("pegboard", deadline=None)
@@ -32,6 +37,13 @@ def installed(variable: str, usual: str) -> Path:
     return path
 
 
+def pytest_collection_finish() -> None:
+    """Leave what the tests themselves are out of every collection of garbage; a tenth of the time went there."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.definition.get_closest_marker("both_paths"):
         metafunc.parametrize("fast_path", [True, False], ids=["fast", "sdk"])
@@ -43,9 +55,23 @@ def fast_path() -> bool:
     return True
 
 
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    """Return the terminal of this process, at which somebody says yes to every question."""
+    with Terminal("y") as terminal:
+        monkeypatch.setattr(person, "TERMINAL", terminal.name)
+        yield terminal
+
+
+@pytest.fixture(scope="session", autouse=True)
+def vocabulary() -> object:
+    """Hold what tokens are counted by: reading it takes longer than most tests, and each board would read it anew."""
+    return tokens.vocabulary()
+
+
 @pytest.fixture(scope="session")
 def plain_python() -> Path:
-    """Return the interpreter that has nothing but the built wheel and the pinned runtime requirements."""
+    """Return the interpreter that has nothing but the built wheel and what it needs: no extra, so no MCP."""
     return installed("PEGBOARD_PLAIN_PYTHON", ".venv-plain/bin/python")
 
 

@@ -2,7 +2,9 @@
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -19,6 +21,7 @@ def steady(text: str) -> str:
     return CHANGING.sub("…", "\n".join(line.rstrip() for line in text.rstrip().splitlines()))
 
 
+@pytest.mark.usefixtures("terminal")
 def test_every_example_prints_what_the_document_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -33,6 +36,25 @@ def test_every_example_prints_what_the_document_says(
         line, _, told = example.partition("\n")
         assert main(shlex.split(line)) in (0, 1), line
         assert steady(capsys.readouterr().out) == steady(told), line
+
+
+def test_a_common_option_is_one_of_the_commands_that_the_document_says_and_of_no_other() -> None:
+    commands = dict(leaves(typer.main.get_command(app)))
+    rows = re.findall(r"^\| `(--[\w-]+).*?` \|.*\| (.+) \|$", DOCUMENT.read_text("utf-8"), re.MULTILINE)
+    assert len(rows) == 6
+    for option, told in rows:
+        named = re.findall(r"`([\w -]+)`", told)
+        said = {name for name in commands if any(f"{name} ".startswith(f"{one} ") for one in named)}
+        has = {name for name, options in commands.items() if option in options}
+        assert has == (commands.keys() - said if told.startswith("all but ") else said), option
+
+
+def leaves(command: Any, name: str = "") -> Iterator[tuple[str, set[str]]]:
+    """Yield the commands that do something, with their options."""
+    for part, own in getattr(command, "commands", {}).items():
+        yield from leaves(own, f"{name} {part}".strip())
+    if not hasattr(command, "commands"):
+        yield name, {option for parameter in command.params for option in parameter.opts}
 
 
 def test_every_command_has_its_section() -> None:

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+from pegboard.mcp_extra import AT_LEAST, BELOW, PACKAGES
+
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRA = PROJECT["optional-dependencies"]["mcp"]
 
 
 def normal(name: str) -> str:
@@ -46,9 +49,21 @@ def test_every_package_that_is_imported_is_declared() -> None:
     assert undeclared == set()
 
 
+def names(lines: list[str]) -> set[str]:
+    return {normal(found[0]) for line in lines if (found := re.match(r"[\w.-]+", line))}
+
+
 def test_every_package_that_is_declared_is_imported() -> None:
     packages = {package for _, package in imported()}
     provided = {
-        normal(name) for package, names in packages_distributions().items() if package in packages for name in names
+        normal(name) for package, found in packages_distributions().items() if package in packages for name in found
     }
-    assert {normal(found[0]) for line in PROJECT["dependencies"] if (found := re.match(r"[\w.-]+", line))} <= provided
+    assert names([*PROJECT["dependencies"], *EXTRA]) <= provided
+
+
+def test_what_the_extra_mcp_brings_is_what_is_looked_for() -> None:
+    distributions = packages_distributions()
+    looked_for = {normal(name) for package in PACKAGES for name in distributions[package]}
+    assert names(EXTRA) <= looked_for
+    assert all(names(EXTRA) & {normal(name) for name in distributions[package]} for package in PACKAGES)
+    assert f"mcp>={'.'.join(map(str, AT_LEAST))},<{'.'.join(map(str, BELOW))}" in EXTRA

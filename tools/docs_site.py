@@ -1,6 +1,6 @@
 """Build the documentation as a site: `python tools/docs_site.py [FOLDER]`.
 
-The pages are those of the repository, where they stand: README, CONTRIBUTING, CHANGELOG, docs/, examples/.
+The pages are those of the repository, where they stand: README, CONTRIBUTING, CHANGELOG, SECURITY, docs/, examples/.
 The reference comes out of the docstrings. A link that leads nowhere and a page that no menu lists are errors.
 The site needs no server and fetches nothing: open index.html.
 """
@@ -23,7 +23,7 @@ MENU = {
     ],
     "Reference": ["reference/faces", "reference/values", "reference/loadouts", "reference/errors", "reference/ports"],
     "How it works": ["docs/glossary", "docs/architecture", "docs/rules", "docs/behaviours"],
-    "Project": ["CONTRIBUTING", "CHANGELOG", "docs/decisions/index"],
+    "Project": ["CONTRIBUTING", "CHANGELOG", "SECURITY", "docs/decisions/index"],
 }
 REFERENCE = {
     "faces": ("Board, session, permissions", "Pegboard Session Permissions SyncPegboard SyncSession"),
@@ -80,7 +80,7 @@ def stage(source: Path) -> None:
     """Copy the pages as they stand in the repository, with the menu behind the first one."""
     shutil.copytree(ROOT / "docs", source / "docs", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "examples", source / "examples", ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
+    for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"):
         shutil.copy(ROOT / name, source / name)
     for page in (source / "docs").rglob("*.md"):
         page.write_text(page.read_text("utf-8").replace("](../README.md", "](../index.md"), "utf-8")

@@ -6,16 +6,32 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegboard.accepted_grants import AcceptedGrants
 from pegboard.arguments import SchemaValidator
 from pegboard.board import Board
 from pegboard.board.board import Parts
-from pegboard.configuration_source import NewestReading, kept, loaded, packages, registered, report, source_of
+from pegboard.board.permissions import require_name
+from pegboard.configuration_source import (
+    OBJECTS_APART,
+    NewestReading,
+    kept,
+    loaded,
+    note_objects_apart,
+    note_waiting,
+    packages,
+    registered,
+    report,
+    runnable,
+    source_of,
+    transformer_problems,
+)
+from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
@@ -34,8 +50,10 @@ if TYPE_CHECKING:
     from pegboard.config.additions import GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
     from pegboard.configuration_source import ConfigurationSource
+    from pegboard.core.access.grants import GrantChange
     from pegboard.core.model.loadouts import Loadout
     from pegboard.operators.configuration import ConfigurationState
+    from pegboard.ports import OwnFiles
     from pegboard.sources.mcp.source import McpSource
 
 log = logging.getLogger("pegboard")
@@ -64,6 +82,8 @@ class Pegboard(Board):
     _meaning: Embedding
     _env: Mapping[str, str]
     _source: ConfigurationSource
+    _looked_at: Hashable = None
+    _stores: frozenset[Path] = frozenset()
     _read = NewestReading()
 
     @classmethod
@@ -79,6 +99,7 @@ class Pegboard(Board):
         adapters: Adapters | None = None,
         fast_path: bool | None = None,
         cached: bool = False,
+        idle: float | None = None,
     ) -> AsyncGenerator[Pegboard]:
         """Open a configuration; None takes ``./pegboard.yaml``, ``./.mcp.json``, else the quickstart.
 
@@ -93,6 +114,7 @@ class Pegboard(Board):
             fast_path: False keeps every request to a server or of a client on the MCP SDK's own path; None is False
                 where the variable ``PEGBOARD_FAST_PATH`` is 0.
             cached: whether to take what an earlier start compiled, where nothing that it was made from has changed.
+            idle: seconds without a call after which what a plugin constructed is closed; None keeps it (G9).
 
         Returns:
             A context manager; at its end what was started is stopped and what is left to write is written.
@@ -105,18 +127,16 @@ class Pegboard(Board):
         source, quickstart = source_of(config, toolkits, loadouts)
         known = kept(source.path, variables) if cached and source.is_file else None
         configuration = known or loaded(source, variables)
-        masker = Masker(configuration.secrets)
-        own = adapters or Adapters()
+        masker, own = Masker(configuration.secrets), adapters or Adapters()
         store = own.store or _store(configuration, quickstart=quickstart)
         fast = variables.get("PEGBOARD_FAST_PATH") != "0" if fast_path is None else fast_path
         beside = None if own.store else _file_of(configuration, quickstart=quickstart)
-        sources, upstreams = _sources(masker, fast_path=fast, beside=beside)
+        sources, upstreams = _sources(masker, fast_path=fast, beside=beside, idle=idle, store=store)
         await store.open()
         counter = OfflineTokenCounter(default_memory() if configuration.store != "memory:" else None)
         hooks = LateHooks(source.path.absolute().parent)
         meaning = Embedding(vectors=user_folders.cache() if configuration.store != "memory:" else None)
-        parts = _parts(store, (*own.sources, *sources), counter, own, hooks, meaning)
-        board = cls(parts, masker=masker, env=variables)
+        board = cls(_parts(store, (*own.sources, *sources), counter, own, hooks, meaning), masker=masker, env=variables)
         board.quickstart, board._upstreams, board._env, board._meaning = quickstart, upstreams, variables, meaning
         board._source, board.fast_path, board.from_cache = source, fast, known is not None
         try:
@@ -142,6 +162,7 @@ class Pegboard(Board):
         adapters: Adapters | None = None,
         fast_path: bool | None = None,
         cached: bool = False,
+        idle: float | None = None,
     ) -> Generator[SyncPegboard]:
         """Open a configuration for code without an event loop: everything blocks.
 
@@ -155,6 +176,7 @@ class Pegboard(Board):
             fast_path: False keeps every request to a server or of a client on the MCP SDK's own path; None is False
                 where the variable ``PEGBOARD_FAST_PATH`` is 0.
             cached: whether to take what an earlier start compiled, where nothing that it was made from has changed.
+            idle: seconds without a call after which what a plugin constructed is closed; None keeps it (G9).
 
         Returns:
             A context manager; its event loop runs in a thread until the end.
@@ -176,28 +198,57 @@ class Pegboard(Board):
             adapters=adapters,
             fast_path=fast_path,
             cached=cached,
+            idle=idle,
         )
         with start_blocking_portal(name="pegboard") as portal, portal.wrap_async_context_manager(opened) as board:
             loop = OwnLoop(portal.call(asyncio.get_running_loop))
             try:
-                yield SyncPegboard(board, board.reload, loop)
+                yield SyncPegboard(board, board.reload, board.accept, lambda: board.waiting, loop)
             finally:
                 portal.call(loop.end)
 
-    async def _take(self, configuration: Configuration) -> None:
-        self.configuration = configuration
+    async def _take(self, edited: Configuration) -> None:
+        used_before = await self.services.store.was_there_before(OBJECTS_APART)  # asked before anything is stored
+        waited = self.waiting
+        self.configuration = configuration = runnable(await self._grants.take(edited))
+        if self.waiting and self.waiting != waited:
+            note_waiting(self._source.name, self.waiting)
         masker = Masker(configuration.secrets | self.services.masker.values)
-        self._note_read(configuration.problems, in_force=True, masker=masker)
+        problems = [*configuration.problems, *self._waiting_problems(), *transformer_problems(configuration)]
+        self._note_read(problems, in_force=True, masker=masker)
         self._meaning.use_transformer(configuration.transformer is not None)
+        self._follow_own_files(configuration)
         await self.adopt(configuration.world(Catalog()), configuration.specs, masker=masker)
         servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
         await self._upstreams.retain(servers)
+        if used_before:
+            note_objects_apart(configuration.specs.values())
+
+    @cached_property
+    def _grants(self) -> AcceptedGrants:
+        """Return what was accepted of the configuration; of a mapping and the quickstart it ends with the process."""
+        lasts = self._source.value is None and not self.quickstart
+        return AcceptedGrants(self.services, self._source.key if lasts else None)
+
+    def _follow_own_files(self, configuration: Configuration) -> None:
+        """Let the files of this configuration be guarded (P10)."""
+        store = _file_of(configuration, quickstart=self.quickstart)
+        self._stores |= {store} if store is not None else set()  # the one that is open stays so
+        stores = tuple(sorted(self._stores))
+
+        def find() -> OwnFiles:
+            from pegboard.config.own_files import ConfiguredFiles
+
+            return ConfiguredFiles(configuration=configuration, env=self._env, stores=stores)
+
+        self.services.own_files.follow(find)
 
     async def reload(self) -> list[Problem]:
         """Take an edit up; a broken one is refused whole and the last good one stays.
 
         Returns:
-            The problems of the file: warnings where it was taken, errors where it was not.
+            The problems of the file: warnings where it was taken, errors where it was not. Under ``reload: ask`` what
+            waits for a person is among them, each change with the code ``waits``.
         """
         configuration, problems = self._inspected(self._source)
         if configuration is None:
@@ -207,7 +258,38 @@ class Pegboard(Board):
             self.services.events.emit("configuration_refused", {"problems": [str(p) for p in problems]})
             return problems
         await self._take(configuration)
-        return problems
+        return [*problems, *self._waiting_problems()]
+
+    @property
+    def waiting(self) -> tuple[GrantChange, ...]:
+        """Return what the newest edits would widen, and what waits for a person therefore (P10)."""
+        return self._grants.waiting
+
+    async def accept(self, shown: Sequence[GrantChange] | None = None, *, by: str = LOCAL) -> tuple[GrantChange, ...]:
+        """Accept changes of the configuration that wait: they count from the next request on, in every process.
+
+        Args:
+            shown: those that a person has seen; what was edited since waits on. None is all that wait now.
+            by: who accepts them, for the audit trail.
+
+        Returns:
+            What was accepted.
+
+        Raises:
+            StoreError: it cannot be stored.
+            UsageError: ``by`` is no short text.
+        """
+        require_name(by)
+        accepted = await self._grants.accept(self.waiting if shown is None else shown, by=by)
+        await self.reload()
+        return accepted
+
+    def _waiting_problems(self) -> list[Problem]:
+        hint = "It counts when a person accepts it: `pegboard accept`, or the console."
+        return [
+            Problem(severity="warning", code="waits", message=f"{change}: this widens and waits.", hint=hint)
+            for change in self.waiting
+        ]
 
     def _note_read(self, problems: Sequence[Problem], *, in_force: bool, masker: Masker | None = None) -> None:
         """Keep what the newest reading of the configuration shows, for operators."""
@@ -245,9 +327,9 @@ class Pegboard(Board):
         if configuration is None:
             raise refusal("What code gives", problems)
         report(problem for problem in problems if problem not in self.configuration.problems)
-        self._source, self.configuration = source, configuration
+        self._source, self.configuration = source, runnable(self._grants.restricted(configuration))
         self._note_read(problems, in_force=True)
-        self._join(configuration.world(Catalog()), configuration.specs)
+        self._join(self.configuration.world(Catalog()), self.configuration.specs)
 
     @asynccontextmanager
     async def _watched(self, watch: bool) -> AsyncGenerator[None]:
@@ -267,13 +349,20 @@ class Pegboard(Board):
         """Reload when a file or folder that the configuration was read from changes from what was seen."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            now = _stamps(self.configuration)
-            if now != seen:
+            now, accepted = _stamps(self.configuration), await self._accepted_elsewhere()
+            if now != seen or accepted:
                 seen = now
                 try:
                     await self.reload()
                 except ConfigError as error:
                     log.warning("the edited configuration is refused: %s", error)
+
+    async def _accepted_elsewhere(self) -> bool:
+        """Return whether another process has accepted something of what waits."""
+        if not self.waiting:
+            return False
+        before, self._looked_at = self._looked_at, await self._grants.stamp()
+        return before != self._looked_at and await self._grants.accepted_elsewhere()
 
     @property
     def transformer_reading(self) -> tuple[int, int] | None:
@@ -379,10 +468,12 @@ def quickstart_store() -> Path:
     return user_folders.state() / f"quickstart-{digest}.db"
 
 
-def _sources(masker: Masker, *, fast_path: bool, beside: Path | None) -> tuple[tuple[Source, ...], McpSource]:
+def _sources(
+    masker: Masker, *, fast_path: bool, beside: Path | None, idle: float | None, store: Store
+) -> tuple[tuple[Source, ...], McpSource]:
     """Return the sources of all plugins; toolkits that need a database have it beside the store."""
     from pegboard.sources.mcp import McpSource
 
     upstreams = McpSource(mask=masker.text, fast_path=fast_path)
     database = beside and beside.with_name(f"{beside.stem}-agno.db")
-    return (upstreams, *local_sources(database)), upstreams
+    return (upstreams, *local_sources(database, store=store, idle=idle)), upstreams

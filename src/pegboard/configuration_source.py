@@ -5,21 +5,22 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pegboard.core.model.loadouts import Loadout
-from pegboard.core.model.tools import EMPTY
+from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.tools import EMPTY, Frozen
 from pegboard.errors import UsageError
 from pegboard.problems import Problem
 
 if TYPE_CHECKING:
     from pegboard.config.additions import Addition, GivenLoadout, GivenToolkit
     from pegboard.config.schema.configuration import Configuration
+    from pegboard.core.access.grants import GrantChange
     from pegboard.core.model.masking import Masker
-    from pegboard.core.model.specs import RegisteredSpec
     from pegboard.operators.configuration import ConfigurationState, ShownProblem
 
 log = logging.getLogger("pegboard")
@@ -48,6 +49,11 @@ class ConfigurationSource:
         from pegboard.config.reading import MAPPING  # it brings what reads a file, which a start from the cache spares
 
         return MAPPING
+
+    @property
+    def key(self) -> str:
+        """Return its absolute path without dots, under which the store keeps what it grants."""
+        return os.path.abspath(self.path)  # noqa: PTH100
 
     @property
     def is_file(self) -> bool:
@@ -217,6 +223,77 @@ def loaded(source: ConfigurationSource, env: Mapping[str, str]) -> Configuration
         raise refusal(source.name, problems)
     report(problems)
     return configuration
+
+
+OBJECTS_APART: Final = "objects of principals"
+"""The change of Pegboard since which what plugins construct is not shared by all principals (G9)."""
+
+
+_NAMED: Final = 5
+"""How many of the changes that wait are named."""
+
+
+def runnable(configuration: Configuration) -> Configuration:
+    """Return a configuration whose servers are unavailable where the extra that they need is missing; log it (P6)."""
+    from pegboard.mcp_extra import INSTALL, lacking
+
+    servers = [spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)]
+    if not servers or not (missing := lacking()):
+        return configuration
+    log.warning("servers need the extra mcp: %s. Everything else works. Run %s.", missing, INSTALL)
+    fault = f"the extra mcp is missing: {missing}. Run {INSTALL}."
+    absent = {spec.name: replace(spec, unavailable=spec.unavailable or fault) for spec in servers}
+    return replace(configuration, specs=Frozen({**configuration.specs, **absent}))
+
+
+def note_objects_apart(specs: Iterable[PluginSpec]) -> None:
+    """Log which plugins construct something that all principals shared before, with the line that shares it again."""
+    apart = [spec.name for spec in specs if _constructs(spec) and spec.instance is None and not spec.shared_only]
+    if apart:
+        line = ", ".join(f"{name}: {{instance: all}}" for name in apart)
+        log.warning(
+            "what these plugins keep in objects belongs to one principal from now on, and is not shared by all: %s. "
+            "To share it again, write `plugins: {%s}`",
+            ", ".join(apart),
+            line,
+        )
+
+
+def transformer_problems(configuration: Configuration) -> Iterator[Problem]:
+    """Yield what the transformer lacks, where it is switched on."""
+    if configuration.transformer is None:
+        return
+    from pegboard.search.meaning.transformer import INSTALL, lacking
+
+    if names := " and ".join(lacking()):
+        yield Problem(
+            severity="error",
+            code="transformer_missing",
+            message=f"the transformer needs {names}: not installed, so searches go by words and the table alone.",
+            hint=f"Run {INSTALL}.",
+            place=configuration.transformer,
+        )
+
+
+def note_waiting(name: str, waiting: Sequence[GrantChange]) -> None:
+    """Log what of a configuration waits for a person (P10)."""
+    places = [change.name for change in waiting[:_NAMED]]
+    places += [f"{len(waiting) - _NAMED} more"] if len(waiting) > _NAMED else []
+    log.warning(
+        "what widens in %s waits for a person, and counts once `pegboard accept` or the console accepts it: %s",
+        name,
+        ", ".join(places),
+    )
+
+
+def _constructs(spec: PluginSpec) -> bool:
+    match spec:
+        case PythonSpec(target=target):
+            return ":" in target
+        case RegisteredSpec(loader=loader):
+            return loader.startswith(("agno:", "entry_point:"))
+        case _:
+            return False
 
 
 def report(problems: Iterable[Problem]) -> None:

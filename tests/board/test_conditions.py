@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -303,9 +304,7 @@ async def test_predicates_stand_in_code_beside_the_tools(tmp_path: Path) -> None
         assert (await ada.explain("is_available")).reasons[0].code == "unknown"
         assert "There is no meter in the attic." in (await bob.call("read_meter")).message
         assert "The desk is closed." in (await ada.call("ring_bell")).message
-        source: Any = board.services.loader.source_of(board.services.loader.specs["desk"])
-        built = await source._source()._built(board.services.loader.specs["desk"], {})
-        built.condition.__globals__["OPEN"].append(True)
+        sys.modules["desk"].OPEN.append(True)
         clock.advance(31.0)
         assert (await ada.surface()).names == ("file_form", "ring_bell", "read_meter")
         assert (await bob.surface()).names == ("ring_bell",)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from pegboard import Pegboard
+from pegboard.core.model.tools import CallResult
 from pegboard.errors import UsageError
 from pegboard.ports.adapters import Adapters
-from pegboard.testing import FakeSource
+from pegboard.testing import Canned, FakeSource
 
 CONFIG = """
 store: "memory:"
@@ -82,6 +83,38 @@ async def test_every_call_leaves_a_record_without_its_arguments(board: Pegboard)
     assert [record.decision for record in calls] == ["allowed", "refused", "allowed"]
     assert calls[0].arguments == calls[2].arguments != calls[1].arguments
     assert "private" not in repr(await board.services.store.entries())
+
+
+async def test_a_call_that_failed_leaves_its_error_without_secrets_and_without_its_arguments() -> None:
+    """X4, X5: of a server, of Python, of a server that is gone, and of arguments that do not fit."""
+
+    def divide(amount: int) -> float:
+        if amount == 7:
+            raise OSError("key-of-the-bank was refused")
+        return amount / 0
+
+    config = {
+        "store": "memory:",
+        "servers": {"up": {"command": "none", "env": {"KEY": "${BANK_KEY}"}}, "sums": {"command": "none"}},
+        "agents": {"default": {"tools": ["up", "sums"]}},
+    }
+    failed = CallResult(content=({"type": "text", "text": "no such\nfolder: key-of-the-bank"},), is_error=True)
+    source = FakeSource({"up": {"look": Canned(results=[failed])}, "sums": {"divide": divide}})
+    adapters = Adapters(sources=[source])
+    async with Pegboard.open(config, adapters=adapters, env={"BANK_KEY": "key-of-the-bank"}) as board:
+        await board.ready("up", "sums")
+        for principal in ("ada", "bob"):
+            session = await board.session(session_id="s", principal=principal)
+            for arguments in ({"amount": 3}, {"amount": 7}, {"amount": "nine"}):
+                await session.call("sums__divide", arguments)
+            await session.call("up__look", {})
+            records = await board.services.store.entries(kind="call", principal=principal)
+            assert [(one.outcome, one.reason) for one in reversed(records)] == [
+                ("error", "ZeroDivisionError: division by zero"),
+                ("error", "OSError: *** was refused"),
+                ("invalid_arguments", "Its arguments do not fit."),
+                ("error", "no such folder: ***"),
+            ]
 
 
 async def test_fallback_keeps_to_the_budget_and_takes_what_was_used_last_first(board: Pegboard) -> None:

@@ -1,5 +1,7 @@
 """Hints of a session in the library: frozen, stored with the first change, and what follows the history."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -108,9 +110,35 @@ async def test_every_tool_is_hinted_with_its_whole_description_where_seed_002_sa
         assert [line for line in surface.hints if line.startswith("tool_")] == [
             f"tool_{n}: Do {n}. {text}" for n in range(400)
         ]
-        gateway = await board.session(agent="mira", session_id="g", host=GATEWAY)
-        (first, *_) = (await gateway.surface()).tools
-        assert all(line in first.tool.description for line in surface.hints)
+
+
+@pytest.mark.parametrize("dialect", ["pegboard", "toolkits", "invokeother", "discovery"])
+async def test_over_mcp_no_description_is_longer_than_clients_read(tmp_path: Path, dialect: str) -> None:
+    """F2: 60 plugins and toolkits, a generous budget; what has no room is found by the search that is listed."""
+    (tmp_path / "one_tools.py").write_text("def work(x: str) -> str:\n    return x\n")
+    text = " ".join(["word"] * 40)
+    plugin = {"python": "one_tools", "description": text}
+    plugins = {f"plugin_with_a_name_that_is_rather_long_{n}": {**plugin, "prefix": f"p{n}"} for n in range(60)}
+    toolkits = {
+        f"toolkit_with_a_name_that_is_rather_long_{n}": {
+            "description": text,
+            "tools": [f"plugin_with_a_name_that_is_rather_long_{n}"],
+        }
+        for n in range(60)
+    }
+    agent = {"dialect": dialect, "allowed_toolkits": [*toolkits], "discoverable": ["*"]}
+    agents = {"bounded": {**agent, "hints": {"tokens": 4000}}, "free": agent}
+    (tmp_path / "pegboard.yaml").write_text(json.dumps({"plugins": plugins, "toolkits": toolkits, "agents": agents}))
+    async with Pegboard.open(tmp_path / "pegboard.yaml") as board:
+        for name, principal in (("bounded", "ada"), ("free", "ada"), ("free", "bob")):
+            session = await board.session(agent=name, session_id="s", principal=principal, host=GATEWAY)
+            tools = {loaded.tool.wire: loaded.tool for loaded in (await session.surface()).tools}
+            longest = max(tools.values(), key=lambda tool: len(tool.description)).description
+            assert 1000 < len(longest) <= 2048
+            assert re.search(r"\nand \d+ more: (search|discover_tools)$", longest)
+            assert "search_tools" in tools or "discover_tools" in tools
+            await session.load("toolkit_with_a_name_that_is_rather_long_3")
+            assert longest in [loaded.tool.description for loaded in (await session.surface()).tools]
 
 
 @pytest.mark.parametrize("host", [LIBRARY, GATEWAY], ids=["library", "gateway"])
@@ -118,6 +146,7 @@ async def test_every_tool_is_hinted_with_its_whole_description_where_seed_002_sa
 async def test_where_hints_are_cut_a_search_is_listed_that_works(config: Path, agent: str, host: Host) -> None:
     """F2, P3: in the dialects that have none of their own; a hint never points to what is not there."""
     async with Pegboard.open(config) as board:
+        await (await board.session(agent="mira", session_id="t")).load("files", "calc", "text")  # known from now on
         session = await board.session(agent=agent, session_id="s", host=host)
         surface = await session.surface()
         assert "search_tools" in surface.names

@@ -109,6 +109,8 @@ async def first(start: Start, config: Mapping[str, Any] = CONFIG) -> None:
     """Start once and let every plugin answer."""
     async with start(config) as board:
         await board.ready()
+        plugins = board.world.catalog.plugins.values()
+        assert {plugin.name: fault for plugin in plugins if (fault := plugin.variant("").unavailable)} == {}
 
 
 def edit(file: Path, text: str) -> None:

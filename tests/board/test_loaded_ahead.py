@@ -18,8 +18,10 @@ plugins:
   broken: {python: missing_tools}
 servers:
   far: {command: there-is-no-such-command}
+toolkits: {forecasts: {description: All about the weather., tools: [weather]}}
 agents:
   default: {discoverable: ["*"]}
+  kits: {allowed_toolkits: [forecasts], discoverable: ["*"]}
   few: {discoverable: ["*"], budget: {tools: 5}}
   asks: {discoverable: ["*"], anticipate: false}
   belts: {discoverable: ["*"], dialect: discovery}
@@ -85,9 +87,8 @@ async def test_a_surface_stays_the_same_for_a_turn_and_grows_at_its_end(board: P
     assert (await other.surface(message=RAIN)).tools == first.tools
     await session.end_turn()
     second = await session.surface(message=CANCEL)
-    assert second.names[: len(first.names)] == first.names
-    assert "cancel_order" in second.names
-    assert [tool.plugin for tool in second.anticipated] == ["orders", "orders"]
+    assert second.names == (*first.names, "place_order")
+    assert [tool.plugin for tool in second.anticipated] == ["orders"]
 
 
 async def test_what_a_model_used_brings_its_siblings_to_the_next_step(board: Pegboard) -> None:
@@ -98,6 +99,59 @@ async def test_what_a_model_used_brings_its_siblings_to_the_next_step(board: Peg
     await session.call("wind_speed", {"city": "Bergen"})
     surface = await session.surface(message="hello")
     assert surface.names == (*META, "wind_speed", "forecast", "temperature")
+
+
+MESSAGES = Path(__file__).resolve().parents[2] / "benchmarks" / "messages"
+
+
+async def test_small_talk_in_ten_languages_loads_nothing(board: Pegboard) -> None:
+    """S5: at most 2% of it; what the messages are measured over else is in `python -m benchmarks anticipated`."""
+    rows = [line.split("\t") for file in MESSAGES.iterdir() for line in file.read_text("utf-8").splitlines()]
+    talk = [row[1] for row in rows if len(row) == 2]
+    assert (len(talk), len({row[0] for row in rows if len(row) == 2})) == (200, 10)
+    loading: list[str] = []
+    for number, message in enumerate(talk):
+        session = await board.session(session_id=f"talk-{number}")
+        if (await session.surface(message=message)).anticipated:
+            loading.append(message)
+    assert len(loading) <= 4, loading
+
+
+@pytest.mark.parametrize("message", ["Is it windy in Bergen?", "order a lamp", "how warm is it outside?"])
+async def test_a_short_request_has_its_tool_at_once(board: Pegboard, message: str) -> None:
+    """S5: few words are enough where they stand out."""
+    session = await board.session(session_id="s")
+    assert (await session.surface(message=message)).anticipated
+
+
+async def test_thanks_after_work_changes_nothing(board: Pegboard) -> None:
+    """S5: not in a session that has used something either."""
+    session = await board.session(session_id="s")
+    first = await session.surface(message=RAIN)
+    await session.call("forecast", {"city": "Bergen"})
+    await session.end_turn()
+    assert (await session.surface(message="Thanks!")).tools == first.tools
+
+
+async def test_a_destructive_tool_is_never_loaded_ahead(board: Pegboard) -> None:
+    """S5: neither by the message that names it nor beside its plugin; a load of the plugin brings it."""
+    session = await board.session(session_id="s")
+    surface = await session.surface(message=CANCEL)
+    assert "cancel_order" not in surface.names
+    await session.load("place_order")
+    await session.call("place_order", {"item": "lamp"})
+    assert "cancel_order" not in (await session.surface(message="Order another lamp, please")).names
+    await session.load("orders")
+    assert (await session.surface()).names[-1] == "cancel_order"
+
+
+async def test_what_was_loaded_ahead_and_nobody_used_goes_again(board: Pegboard) -> None:
+    """S7, D3: after five idle turns, also where the list of tools stays as it is."""
+    session = await board.session(session_id="s", host=Host(delivery=("result",)))
+    await session.surface(message=RAIN)
+    assert {tool.wire for tool in (await session.surface(message=RAIN)).anticipated} == set(WEATHER_TOOLS)
+    ended = [await session.end_turn() for _ in range(7)]
+    assert [bool(one.removed) for one in ended] == [False] * 6 + [True]
 
 
 class FullStore(MemoryStore):
@@ -180,6 +234,20 @@ async def test_what_was_unloaded_stays_away_for_the_turn(board: Pegboard) -> Non
     await session.surface(message=RAIN)
     assert (await session.unload("weather")).status == "ok"
     assert (await session.surface(message=RAIN)).names == META
+
+
+async def test_what_is_unloaded_by_name_takes_what_was_loaded_ahead_of_it_along(board: Pegboard) -> None:
+    """S5: a toolkit that was loaded after its plugin had been anticipated goes whole, and stays away for the turn."""
+    session = await board.session(agent="kits", session_id="s")
+    other = await board.session(agent="kits", session_id="s", principal="bob")
+    for one in (session, other):
+        assert set(WEATHER_TOOLS) <= set((await one.surface(message=RAIN)).names)
+        assert (await one.load("forecasts")).status == "ok"
+    outcome = await session.unload("forecasts")
+    assert set(outcome.removed) == set(WEATHER_TOOLS)
+    assert (await session.surface(message=f"Again: {RAIN}")).names == META
+    assert (await session.call("forecast", {"city": "Bergen"})).status == "not_loaded"
+    assert set(WEATHER_TOOLS) <= set((await other.surface()).names)
 
 
 @pytest.mark.parametrize("message", ["", " \n", "?!…", "x" * 100_000, "\x00\x1b[31m.*(", "天気 погода hava عاصفة"])

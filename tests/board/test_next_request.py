@@ -97,6 +97,46 @@ async def test_what_was_unloaded_is_not_loaded_again_by_a_call_of_the_same_turn(
         assert await names(session) == ("note",)
 
 
+async def test_an_unloaded_tool_leaves_with_the_next_request_as_the_message_says(board: Pegboard) -> None:
+    """D2, MR44: until then it keeps its place on the surface, no call of it runs, and nobody else loses it."""
+    session = await board.session(agent="seed", session_id="s")
+    other = await board.session(agent="seed", session_id="s", principal="bob")
+    for one in (session, other):
+        await load(one, "paper")
+        await load(one, "maths")
+        await one.end_turn()
+    before = (await session.surface()).names
+    payload = json.loads((await session.call("unload_tools", {"toolkit": "paper"})).result.content[0]["text"])
+    assert payload["message"] == "Toolkit 'paper' will be removed on the next request in this session."
+    assert (payload["status"], payload["loaded_toolkits"]) == ("unloaded", ["maths"])
+    assert (await session.surface()).names == before
+    again = await board.session(agent="seed", session_id="s")
+    assert (await again.surface()).names == before
+    called = await again.call("note", {})
+    assert (called.status, called.is_error) == ("not_loaded", True)
+    told = await again.explain("note")
+    assert (told.permitted, told.loaded, told.visible, told.callable) == (True, False, True, False)
+    await board.permissions.set("seed", "maths", value=False)
+    assert await names(again) == ("note",)
+    await board.permissions.set("seed", "maths", value=None)
+    await session.end_turn()
+    assert await names(session) == ("add",)
+    assert await names(other) == ("note", "add")
+
+
+async def test_what_was_unloaded_and_loaded_again_goes_on(board: Pegboard) -> None:
+    """D2: it stays in sight, and can be called from the next request on."""
+    session = await board.session(agent="seed", session_id="s")
+    await load(session, "paper")
+    await session.end_turn()
+    await session.unload("paper")
+    await load(session, "paper")
+    assert await names(session) == ("note",)
+    assert (await session.call("note", {})).status == "next_request"
+    await session.end_turn()
+    assert (await session.call("note", {})).status == "ok"
+
+
 async def ran(session: Session, first: Any, name: str, arguments: dict[str, Any]) -> tuple[CallAnswer, CallAnswer]:
     """Return the answer to a call in one parallel batch with something else, and to the same call after it."""
     _, answer = await asyncio.gather(first, session.call(name, arguments))

@@ -84,7 +84,8 @@ async def test_a_switch_of_its_own_takes_away_and_gives_back_and_grants_nothing(
         assert await ask(sea, "set", "change", False) == ("ok", "'change' is off.")
         assert (await sea.call("change", {"what": "x"})).status == "not_found"
         assert (await shown(sea))["set_by_yourself"] == {"change": False}
-        assert (await board.permissions.show())["sea"] == {"poke": False, "change": False}
+        assert (await board.permissions.show())["sea"] == {"poke": False}
+        assert (await board.permissions.show("local"))["sea"] == {"poke": False, "change": False}
         record = (await board.services.store.entries(kind="permission"))[0]
         assert (record.by, record.session, record.decision) == ("agent sea", "thread", "off")
         assert await ask(sea, "unset", "change") == ("ok", "'change' is as it was given to you.")
@@ -96,6 +97,8 @@ async def test_a_switch_of_its_own_takes_away_and_gives_back_and_grants_nothing(
         await board.permissions.set("sea", "change", None)
         await ask(sea, "set", "change", False)
         await board.permissions.set("sea", "change", True)
+        assert (await sea.call("change", {"what": "x"})).status == "not_found"
+        await board.permissions.set("sea", "change", None, principal="local")
         assert (await sea.call("change", {"what": "x"})).status == "ok"
 
 
@@ -167,3 +170,93 @@ async def test_a_client_of_the_gateway_changes_itself(tmp_path: Path) -> None:
         assert not (await client.call_tool("look", {"what": "x"})).is_error
         await client.call_tool("self_config", {"action": "set", "name": "look", "value": False})
         assert "look" not in [tool.name for tool in (await client.list_tools(cache_mode="refresh")).tools]
+
+
+async def test_what_it_sets_counts_for_its_own_principal_and_agent_alone(tmp_path: Path) -> None:
+    """P10, X4: switches, values and their taking back; over a restart; the record names the principal."""
+    async with opened(tmp_path, EVERYTHING) as board:
+        await board.ready()
+        ada = await board.session(agent="sea", session_id="thread", principal="ada")
+        bob = await board.session(agent="sea", session_id="thread", principal="bob")
+        assert await ask(ada, "set", "look", False) == ("ok", "'look' is off.")
+        assert (await ask(ada, "set", "lease", {"kind": "turn"}))[0] == "ok"
+        assert (await ask(ada, "set", "initial_toolkits", ["extra"]))[0] == "ok"
+        assert (await ada.call("look", {"what": "x"})).status == "not_found"
+        assert (await bob.call("look", {"what": "x"})).status == "ok"
+        assert (await shown(bob))["set_by_yourself"] == {}
+        assert (await shown(bob))["initial_toolkits"] == []
+        record = (await board.services.store.entries(kind="permission", limit=1))[0]
+        assert (record.principal, record.agent) == ("ada", "sea")
+    async with Pegboard.open(tmp_path / "pegboard.yaml") as board:
+        ada = await board.session(agent="sea", session_id="other", principal="ada")
+        bob = await board.session(agent="sea", session_id="other", principal="bob")
+        assert (await shown(ada))["initial_toolkits"] == ["extra"]
+        assert (await ask(bob, "unset", "look"))[1].endswith("nothing has changed.")
+        assert (await ada.call("look", {"what": "x"})).status == "not_found"
+        assert (await ask(ada, "unset", "look"))[0] == "ok"
+        assert (await ada.call("look", {"what": "x"})).status == "ok"
+
+
+async def test_what_a_child_sets_counts_for_it_alone_and_ends_with_it(tmp_path: Path) -> None:
+    """P8, P10: neither its parent nor another child, a restart or the store knows of it; its own children are bound."""
+    async with opened(tmp_path, EVERYTHING) as board:
+        sea = await begun(board)
+        child, other = await sea.child("general"), await sea.child("general")
+        assert (await child.call("look", {"what": "x"})).status == "ok"
+        assert await ask(child, "set", "look", False) == ("ok", "'look' is off.")
+        assert (await child.call("look", {"what": "x"})).status == "not_found"
+        assert (await (await child.child("general")).call("look", {"what": "x"})).status == "not_found"
+        for free in (sea, other, await sea.child("general")):
+            assert (await free.call("look", {"what": "x"})).status == "ok"
+        store = board.services.store
+        assert (await store.all_switches(), await store.principal_switches()) == ({}, {})
+        assert (await store.entries(kind="permission", limit=1))[0].session.startswith("thread/general/")
+        assert await ask(child, "unset", "look") == ("ok", "'look' is as it was given to you.")
+        assert (await child.call("look", {"what": "x"})).status == "ok"
+        await ask(sea, "set", "look", False)
+        assert (await ask(child, "unset", "look"))[1].endswith("nothing has changed.")
+        assert (await child.call("look", {"what": "x"})).status == "not_found"
+
+
+async def test_what_stores_of_before_have_counts_for_every_principal_is_shown_so_and_ends_with_unset(
+    tmp_path: Path,
+) -> None:
+    """P10: by the agent itself, or by an operator."""
+    async with opened(tmp_path, EVERYTHING) as board:
+        for name in ("self:off:look", 'self:lease:{"kind": "turn"}', "self:off:change"):
+            await board.services.store.set_switch("sea", name, name == "self:lease")
+        bob = await board.session(agent="sea", session_id="thread", principal="bob")
+        assert (await bob.call("look", {"what": "x"})).status == "not_found"
+        found = await shown(bob)
+        assert found["set_by_yourself"] == {}
+        assert found["set_for_every_principal"] == {"look": False, "change": False, "lease": {"kind": "turn"}}
+        rows = {member["name"]: member["reason"]["text"] for row in await board.permissions.panel("sea")
+                for member in (row, *row.get("members", ()))}  # fmt: skip
+        assert "by the agent itself, for every principal," in rows["look"]
+        assert await ask(bob, "unset", "look") == ("ok", "'look' is as it was given to you.")
+        assert (await ask(bob, "unset", "lease"))[0] == "ok"
+        await board.permissions.set("sea", "change", None)
+        assert await board.services.store.all_switches() == {}
+        assert (await bob.call("look", {"what": "x"})).status == "ok"
+
+
+async def test_a_switch_for_one_principal_counts_beside_the_agents_and_false_of_either_denies(tmp_path: Path) -> None:
+    """P2: on grants to that principal alone; it is unset by itself."""
+    async with opened(tmp_path) as board:
+        await board.ready()
+        ada = await board.session(agent="other", session_id="thread", principal="ada")
+        bob = await board.session(agent="other", session_id="thread", principal="bob")
+        await board.permissions.set("other", "peek", True, principal="ada", by="root")
+        assert [(await one.call("peek", {"what": "x"})).status for one in (ada, bob)] == ["ok", "not_found"]
+        await board.permissions.set("other", "look", False, principal="ada")
+        assert [(await one.call("look", {"what": "x"})).status for one in (ada, bob)] == ["not_found", "ok"]
+        await board.permissions.set("other", "look", True)
+        assert (await ada.call("look", {"what": "x"})).status == "not_found"
+        await board.permissions.set("other", "peek", False)
+        assert (await ada.call("peek", {"what": "x"})).status == "not_found"
+        assert await board.permissions.show("ada") == {
+            "sea": {"poke": False}, "other": {"look": False, "peek": False},
+        }  # fmt: skip
+        assert (await board.permissions.show())["other"] == {"look": True, "peek": False}
+        await board.permissions.set("other", "look", None, principal="ada")
+        assert (await ada.call("look", {"what": "x"})).status == "ok"

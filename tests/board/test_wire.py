@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import Cache, Host, Pegboard
+from pegboard.core.model.delivery import Delivery
 
 COLD, WARM = (Host(delivery=("array",), cache=Cache(tokens=tokens)) for tokens in (0, 60_000))
 CONFIG = """
@@ -13,6 +14,7 @@ store: "memory:"
 agents:
   many: {tools: [few], discoverable: ["big*"], lease: {kind: idle, turns: 1}}
   small: {discoverable: [few]}
+  tight: {discoverable: [few, "big0"], budget: {tools: 6, tokens: 1500}}
 """
 LONG = "It has a long description that makes its schema dear, and says so at some length, once more. " * 15
 
@@ -37,6 +39,28 @@ async def test_where_everything_is_cheapest_everything_is_out_from_the_start(boa
     assert (cached.names, cached.hints) == (("small",), ())
     plain = await (await board.session(agent="small", session_id="a")).surface()
     assert "load_tools" in plain.names
+
+
+@pytest.mark.parametrize("delivery", [("result",), ("array", "result"), ("array",)])
+async def test_what_is_cheapest_keeps_the_budget(board: Pegboard, delivery: tuple[Delivery, ...]) -> None:
+    """S9, F4: a host with a cache gets no more than any other, in the list of a request too."""
+    host = Host(delivery=delivery, cache=Cache(tokens=50_000))
+    session = await board.session(agent="tight", session_id="a", host=host)
+    surface = await session.surface()
+    assert len(surface.names) <= 6
+    assert surface.tokens.tools <= 1500
+    assert len(await session.wire()) <= 6
+    assert (await session.load("big0")).items[0].status == "over_budget"
+
+
+async def test_a_catalog_that_outgrows_the_budget_comes_on_demand(board: Pegboard) -> None:
+    """S9: also where everything was loaded from the start."""
+    await board.permissions.set("tight", "big0", False)
+    session = await board.session(agent="tight", session_id="a", host=Host(delivery=("result",), cache=Cache()))
+    assert (await session.surface()).names == ("small",)
+    await board.permissions.set("tight", "big0", None)
+    assert "load_tools" in (await session.surface()).names
+    assert len((await session.surface()).names) <= 6
 
 
 async def test_a_large_catalog_comes_on_demand(board: Pegboard) -> None:

@@ -6,6 +6,7 @@ import pytest
 from command_support import Ran, Run
 
 from pegboard.cli import main
+from terminals import Terminal
 
 NOTES = '''
 """Notes."""
@@ -91,7 +92,7 @@ def project(folder: Path) -> Path:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
+def run(capsys: pytest.CaptureFixture[str], terminal: Terminal) -> Run:
     def run(*arguments: str) -> Ran:
         code = main(list(arguments))
         written = capsys.readouterr()

@@ -41,7 +41,7 @@ NUMBER = (int, float, type(None))
 SHAPE = {
     "id": str, "tool": str, "kind": str, "status": str, "reason": str, "arguments": dict, "fields": dict, "lasts": str,
     "turn": int, "asked_at": NUMBER, "expires_at": NUMBER, "decided_at": NUMBER, "by": str, "message": str,
-    "principal": str, "agent": str, "session": str,
+    "decider": str, "elicited": bool, "principal": str, "agent": str, "session": str,
 }  # fmt: skip
 
 
@@ -115,8 +115,9 @@ def test_for_a_session_and_always_are_an_operators_to_give_and_to_take_back(run:
     assert run("call", "delete_file", '{"path": "victim.txt"}', "--session", "other").out == "deleted victim.txt\n"
     assert "always" in run("approvals", "list").out
     assert run("approvals", "refuse", approval).code == 0
-    waiting(run, "delete_file", '{"path": "pegboard.yaml"}', "--session", "other")
-    assert (files / "pegboard.yaml").exists()
+    (files / "other.txt").write_text("precious")
+    waiting(run, "delete_file", '{"path": "other.txt"}', "--session", "other")
+    assert (files / "other.txt").exists()
 
 
 def test_what_is_wrong_is_answered_with_one_error(run: Run, files: Path) -> None:

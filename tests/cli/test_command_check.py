@@ -1,11 +1,15 @@
 """`pegboard check`, without and with `--strict` and `--probe`."""
 
+import asyncio
 import json
 import sys
 from pathlib import Path
 
 import pytest
 from command_support import Run, misfits, put
+
+from pegboard import Pegboard
+from pegboard.operators.operations import Operations
 
 SERVERS = Path(__file__).resolve().parent.parent / "servers"
 SERVER = SERVERS / "plain_server.py"
@@ -97,6 +101,19 @@ def test_s9_a_start_over_the_budget_is_a_warning(run: Run, project: Path) -> Non
     assert "tools of 2" in problem["message"]
 
 
+def test_f4_a_check_of_the_budget_counts_no_request(run: Run, project: Path) -> None:
+    """F4, S9: no model was sent what `check` looks at."""
+    config = project / "pegboard.yaml"
+    config.write_text(config.read_text().replace("    tools: [notes]", "    tools: [notes]\n    budget: {tools: 2}"))
+    assert run("check", "--json").json["problems"][0]["code"] == "over_budget"
+
+    async def requests() -> int:
+        async with Pegboard.open(config) as board:
+            return (await Operations(board.services).bill()).totals.requests
+
+    assert asyncio.run(requests()) == 0
+
+
 def test_g10_a_probe_reports_two_tools_of_one_name(run: Run, project: Path) -> None:
     (project / "pads.py").write_text('def add_note() -> str:\n    """Another."""\n    return ""\n')
     ran = run("check", "--probe", "--json")
@@ -165,6 +182,29 @@ def test_g6_accepting_says_what_it_accepts(run: Run, folder: Path) -> None:
     )
     last = run("audit", "--json").json[0]
     assert (last["kind"], last["subject"], last["decision"]) == ("permission", "up__wipe", "accepted")
+
+
+def test_what_says_only_since_later_that_it_destroys_nothing_is_a_warning_where_a_rule_asks(
+    run: Run, folder: Path
+) -> None:
+    """A4: and only there."""
+    tools = trusting(folder)
+    harmless = {"look": True, "wipe": {"annotations": {"destructiveHint": False}}}
+    assert run("check", "--probe", "--strict").code == 0
+    tools.write_text(json.dumps(harmless))
+    assert run("check", "--probe", "--strict").code == 0
+    document = json.loads((folder / "pegboard.yaml").read_text())
+    document["servers"]["up"]["approve"] = {"w*": "destructive"}
+    (folder / "pegboard.yaml").write_text(json.dumps(document))
+    (warned,) = run("check", "--probe", "--json").json["problems"]
+    assert (warned["severity"], warned["code"], "'up__wipe'" in warned["message"]) == (
+        "warning",
+        "harmless_later",
+        True,
+    )
+    accepted = run("check", "--accept").out.splitlines()[0]
+    assert accepted == "accepted: 'up__wipe' of server 'up' counts as destroying nothing from the next call on."
+    assert run("check", "--probe", "--strict").code == 0
 
 
 def test_g6_a_store_that_keeps_nothing_has_nothing_to_accept(run: Run, folder: Path) -> None:
@@ -292,3 +332,35 @@ def test_a_predicate_that_cannot_be_found_is_reported_with_the_reason_that_sessi
     }
     assert {(problem["code"], problem["severity"]) for problem in found.values()} == {("unavailable", "warning")}
     assert (ran.code, run("check", "--strict").code) == (0, 1)
+
+
+def test_beside_an_error_nothing_is_said_of_tools_that_were_not_asked_for(run: Run, folder: Path) -> None:
+    """P6: a tool of a factory is no problem, whether or not something else is one; what is one is in sentences."""
+    (folder / "carts.py").write_text("def made():\n    def add() -> str:\n        return ''\n    return [add]\n")
+    config = folder / "pegboard.yaml"
+    text = "plugins: {cart: {python: 'carts:made'}}\nagents:\n  a: {tools: [add]}\n"
+    config.write_text(text)
+    assert run("check", "--json").json == {"ok": True, "problems": []}
+    config.write_text(f"{text}  b: {{tools: [add], allowed_toolkits: [none_such]}}\n")
+    assert [problem["code"] for problem in run("check", "--json").json["problems"]] == ["unknown_toolkit"]
+
+
+def test_a_problem_and_its_hint_are_two_sentences(run: Run, folder: Path) -> None:
+    (folder / "rules.py").write_text("")
+    (folder / "pegboard.yaml").write_text(
+        "plugins: {clock: {python: pegboard.quickstart.clock, needs: {current_time: {when: 'rules:nope'}}}}\n"
+        "agents: {a: {tools: [clock]}}\n"
+    )
+    assert "no attribute 'nope'. Correct `when: rules:nope`" in run("check").out
+
+
+def test_a_load_that_is_refused_says_what_helps_however_long_that_is(run: Run, folder: Path) -> None:
+    """P6, S10: in the table of people too."""
+    far, off = "no_such_module_of_a_rather_long_name", "another_module_that_is_not_there"
+    (folder / "pegboard.yaml").write_text(
+        f"plugins: {{far: {{python: {far}}}, off: {{python: {off}}}}}\n"
+        "toolkits: {both: {tools: [far, off]}}\nagents: {a: {allowed_toolkits: [both], dialect: pegboard}}\n"
+    )
+    told = run("session", "load", "both", "--json").json["items"][0]["message"]
+    assert len(told) > 200
+    assert told in " ".join(run("session", "load", "both").out.split())

@@ -112,6 +112,8 @@ def test_an_unknown_agent_is_refused_with_the_nearest_one(run: Run, project: Pat
     assert misfits(ran.json, ERROR) == []
     assert ran.json["error"]["code"] == "unknown_agent"
     assert "assistant" in ran.json["error"]["hint"]
+    for command in (["surface"], ["tools"], ["permissions", "show"]):
+        assert "There is no agent 'zzz'. There are: assistant, " in run(*command, "--agent", "zzz").err
 
 
 def test_an_empty_session_is_refused(run: Run, project: Path) -> None:

@@ -258,7 +258,7 @@ def test_nothing_is_proposed_that_would_exceed_the_budget(written: Path, run: Ru
 def test_nothing_is_proposed_that_would_grant_more_than_the_agent_has(written: Path, run: Run) -> None:
     """P1: the toolkit grants one tool of the plugin, a static plugin would grant all of it."""
     written.write_text(CONFIG.replace("tools: [pads]", "tools: [{pads: {include_tools: [pad]}}]"))
-    used("assistant", "+pad", "pad", sessions=6)
+    used("assistant", "+pad", "/", "pad", sessions=6)
     one = run("suggest", "--agent", "assistant", "--json").json["agents"][0]
     assert one["proposals"] == []
     assert one["declined"][0]["reason"] == "Plugin 'pads' is named with settings or a filter of its own elsewhere."

@@ -33,7 +33,11 @@ def sea(folder: Path, permissions: dict[str, object], **more: object) -> None:
     (folder / "evolution.py").write_text(EVOLUTION)
     plugins = {"evolution": {"python": "evolution"}, "made": {"python": "evolution:made"}}
     kits = {"self_evolution_toolkit": {"tools": ["github_commit_push"]}}
-    agent = {"allowed_toolkits": ["self_evolution_toolkit"], "discoverable": ["csv"], "permissions": permissions}
+    agent = {
+        "allowed_toolkits": ["self_evolution_toolkit"],
+        "discoverable": ["csv"],
+        "permissions": {"query_csv_file": False, **permissions},
+    }
     document = {"plugins": plugins, "toolkits": kits, "agents": {"sea": agent}, **more}
     (folder / "pegboard.yaml").write_text(json.dumps(document))
 
@@ -76,6 +80,38 @@ def test_a_tool_of_agno_is_switched_by_its_name(run: Run, folder: Path) -> None:
     assert run("permissions", "set", "read_csv_file", "false", "--agent", "sea").code == 0
     refused = run("permissions", "set", "read_csv_fil", "false", "--agent", "sea")
     assert (refused.code, "is not a toolkit, plugin or tool" in refused.err) == (1, True)
+
+
+def test_a_switch_that_was_set_before_its_plugin_was_loaded_stands_beside_its_tool(run: Run, folder: Path) -> None:
+    """P2: of the file and at run time; what is switched is known though nothing has loaded it."""
+    sea(folder, {})
+    assert switch_of(run, "csv", "query_csv_file") == ("tool", False, False, "denied_switch")
+    assert run("permissions", "set", "read_csv_file", "false", "--agent", "sea").code == 0
+    assert switch_of(run, "csv", "read_csv_file") == ("tool", False, False, "denied_switch")
+
+
+def switch_of(run: Run, plugin: str, tool: str) -> tuple[str, bool | None, bool, str]:
+    """Return kind, switch, state and reason of a tool on the panel, below its plugin."""
+    (row,) = [row for row in run("permissions", "show", "--json", "--panel").json["sea"] if row["name"] == plugin]
+    (own,) = [one for one in row["members"] if one["name"] == tool]
+    return own["kind"], own["switch"], own["on"], own["reason"]["code"]
+
+
+def test_a_switch_of_a_tool_that_nobody_knows_yet_is_said_to_bind_as_soon_as_it_is_there(
+    run: Run, folder: Path
+) -> None:
+    """P2: a server that was not reached yet may have the tool; once it is, the switch counts."""
+    servers: dict[str, dict[str, object]] = {"plain": {"command": "not-there"}}
+    sea(folder, {}, servers=servers)
+    assert run("permissions", "set", "plain__echo", "false", "--agent", "sea").code == 0
+    (row,) = [row for row in run("permissions", "show", "--json", "--panel").json["sea"] if row["kind"] == "unknown"]
+    assert (row["name"], row["switch"]) == ("plain__echo", False)
+    assert row["reason"]["text"] == "Nothing of this name is known yet; it binds as soon as something is."
+    servers["plain"] = {"command": sys.executable, "args": [str(SERVER)]}
+    sea(folder, {"plain": True}, servers=servers)
+    explained = run("explain", "plain__echo", "--agent", "sea", "--json").json
+    assert (explained["permitted"], explained["reasons"][0]["code"]) == (False, "denied_switch")
+    assert run("explain", "plain__slow", "--agent", "sea", "--json").json["permitted"]
 
 
 def test_the_command_says_who_sets_a_switch(run: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """What people read: explanations, tables, checks."""
 
+import asyncio
 import io
 import json
 import sys
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from command_support import Run
+
+from pegboard import Pegboard
 
 AGENT = ("--agent", "assistant")
 
@@ -169,6 +172,24 @@ def test_sessions_switches_and_the_audit_trail_say_when_there_is_nothing(run: Ru
     assert "Nothing has been loaded" in run("session", "show", *AGENT).out
 
 
+def test_a_surface_and_a_bill_that_cost_more_than_listing_everything_say_so(run: Run, folder: Path) -> None:
+    """F4: of one small tool, the meta-tools beside it cost more than it does."""
+    agent = {"dialect": "pegboard", "discoverable": ["*"]}
+    (folder / "coin.py").write_text('def flip() -> str:\n    """Flip a coin."""\n    return "heads"\n')
+    plugins = {"coin": {"python": "coin"}}
+    (folder / "pegboard.yaml").write_text(json.dumps({"plugins": plugins, "agents": {"default": agent}}))
+
+    async def ask() -> None:
+        async with Pegboard.open("pegboard.yaml") as board:
+            await (await board.session(session_id="s")).surface()
+
+    asyncio.run(ask())
+    billed = run("bill", "--by", "agent")
+    assert "-" in billed.out.splitlines()[2].split()[3]
+    assert "Where 'saved' is negative, listing everything would have cost less.\n" in billed.err
+    assert "without meta-tools and hints: loading all of it is cheaper." in " ".join(run("surface").out.split())
+
+
 def test_changes_of_a_session_are_tables_for_people(run: Run, project: Path) -> None:
     loaded = run("session", "load", "writing", "nope", *AGENT)
     assert loaded.code == 1
@@ -176,8 +197,21 @@ def test_changes_of_a_session_are_tables_for_people(run: Run, project: Path) -> 
     assert rows == [["writing", "loaded"], ["nope", "not_found"]]
     assert "toolkit:writing" in run("session", "list").out
     assert "toolkit:writing" in run("session", "show", *AGENT).out
-    assert "writing" in run("audit").out
     assert "broken" in run("permissions", "show").out
+
+
+def test_the_audit_trail_fits_a_terminal_without_cutting_words(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("session", "load", "writing", *AGENT)
+    run("permissions", "set", "writing", "false", *AGENT, "--by", "ada")
+    monkeypatch.setenv("COLUMNS", "110")
+    lines = run("audit").out.splitlines()
+    assert max(map(len, lines)) <= 110
+    assert [line.split()[2:9] for line in lines[2:4]] == [
+        ["permission", "off", "writing", "local/assistant", "by", "ada"],
+        ["load", "allowed", "toolkit:writing", "local/assistant/default", "turn", "1,", "loaded,"],
+    ]
 
 
 def test_a_category_is_loaded_switched_and_unloaded_by_its_name(run: Run, project: Path) -> None:

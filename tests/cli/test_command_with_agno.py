@@ -22,7 +22,10 @@ def _without_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_example_is_checked_loaded_and_called(run: Run, folder: Path) -> None:
     """T7, S1: nothing is missing from the start; a job is scheduled and found by the other agent."""
     (folder / "pegboard.yaml").write_text(SEED)
-    assert run("check").out == "pegboard.yaml: ok. 2 agents, 3 toolkits, 12 plugins.\n"
+    checked = run("check")
+    assert checked.code == 0
+    assert "note: plugin 'scheduler' stores schedules, and nothing here runs them" in checked.out
+    assert checked.out.endswith(" 2 agents, 3 toolkits, 12 plugins.\n")
     assert run("session", "load", "data", "--agent", "researcher", "--json").json["status"] == "ok"
     assert json.loads(run("call", "create_schedule", json.dumps(JOB), "--agent", "researcher").out)["enabled"]
     assert json.loads(run("call", "list_schedules", "{}", "--agent", "assistant").out)["count"] == 1
@@ -44,6 +47,25 @@ def test_what_an_agent_has_from_the_start_and_cannot_run_is_named(run: Run, fold
     shown = run("surface").out
     assert f"Missing\ngithub: {REASON}\n" in shown
     assert "multiply" in shown
+
+
+@pytest.mark.parametrize(
+    ("agent", "loadouts", "told"),
+    [
+        ("{loadout: developer}", "", "pegboard.yaml:1:10: agents.default: plugin 'github' could not be constructed"),
+        (
+            "{loadout: mine}",
+            "loadouts: {mine: {plugins: [github, homeassistant]}}\n",
+            "pegboard.yaml:1:10: agents.default: plugin 'homeassistant' is known by name only",
+        ),
+    ],
+)
+def test_a_plugin_that_a_loadout_brought_in_and_that_cannot_run_has_the_place_of_the_agent(
+    run: Run, folder: Path, agent: str, loadouts: str, told: str
+) -> None:
+    """P6, L4: the agent names the loadout, built-in or its own, and nothing else in the file names the plugin."""
+    (folder / "pegboard.yaml").write_text(f"agents: {{default: {agent}}}\n{loadouts}")
+    assert [line for line in run("check").out.splitlines() if line.startswith(told)]
 
 
 def test_packaged_plugins_stand_under_the_names_of_the_seeds(run: Run, folder: Path) -> None:

@@ -14,6 +14,7 @@ from pegboard import assembly, configuration_source
 from pegboard.config.cache import reader as files
 from pegboard.config.cache.reader import read
 from pegboard.config.schema.configuration import Configuration
+from pegboard.core.principals.bearer_tokens import OPERATOR
 from pegboard.support import user_folders
 
 SECRET = "hunter2-hunter2"
@@ -85,7 +86,7 @@ def test_who_may_use_the_console_is_kept_with_the_token(folder: Path) -> None:
     found = kept()
     assert found == compiled()
     assert found is not None
-    assert [(t.principal, t.value, t.agents, t.console) for t in found.tokens] == [("ada", SECRET, None, True)]
+    assert [(t.principal, t.value, t.agents, t.rights) for t in found.tokens] == [("ada", SECRET, None, OPERATOR)]
 
 
 def test_no_value_of_a_variable_is_written(tmp_path: Path) -> None:

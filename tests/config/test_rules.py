@@ -218,6 +218,14 @@ RULES = {
             "(worker_scope: user). Remove it, or share the agent."
         ),
     ),
+    "P10: what writes or runs around the guard on paths is named": (
+        "agents: {a: {tools: [file, {shell: {exclude_tools: [nothing]}}]}}",
+        "unconfined",
+        (
+            "pegboard.yaml:1:28: agents.a.tools: 'shell' runs commands: agent 'a' could change with it what it may. "
+            "Switch it off (`permissions: {shell: false}`), or exclude these tools: run_shell_command."
+        ),
+    ),
     "P2: a switch is true or false": (
         'agents: {a: {tools: [docker], permissions: {docker: "yes"}}}',
         "bad_switch",
@@ -401,12 +409,15 @@ RULES = {
         "empty_token",
         "pegboard.yaml:2:23: tokens.ada.token: the token is empty. An empty token would let anybody in.",
     ),
-    "G2: whether its owner may use the console is true or false": (
+    "G2: whether its owner may use the console is true, false or rights": (
         """
         tokens: {ada: {token: abcdefgh, agents: ["*"], console: sometimes}}
         """,
         "wrong_type",
-        "pegboard.yaml:2:57: tokens.ada.console: expected true or false, found a string. Write it without quotes.",
+        (
+            "pegboard.yaml:2:57: tokens.ada.console: expected true, false or a list of rights, found a string. "
+            "Write true, false, or a list of see, approve, switch, configure."
+        ),
     ),
     "G2: a token has one owner": (
         """
@@ -454,6 +465,14 @@ RULES = {
         "agents: {a: {toolz: [file]}}",
         "unknown_key",
         "pegboard.yaml:1:14: agents.a: the key 'toolz' is not known here. Did you mean 'tools'?",
+    ),
+    "a text with a comma inside braces is quoted": (
+        "toolkits: {mail: {description: Read and write e-mail, file it, tools: [file]}}",
+        "unknown_key",
+        (
+            "pegboard.yaml:1:55: toolkits.mail: the key 'file it' is not known here. Where it is part of the text "
+            'before it: inside braces a text with a comma is quoted, "like, this".'
+        ),
     ),
     "a section is known": (
         "toolkit: {}",
@@ -514,6 +533,19 @@ RULES = {
         'servers: {x: {command: y, shared: "true"}}',
         "wrong_type",
         "pegboard.yaml:1:35: servers.x.shared: expected true or false, found a string. Write it without quotes.",
+    ),
+    "there are no replicas that could share": (
+        "plugins: {x: {python: y, instance: store}}",
+        "bad_value",
+        (
+            "pegboard.yaml:1:36: plugins.x.instance: `instance: store` is one over all replicas, "
+            "and there are none yet. Write `instance: all` for one in this process."
+        ),
+    ),
+    "shared, and for each by itself": (
+        "servers: {x: {command: y, shared: true, instance: session}}",
+        "bad_value",
+        "pegboard.yaml:1:14: servers.x: `shared: true` contradicts `instance: session`. Remove one of them.",
     ),
     "a number is no name": (
         "agents: {a: {rooms: [5]}}",

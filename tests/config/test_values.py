@@ -14,6 +14,7 @@ from pegboard.config.location import find
 from pegboard.config.schema.json_schema import schema
 from pegboard.core.model.leases import LeaseTerm
 from pegboard.core.model.specs import PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.principals.bearer_tokens import OPERATOR
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 FULL = """
@@ -63,7 +64,7 @@ SECRETS = {"ADA_TOKEN": "ada-token", "DOCS_TOKEN": "docs-token"}
 def test_the_examples_of_the_seeds_load_without_a_word(name: str, writer: Writer) -> None:
     """§5, MR1: seeds 000 and 001 load unmodified."""
     configuration = load(EXAMPLES / name, registered=REGISTERED, env=writer.env())
-    assert configuration.problems == ()
+    assert {problem.code for problem in configuration.problems} == {"unconfined"}
     assistant = configuration.agents["assistant"]
     assert assistant.initial_toolkits == ("research",)
     assert [m.name for m in configuration.toolkits["research"].members] == ["duckduckgo", "arxiv", "wikipedia"]
@@ -109,7 +110,7 @@ def test_every_section_becomes_core_values(writer: Writer) -> None:
     assert isinstance(git, ServerSpec)
     assert (git.transport, git.timeout, git.category, git.prefix) == ("stdio", 0.5, "Git", None)
     assert isinstance(docs, ServerSpec)
-    assert (docs.transport, docs.prefix, docs.shared, docs.trust_annotations) == ("http", "", True, True)
+    assert (docs.transport, docs.prefix, docs.instance, docs.trust_annotations) == ("http", "", "all", True)
     assert docs.headers["Authorization"] == "Bearer docs-token"
     assert docs.cwd == str(writer.folder / "data")
     assert isinstance(notes, PythonSpec)
@@ -129,8 +130,8 @@ def test_every_section_becomes_core_values(writer: Writer) -> None:
         40,
     )
     assert c.models["default"]["cache"] is True
-    assert [(t.principal, t.value, t.agents, t.console) for t in c.tokens] == [
-        ("ada", "ada-token", ("assistant",), True)
+    assert [(t.principal, t.value, t.agents, t.rights) for t in c.tokens] == [
+        ("ada", "ada-token", ("assistant",), OPERATOR)
     ]
     assert c.store == f"sqlite:///{writer.folder / '.pegboard/pegboard.db'}"
     assert c.loadouts["security-reviewer"].parent == "developer"
@@ -315,7 +316,7 @@ def test_loadouts_lie_in_files_and_the_nearest_wins(writer: Writer) -> None:
     assert c.loadouts["developer"].plugins == ("docker",)
     assert c.loadouts["mine"].plugins == ("sql",)
     assert {"minimal", "developer", "research", "devops", "full", "mine", "broken"} == set(c.loadouts)
-    assert [p.code for p in c.problems] == ["unknown_key"]
+    assert {p.code for p in c.problems} == {"unknown_key", "unconfined"}
     assert "docker" in c.specs
     assert {path.name for path in c.files} == {"pegboard.yaml", "Developer.yaml", "broken.yaml", "mine.yaml"}
     writer.file("plugin: [csv]\n", "loadouts/bad.yaml")

@@ -126,6 +126,25 @@ async def findings(page: Page, axe_core: str) -> list[str]:
     ]
 
 
+BROKEN = r"""[...document.querySelectorAll("bdi, th, dt")].flatMap((element) => {
+  const found = [], texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    for (const word of texts.currentNode.data.matchAll(/(?<!\S)\S{2,16}(?!\S)/g)) {
+      const range = document.createRange();
+      range.setStart(texts.currentNode, word.index);
+      range.setEnd(texts.currentNode, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map((one) => Math.round(one.top))).size > 1) found.push(word[0]);
+    }
+  }
+  return found;
+})"""
+
+
+async def broken_words(page: Page) -> list[str]:
+    """Return the short words of names and texts that stand on two lines."""
+    return await page.evaluate(BROKEN)
+
+
 async def tab_to(page: Page, target: Locator, most: int = 200) -> None:
     """Press the tabulator until an element has the focus, as somebody without a mouse does."""
     for _ in range(most):

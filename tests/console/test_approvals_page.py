@@ -285,12 +285,12 @@ async def test_hostile_texts_do_nothing_and_nothing_is_cut(
         await shown(console, page)
         found = card(page, "<script>alert(1)</script><U+202E>gpj.exe<U+0007>")
         await expect(found).to_contain_text("Delete a file <b>for ever</b>.")
-        await expect(found).to_contain_text("more characters)")
+        await expect(found).to_contain_text("60,061 characters")
         await expect(page.get_by_role("row").filter(has_text="<b>grace</b>")).to_be_visible()
         assert await findings(page, axe_core) == []
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         await found.get_by_role("link", name="All of it").click()
-        await expect(page.locator("pre")).to_contain_text(long[:5000])
+        await expect(page.locator("pre")).to_contain_text(long)
         assert await findings(page, axe_core) == []
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         await page.get_by_role("button", name="Allow once").click()
@@ -339,3 +339,32 @@ async def test_an_operator_of_some_agents_neither_sees_nor_answers_for_others(br
         await expect(page.get_by_role("alert").first).to_contain_text("There is no approval")
         waiting = [one.id for one in await console.board.approvals.list() if one.status == "waiting"]
         assert waiting == [mine.id, other.id]
+
+
+MANY = {f"harmless_{number}": "yes" for number in range(1, 9)}
+
+
+async def test_every_argument_is_on_the_card_and_the_button_counts_those_that_were_not_unfolded(
+    browser: Browser, config: Path
+) -> None:
+    """A5: from the ninth on and behind 600 characters too; without JavaScript the count stays, and all can be read."""
+    payload = {"path": "a" * 700 + " and then the payload", "options": {**MANY, "z": "x" * 600 + "the end"}}
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await asked(console.board, "delete_file", **payload)
+        await shown(console, page)
+        one = card(page, "delete_file")
+        allow = one.locator("button.main")
+        await expect(allow).to_contain_text("Allow once, 2 arguments unseen")
+        for number, left in enumerate(("Allow once, 1 argument unseen", "Allow once ")):
+            await one.locator("summary").nth(number).click()
+            await expect(allow).to_contain_text(left)
+        await expect(allow).not_to_contain_text("unseen,")
+        await expect(one.locator("pre").first).to_contain_text("and then the payload")
+        await expect(one.locator("pre").nth(1)).to_contain_text("the end")
+        text = await page.request.get(PAGE)
+        body = await text.text()
+        assert body.count("Allow once<span data-unseen-of=") == 1
+        assert ", 2 arguments unseen" in body
+        assert "and then the payload" in body
+        await allow.click()
+        await expect(page.locator("#notices")).to_contain_text("'delete_file': this call may run once.")

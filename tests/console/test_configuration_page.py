@@ -1,5 +1,6 @@
 """The configuration in the console: an edit that is refused, with its lines, and the same mended."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from playwright.async_api import Browser, expect
 from pegboard import Pegboard
 
 from .browser import Theme, findings, opened
-from .programs import program, serving
+from .programs import Program, program, serving
 from .running import running
 
 GOOD = """\
@@ -89,3 +90,44 @@ async def test_a_configuration_of_code_has_no_lines() -> None:
     async with Pegboard.open(config, env={}) as board:
         (problem,) = board.configuration_state.problems
         assert (problem.path, problem.excerpt) == ("servers.a.env.K", ())
+
+
+WAITS = """\
+store: "memory:"
+reload: ask
+tokens:
+  ada: {token: ada-ada-ada-ada-ada-ada, agents: ["*"], console: [see, configure]}
+  bob: {token: bob-bob-bob-bob-bob-bob, agents: ["*"], console: [see]}
+agents: {a: {tools: [calculator], permissions: {calculator: false}}}
+"""
+
+
+async def test_what_waits_is_shown_and_accepted_as_it_was_shown_by_who_may(config: Path) -> None:
+    """P10, A5: whoever lacks the right has no button, and is refused; an edit meanwhile has to be seen first."""
+    write(config, WAITS)
+    async with Pegboard.open(config) as board, serving(board) as (app, _):
+        write(config, WAITS.replace("calculator: false", ""))
+        await board.reload()
+        address = "/console/configuration"
+        async with program(app, "bob-bob-bob-bob-bob-bob") as bob:
+            page = (await bob.client.get(address)).text.replace("<wbr>", "")
+            assert ("1 change waits for a person" in page, "Accept this change" in page) == (True, False)
+            assert "agents.a.permissions.calculator: false → absent" in page
+        async with program(app, "ada-ada-ada-ada-ada-ada") as ada:
+            assert "Accept this change" in (await ada.client.get(address)).text
+            assert await accepted(ada, "0" * 64) == 409
+            assert board.waiting
+            seen = re.findall(r'name="seen" value="(\w+)"', (await ada.client.get(address)).text)[0]
+        async with program(app, "bob-bob-bob-bob-bob-bob") as bob:
+            assert await accepted(bob, seen) == 403
+            assert board.waiting
+        async with program(app, "ada-ada-ada-ada-ada-ada") as ada:
+            assert await accepted(ada, seen) == 303
+        assert board.waiting == ()
+        record = (await board.services.store.entries(kind="permission"))[0]
+        assert (record.subject, record.by) == ("agents.a.permissions.calculator", "ada")
+
+
+async def accepted(operator: Program, seen: str) -> int:
+    """Return the status of the answer to the form."""
+    return (await operator.client.post("/console/configuration/accept", data={"seen": seen})).status_code

@@ -27,7 +27,9 @@ VALUES = ("-1", "9" * 30, "nan", "2026-13-01", "0001-01-01T00:00:00+23:59", "999
 @pytest.fixture
 def config(mailer_config: Path) -> Path:
     """Return a configuration with an operator of every agent."""
-    mailer_config.write_text(MAILER + f'  root: {{token: {ROOT}, agents: ["*"], console: true}}\n')
+    mailer_config.write_text(
+        MAILER + f'  root: {{token: {ROOT}, agents: ["*"], console: [approve, switch, configure]}}\n'
+    )
     return mailer_config
 
 
@@ -126,6 +128,20 @@ async def test_there_are_only_so_many_streams_however_they_come(config: Path, mo
                     return answer.status_code == 200
 
             await until(free, within=60)
+
+
+async def test_streams_of_one_operator_leave_room_for_another(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """G2: whoever opens them without end gets so many, and a page of somebody else opens."""
+    monkeypatch.setattr(page_stream, "MOST_OF_ONE", 3)
+    async with Pegboard.open(config) as board, serving(board) as (app, _), site(app) as origin:
+        bob, root = ({"authorization": f"Bearer {token}"} for token in (BOB, ROOT))
+        async with httpx2.AsyncClient(base_url=origin, timeout=60) as client:
+            requests = [client.build_request("GET", "/console/events", headers=bob) for _ in range(5)]
+            answers = await asyncio.gather(*(client.send(request, stream=True) for request in requests))
+            assert sorted(answer.status_code for answer in answers) == [200] * 3 + [503] * 2
+            async with client.stream("GET", "/console/events", headers=root) as answer:
+                assert answer.status_code == 200
+            await asyncio.gather(*(answer.aclose() for answer in answers))
 
 
 async def test_what_is_no_request_of_a_browser_is_refused_and_the_console_goes_on(config: Path) -> None:

@@ -9,6 +9,8 @@ from pegboard.console.api.endpoints import ENDPOINTS
 
 from .programs import Program
 
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "console_api.md"
+
 
 async def test_the_document_fits_the_schema_of_openapi(ada: Program) -> None:
     """It is checked by a validator that others use, against the schema of OpenAPI 3.1."""
@@ -43,7 +45,17 @@ async def test_the_document_names_the_cookie_of_this_port(ada: Program) -> None:
     assert schemes["token"] == {"type": "http", "scheme": "bearer"}
 
 
+async def test_the_page_about_it_names_all_that_must_be_given(ada: Program) -> None:
+    rows = re.findall(r"^\| `([A-Z]+) (\S+)` \| (.+) \|$", DOCUMENT.read_text("utf-8"), re.MULTILINE)
+    for method, path, told in rows:
+        operation = ada.document["paths"][path][method.lower()]
+        needed = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "query" and one["required"]}
+        if "requestBody" in operation:
+            name = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+            needed |= set(ada.document["components"]["schemas"][name].get("required", ()))
+        assert needed <= set(re.findall(r"`(\w+)`", told)), path
+
+
 def test_the_page_about_it_has_every_address_and_no_other() -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "console_api.md").read_text("utf-8")
-    rows = re.findall(r"^\| `(GET|PUT|POST) (\S+)` \|", text, re.MULTILINE)
+    rows = re.findall(r"^\| `(GET|PUT|POST) (\S+)` \|", DOCUMENT.read_text("utf-8"), re.MULTILINE)
     assert rows == [(endpoint.method, endpoint.path) for endpoint in ENDPOINTS]

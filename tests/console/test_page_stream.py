@@ -72,6 +72,26 @@ async def test_what_changes_while_a_page_opens_is_shown(
         await expect(page.get_by_role("switch", name="paper")).to_have_attribute("aria-checked", "false")
 
 
+async def test_a_page_that_is_slow_to_begin_misses_nothing(
+    browser: Browser, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P4: its stream opens only where what asks for its parts hears of them."""
+    monkeypatch.setattr(changes, "KEPT_FOR", 0.0)
+    slow = "const timer = setTimeout; window.setTimeout = (run, after = 0) => timer(run, after || 500)"
+
+    async with running(config) as console, opened(browser, console.origin) as page:
+
+        async def change(route: Route) -> None:
+            await console.board.permissions.set("default", "paper", False)
+            await route.continue_()
+
+        await console.sign_in(page)
+        await page.add_init_script(slow)
+        await page.route("**/console/events*", change, times=1)
+        await page.goto("/console/agent?agent=default")
+        await expect(page.get_by_role("switch", name="paper")).to_have_attribute("aria-checked", "false")
+
+
 async def test_a_page_whose_sign_in_has_ended_leads_to_the_next_one(browser: Browser, config: Path) -> None:
     """G2: as after a restart of the gateway, which knows no sign-in of before."""
     async with running(config) as console, opened(browser, console.origin, expected="status of 401") as page:
@@ -128,8 +148,10 @@ def switch_off(folder: Path) -> None:
 async def test_a_stream_goes_on_from_where_a_page_was_rendered_or_says_that_it_starts(with_token: Path) -> None:
     """P4: whatever an address holds that is not one of this process."""
     async with Pegboard.open(with_token) as board, reading(board) as client:
-        page = (await client.get("/console/agents")).text
-        assert page == (await client.get("/console/agents")).text
+        page = ""
+        async with asyncio.timeout(60):  # until what the number in the navigation counts is known
+            while page != (newest := (await client.get("/console/agents")).text):
+                page = newest
         address, started, number = stream_of(page)
         await board.permissions.set("default", "paper", False)
         for _ in range(2):

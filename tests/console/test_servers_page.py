@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx2
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from gateway.clients import until
+from gateway.clients import edit, until
 from pegboard import Pegboard
 from pegboard.operators.operations import Operations
 
@@ -110,6 +111,33 @@ async def test_a_server_that_dies_and_one_that_is_restarted_are_seen_at_once_by_
         await expect(page.locator("#connection-1")).to_contain_text(str(pid))
         records = await console.board.services.store.entries(kind="server")
         assert {record.by for record in records} == {"local"}
+
+
+async def test_a_long_log_opens_at_its_end_and_stays_there_and_failed_starts_are_counted(
+    browser: Browser, config: Path, tmp_path: Path
+) -> None:
+    """F5: what a server printed last is in sight first, also what it prints while the page is open."""
+    noise = tmp_path / "noise"
+    noise.write_text("".join(f"line {number}\n" for number in range(40)))
+    edit(config, "--exit,", f"--noise, {noise}, --exit,")
+    async with shown(config, browser) as (console, page):
+        await page.goto(f"/console/server?{urlencode({'name': ODD})}")
+        log = page.get_by_role("group", name="Log")
+        facts = page.locator("#server dl")
+        await expect(facts).to_contain_text("not known: it was asked, and failed 1 time")
+        assert await log.evaluate(LAST_LINE_SHOWS)
+        assert not await log.evaluate("log => log.scrollHeight === log.clientHeight")
+        await console.board.ready(ODD)
+        await expect(facts).to_contain_text("failed 2 times")
+        await expect(log.get_by_text("exited with code 3")).to_have_count(2)
+        assert await log.evaluate(LAST_LINE_SHOWS)
+
+
+LAST_LINE_SHOWS = """log => {
+  const range = document.createRange();
+  range.selectNodeContents(log.firstElementChild.lastElementChild);
+  return range.getBoundingClientRect().bottom <= log.getBoundingClientRect().bottom;
+}"""
 
 
 async def test_a_restart_that_breaks_calls_off_is_asked_back(browser: Browser, config: Path) -> None:

@@ -11,7 +11,7 @@ from gateway.clients import ERAS
 from pegboard.operators.operations import Operations
 from pegboard.ports import SessionKey
 
-from .browser import Theme, findings, opened, tab_to
+from .browser import Theme, broken_words, findings, opened, tab_to
 from .running import running
 
 HOSTILE = "<script>alert(1)</script>\u202egnp.exe"
@@ -185,6 +185,7 @@ async def test_the_pages_have_no_finding_and_nothing_is_cut(
             await page.goto(path)
             assert await findings(page, axe_core) == [], path
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+            assert await broken_words(page) == [], path
 
 
 async def test_the_trail_is_filtered_followed_and_exported(browser: Browser, config: Path) -> None:

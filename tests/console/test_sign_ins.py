@@ -6,7 +6,7 @@ import httpx2
 
 from pegboard import Pegboard
 from pegboard.console.app import ConsoleApp
-from pegboard.console.entry.operator_access import LIFETIME, OperatorAccess
+from pegboard.console.entry.operator_access import LIFETIME, MOST, OperatorAccess
 from pegboard.console.pages.forms import Notice
 
 from .addresses import visitor
@@ -41,3 +41,23 @@ async def test_a_notice_waits_for_a_page_that_is_shown(mailer: Pegboard) -> None
         await ada.client.head("/console/agents")
         assert "Server git was restarted." in (await ada.client.get("/console/agents")).text
         assert "Server git was restarted." not in (await ada.client.get("/console/agents")).text
+
+
+async def test_only_looking_at_an_address_uses_no_code_up() -> None:
+    """G2: a chat program that shows a preview asks with HEAD; then the code is still good."""
+    async with Pegboard.open({"store": "memory:"}) as board, serving(board) as (app, access):
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport, base_url=ORIGIN) as client:
+            address = f"/console/sign-in?code={access.codes.new()}"
+            assert "set-cookie" not in (await client.head(address)).headers
+            assert "set-cookie" in (await client.get(address)).headers
+
+
+async def test_signing_in_again_and_again_signs_nobody_else_out(mailer: Pegboard) -> None:
+    """G2: of the operator who has most sign-ins the oldest ends."""
+    access = OperatorAccess(lambda: mailer.configuration.tokens)
+    ada = access.with_token(ADA)
+    bobs = [access.with_token("bob-bob-bob-bob-bob-bob") for _ in range(MOST + 1)]
+    assert access.signed_in(ada) is not None
+    assert access.signed_in(bobs[0]) is None
+    assert access.signed_in(bobs[-1]) is not None

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pegboard.core.access.approvals.demands import Demand, ToolRules, demanded, rules_of
+from pegboard.core.access.read_only import Claims
 from pegboard.core.model.specs import PythonSpec, ServerSpec
 from pegboard.core.model.tools import Confirmation, Frozen, Plugin, Tool
 
@@ -21,11 +22,17 @@ def tool(name: str = "wipe", **fields: Any) -> Tool:
 
 
 def rules(
-    approve: dict[str, Any], *, server: bool = True, trusted: bool = False, counted: tuple[str, ...] = (), **fields: Any
+    approve: dict[str, Any],
+    *,
+    server: bool = True,
+    trusted: bool = False,
+    counted: tuple[str, ...] = (),
+    harmless: tuple[str, ...] = (),
+    **fields: Any,
 ) -> ToolRules | None:
     plugin = Plugin(name="disk", kind="server" if server else "python", trusted=trusted)
     spec = ServerSpec(name="disk", approve=approve) if server else PythonSpec(name="disk", target="d", approve=approve)
-    return rules_of(plugin, spec, tool(**fields), frozenset(counted))
+    return rules_of(plugin, spec, tool(**fields), Claims(read_only=frozenset(counted), harmless=frozenset(harmless)))
 
 
 def asks(approve: dict[str, Any], arguments: dict[str, Any] | None = None, **more: Any) -> Demand | None:
@@ -49,25 +56,36 @@ def test_always_demands_it_of_every_call_of_the_tools_that_a_name_or_pattern_mea
 
 
 @pytest.mark.parametrize(
-    ("server", "trusted", "counted", "annotations", "expected"),
+    ("server", "trusted", "counted", "harmless", "annotations", "expected"),
     [
-        (True, True, (), {"destructiveHint": True}, True),
-        (True, True, (), {}, False),
-        (True, True, (), {"destructiveHint": False}, False),
-        (True, True, (), {"destructiveHint": "yes"}, False),
-        (True, True, ("wipe",), {"readOnlyHint": True, "destructiveHint": True}, True),
-        (True, False, (), {}, True),
-        (True, False, (), {"destructiveHint": False}, True),
-        (True, False, ("wipe",), {"readOnlyHint": True}, True),
-        (False, False, (), {"destructiveHint": True}, True),
-        (False, False, (), {}, False),
+        (True, True, (), (), {"destructiveHint": True}, True),
+        (True, True, (), ("wipe",), {"destructiveHint": True}, True),
+        (True, True, (), (), {}, True),
+        (True, True, (), ("wipe",), {}, True),
+        (True, True, (), (), {"destructiveHint": False}, True),
+        (True, True, (), ("wipe",), {"destructiveHint": False}, False),
+        (True, True, (), (), {"destructiveHint": "no"}, True),
+        (True, True, ("wipe",), (), {"readOnlyHint": True}, False),
+        (True, True, (), (), {"readOnlyHint": True}, True),
+        (True, True, ("wipe",), (), {"readOnlyHint": True, "destructiveHint": True}, True),
+        (True, False, (), (), {}, True),
+        (True, False, (), ("wipe",), {"destructiveHint": False}, True),
+        (True, False, ("wipe",), (), {"readOnlyHint": True}, True),
+        (False, False, (), (), {"destructiveHint": True}, True),
+        (False, False, (), (), {}, False),
     ],
 )
-def test_destructive_believes_whom_the_operator_trusts(
-    server: bool, trusted: bool, counted: tuple[str, ...], annotations: dict[str, Any], expected: bool
+def test_destructive_believes_whom_the_operator_trusts_as_first_seen(
+    server: bool,
+    trusted: bool,
+    counted: tuple[str, ...],
+    harmless: tuple[str, ...],
+    annotations: dict[str, Any],
+    expected: bool,
 ) -> None:
-    """A1: explicit hints of trusted servers and own plugins; of other servers everything, since nothing is proven."""
-    found = asks({"*": "destructive"}, server=server, trusted=trusted, counted=counted, annotations=Frozen(annotations))
+    """A1, A4: of a trusted server all but what counts as harmless; of another everything; of own plugins hints."""
+    claims: dict[str, Any] = {"counted": counted, "harmless": harmless}
+    found = asks({"*": "destructive"}, server=server, trusted=trusted, annotations=Frozen(annotations), **claims)
     assert (found is not None) is expected
 
 
@@ -90,6 +108,14 @@ def test_a_rule_about_an_argument_is_compared_as_guards_are(
 ) -> None:
     """A1: dot segments and encodings hide nothing; a default counts; a misspelt argument lets nothing through."""
     assert (asks({"wipe": patterns}, arguments) is not None) is expected
+
+
+def test_of_several_rules_about_one_argument_each_counts() -> None:
+    """A1, P10: one that is added takes none away."""
+    approve: dict[str, Any] = {"wipe": {"path": ["/etc/*"]}, "w*": {"path": ["/srv/*"]}}
+    for path in ("/etc/passwd", "/srv/data"):
+        assert asks(approve, {"path": path}) is not None
+    assert asks(approve, {"path": "docs"}) is None
 
 
 @pytest.mark.parametrize("kind", ["confirm", "user_input", "external"])
@@ -120,7 +146,7 @@ def test_what_is_in_force_changes_with_the_rules_and_the_guards_of_the_tool() ->
         ServerSpec(name="disk", approve={**always, "*": "destructive"}),
         ServerSpec(name="disk", approve=always, guards={"wipe": {"path": {"deny": ["/etc/*"]}}}),
     ]
-    found = [rules_of(plugin, spec, tool(), frozenset()) for spec in specs]
+    found = [rules_of(plugin, spec, tool(), Claims()) for spec in specs]
     assert len({str(one.in_force) for one in found if one is not None}) == 3
     other = ServerSpec(name="disk", approve={**always, "read": "always"}, guards={"read": {}})
-    assert rules_of(plugin, other, tool(), frozenset()) == found[0]
+    assert rules_of(plugin, other, tool(), Claims()) == found[0]

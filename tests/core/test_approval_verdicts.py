@@ -86,3 +86,16 @@ def test_the_order_of_arguments_does_not_matter_and_their_types_do(arguments: di
     """A2: `1`, `1.0`, `true` and `"1"` are four."""
     assert canonical(dict(reversed(arguments.items()))) == canonical(arguments)
     assert len({canonical({**arguments, "x": value}) for value in (1, 1.0, True, "1")}) == 4
+
+
+def test_what_a_client_allowed_does_not_count_where_an_operator_has_to_answer() -> None:
+    """A5: also what it allowed before the configuration said so; what it refused stays refused."""
+    elicited = approval(elicited=True)
+    assert judge(CALL, [elicited], NOW) == Use(approval=elicited)
+    assert judge(CALL, [elicited], NOW, "operator") == Ask()
+    assert judge(CALL, [approval()], NOW, "operator") == Use(approval=approval())
+    refused = replace(elicited, status="refused")
+    assert judge(CALL, [refused], NOW, "operator") == Declined(approval=refused)
+    assert mismatch(elicited, CALL, "operator") == (
+        "only an operator may answer it now, and this answer came from the user of the client"
+    )

@@ -4,7 +4,7 @@ import pytest
 
 from pegboard.core.principals.bearer_tokens import Token, opens, owner_of, token_of
 
-ADA = Token(principal="ada", value="ada-s3cret", agents=("assistant",), console=True)
+ADA = Token(principal="ada", value="ada-s3cret", agents=("assistant",), rights=frozenset({"see"}))
 BOB = Token(principal="bob", value="bob-s3cret-é", agents=None)
 TOKENS = (ADA, BOB)
 

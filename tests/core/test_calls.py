@@ -28,7 +28,7 @@ def test_a_tool_that_is_out_runs_under_the_overrides_of_its_entry() -> None:
         assert (plan.loaded.tool.id, plan.loaded.overrides) == ("file/read", {"root": "x"})
 
 
-@pytest.mark.parametrize("then", ["schema", "run"])
+@pytest.mark.parametrize("then", ["safe", "schema", "run"])
 @pytest.mark.parametrize("name", ["git__log", "git/log", "log", "GIT__LOG", "git__diff"])
 def test_a_permitted_tool_that_is_not_loaded_is_loaded_first(name: str, then: Any) -> None:
     """X1, MI16: it alone; what follows is the agent's choice."""

@@ -1,6 +1,7 @@
 """Every plugin and tool known."""
 
 import re
+from dataclasses import replace
 from itertools import chain
 
 import pytest
@@ -46,6 +47,28 @@ def test_the_later_of_two_tools_with_one_wire_name_is_left_out_and_both_are_repo
     assert wires(catalog) == ["read", "write", "list"]
     ((clash),) = catalog.clashes
     assert (clash.wire, clash.first, clash.second) == ("read", "one/read", "two/read")
+
+
+@pytest.mark.parametrize("first", ["free", "gated"])
+def test_no_tool_takes_the_name_of_one_that_an_approval_gates(first: str) -> None:
+    """G10: whichever stands or arrives first; of two that are gated, and of two that are not, the later one goes."""
+    free, gated = plugin("free", "send", "read"), replace(plugin("gated", "send"), gates=("sen*",))
+    early, late = (free, gated) if first == "free" else (gated, free)
+    for catalog in (Catalog([early, late]), Catalog([early]).with_plugins([late])):
+        assert catalog.by_wire("send") is catalog.by_id("gated/send")
+        assert [tool.id for tool in catalog.plugins["free"].tools] == ["free/read"]
+        (clash,) = catalog.clashes
+        assert clash.text == (
+            "'gated/send' and 'free/send' are both called 'send'; the one that no approval gates is excluded."
+        )
+        assert catalog.clashes_of("free") == (clash,)
+        other = replace(plugin("other", "send"), gates=("send",))
+        both = catalog.with_plugins([other])
+        assert [(one.first, one.second, one.gated) for one in both.clashes] == [
+            ("gated/send", "free/send", True), ("gated/send", "other/send", False),
+        ]  # fmt: skip
+        without = both.with_plugins([plugin("gated", "send"), plugin("other")])
+        assert without.by_wire("send") is without.by_id(f"{early.name}/send")
 
 
 def test_a_clash_stays_reported_when_other_plugins_change() -> None:
@@ -126,7 +149,7 @@ def test_anything_else_is_no_reference(text: str) -> None:
 @st.composite
 def catalogs(draw: st.DrawFn) -> list[Plugin]:
     names = draw(st.lists(NAMES, max_size=5))
-    return [
+    plugins = (
         plugin(
             name,
             *draw(st.lists(NAMES, max_size=5)),
@@ -134,7 +157,8 @@ def catalogs(draw: st.DrawFn) -> list[Plugin]:
             prefix=draw(st.none() | st.sampled_from(["", "gh"])),
         )
         for name in names
-    ]
+    )
+    return [replace(one, gates=draw(st.sampled_from([(), ("*",), ("a*", "b")]))) for one in plugins]
 
 
 @given(catalogs())
@@ -206,3 +230,11 @@ def test_a_catalog_is_not_changed_by_the_one_that_is_made_of_it(first: list[Plug
         assert catalog.named(held.name) == again.named(held.name)
     for held in chain.from_iterable(whole.tools for whole in later):
         assert catalog.by_id(held.id) == again.by_id(held.id)
+
+
+def test_a_tool_that_stands_twice_in_a_plugin_is_kept_once() -> None:
+    """G10: the same value twice clashes with itself, and the first of it stays."""
+    once = plugin("kit", "scan", kind="python")
+    catalog = Catalog([replace(once, tools=once.tools * 2)])
+    assert [(clash.first, clash.second) for clash in catalog.clashes] == [("kit/scan", "kit/scan")]
+    assert [tool.name for tool in catalog] == ["scan"]

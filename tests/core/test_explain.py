@@ -114,7 +114,8 @@ def test_a_tool_that_is_permitted_and_not_loaded_says_both() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unloaded_call", "words"), [("schema", "it may be."), ("run", "and runs"), ("reject", "not by a call")]
+    ("unloaded_call", "words"),
+    [("safe", "through call_tool"), ("schema", "it may be."), ("run", "and runs"), ("reject", "not by a call")],
 )
 def test_a_tool_that_is_not_loaded_says_what_a_call_of_it_does(unloaded_call: str, words: str) -> None:
     """F5, X1: it is not callable as it stands; where calls load, a call runs all the same."""

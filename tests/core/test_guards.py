@@ -32,6 +32,14 @@ def test_a_refusal_names_the_rule_and_not_the_value() -> None:
     )
 
 
+def test_rules_under_both_names_of_a_tool_count_together() -> None:
+    """T10, P10: one that is added takes none away."""
+    guards = {"files__read": {"path": {"deny": ["/etc/*"]}}, "read": {"path": {"deny": ["/srv/*"]}}}
+    assert "guards.files__read.path.deny" in broken(guards, READ, {"path": "/etc/passwd"})
+    assert "guards.read.path.deny" in broken(guards, READ, {"path": "/srv/a"})
+    assert broken(guards, READ, {"path": "docs/a"}) == ""
+
+
 def test_what_keeps_to_the_rules_may_run() -> None:
     """T10: deny beats allow; no rule, or an argument that is omitted, breaks nothing."""
     rule = {"allow": ["docs/*", "*.md"], "deny": ["*secret*"]}

@@ -1,5 +1,6 @@
 """The lines that tell a model of tools it does not have yet."""
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -9,11 +10,12 @@ from states import Desk, access_of, plugin, tool, toolkit, words
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.naming import first_sentence
-from pegboard.core.model.tools import Plugin
+from pegboard.core.model.tools import Frozen, Plugin, Variant
 from pegboard.core.state.sessions import DEFAULT, ShownHints
 from pegboard.core.surface.hinted import still_stands
 from pegboard.core.surface.hints import Count, hints_since
 from pegboard.core.surface.hints import hints as rendered
+from pegboard.core.surface.searchable import searchable
 
 
 def hints(permissions: CompiledPermissions, count: Count, *, budget: int) -> tuple[str, ...]:
@@ -258,3 +260,25 @@ def test_what_has_become_known_since_has_room_of_its_own() -> None:
     many = access_of(*(plugin(f"p{n}", *(f"tool_{n}_{m}" for m in range(9))) for n in range(90)), discoverable=("*",))
     lines = hints_since(many, ShownHints(), words, state=DEFAULT, form="rest")
     assert (lines[0], lines[-1][:4], spent(lines) <= 200) == ("p0", "p89", True)
+
+
+def test_what_is_known_to_be_unavailable_is_not_hinted_as_something_to_load() -> None:
+    """F2, P6: neither a plugin that cannot run nor its tools; it is hinted once it can."""
+    down = Variant(unavailable="It is not installed.")
+    broken = Plugin(name="broken", variants=Frozen({"": down}))
+    listed = replace(plugin("listed", "read"), variants=Frozen({"": replace(down, tools=("read",))}))
+    fine = plugin("fine", tool("fine", "write"))
+    write = hints(access_of(fine, discoverable=("*",)), words, budget=1000)
+    assert hints(access_of(broken, listed, fine, discoverable=("*",)), words, budget=1000) == write
+    assert len(plugin_lines(access_of(broken, listed, fine, discoverable=("*",)), words, budget=1000)) == 1
+    mended = access_of(Plugin(name="broken"), fine, discoverable=("*",))
+    assert hints(mended, words, budget=1000) == (*write, "broken")
+
+
+def test_what_is_known_to_be_unavailable_is_searched_as_before() -> None:
+    """P3, P6: it is found, and said to be unavailable; nothing else is ranked otherwise for it."""
+    fine, ships = plugin("fine", tool("fine", "write")), Plugin(name="ships", kind="server", description="Harbours.")
+    down = replace(ships, variants=Frozen({"": Variant(unavailable="There is no such command.")}))
+    before, after = (searchable(access_of(one, fine, discoverable=("*",)), None) for one in (ships, down))
+    assert [group.name for group in before.groups] == ["ships"]
+    assert (after.groups, after.tools) == (before.groups, before.tools)

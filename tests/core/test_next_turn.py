@@ -42,7 +42,7 @@ def test_a_load_is_loaded_counted_and_already_loaded_but_not_visible_before_the_
     assert desk.out == ["log", "push", "auth"]
 
 
-@pytest.mark.parametrize("unloaded_call", ["schema", "run", "reject"])
+@pytest.mark.parametrize("unloaded_call", ["safe", "schema", "run", "reject"])
 def test_a_call_before_the_turn_ends_says_from_when_on(unloaded_call: str) -> None:
     """D2, X1: whatever the agent says of calls of what is not loaded."""
     desk = desk_of(unloaded_call=unloaded_call)

@@ -167,7 +167,8 @@ def test_explain_names_the_lease_and_what_needs_a_tool() -> None:
         ("loaded_loaded", "It is loaded because tool 'git/push' was loaded in turn 1, until unload."),
     ]  # fmt: skip
     assert said(auth) == [("loaded_required", "It is loaded because push requires it.")]
-    assert said(idle) == [("not_loaded", "It is not loaded; it may be.")]
+    runs = "It is not loaded; a call loads it, and runs where it comes through call_tool and is safe."
+    assert said(idle) == [("not_loaded", runs)]
 
 
 @pytest.mark.parametrize("index", range(8))

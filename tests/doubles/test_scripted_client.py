@@ -34,7 +34,7 @@ servers:
 plugins:
   notes: {python: notes}
 agents:
-  ada: {tools: [wiki], discoverable: [notes], turn_gap: 60s}
+  ada: {tools: [wiki], discoverable: [notes], turn_gap: 60s, unloaded_call: schema}
 """
 LOAD = CallTool(name="load_tools", arguments={"names": ["notes"], "keep": "turn"})
 NOTE = CallTool(name="call_tool", arguments={"name": "note_add", "arguments": {"text": "x"}})

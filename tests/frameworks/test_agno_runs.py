@@ -17,7 +17,7 @@ from framework_drivers import Answer, Script, Step, call
 from framework_tools import PICTURE, RAN
 
 from pegboard import Pegboard, Session, UsageError
-from pegboard.frameworks.agno import equip
+from pegboard.frameworks.agno import delegate_to, equip
 
 CONFIG = """
 store: "memory:"
@@ -368,3 +368,31 @@ async def test_a_run_that_blocks_says_which_session_it_needs(session: Session) -
 async def test_an_agent_without_a_model_is_refused(session: Session) -> None:
     with pytest.raises(UsageError, match="no model of its own"):
         equip(Agent(telemetry=False), session)
+
+
+async def test_a_delegated_task_has_the_dependencies_of_the_run_and_an_agent_of_its_own(tmp_path: Path) -> None:
+    """P8: by the name of the child's agent or by its kind; its events go where the host says."""
+    config = {"store": "memory:", "agents": {"lead": {"tools": ["delegate"], "may_delegate": ["scribe"]}, "scribe": {}}}
+    seen: list[object] = []
+    events: list[Any] = []
+
+    def noted(run_context: RunContext) -> str:
+        seen.append(run_context.dependencies)
+        return "Write."
+
+    scribe = agent_of(ScriptedModel(script=Script("written")))
+    scribe.instructions = noted
+    scout = agent_of(ScriptedModel(script=Script("explored")))
+    async with Pegboard.open(config) as board:
+        board.on_delegate = delegate_to({"scribe": scribe, "explore": scout}, events=events.append)
+        session = await board.session(agent="lead", session_id="s")
+        steps = (
+            call("delegate", task="Write.", agent="scribe"),
+            call("delegate", task="Look.", kind="explore"),
+            "Done.",
+        )
+        model = ScriptedModel(script=Script(*steps))
+        done = await equip(agent_of(model), session).arun("Go on.", session_id="talk", dependencies={"desk": "north"})
+        assert [str(tool.result).strip() for tool in done.tools or ()] == ["written", "explored"]
+    assert (done.content, seen) == ("Done.", [{"desk": "north"}])
+    assert "RunStarted" in {event.event for event in events}

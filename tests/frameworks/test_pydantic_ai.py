@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from pydantic_ai.messages import (
     TextPart,
     ToolAvailabilityDeltaPart,
     ToolCallPart,
+    ToolReturnPart,
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
@@ -29,7 +30,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 from pydantic_ai_driver import PydanticTalk
 
 from pegboard import Cache, Host, Pegboard, Session, SyncSession
-from pegboard.frameworks.pydantic_ai import SessionTools
+from pegboard.frameworks.pydantic_ai import SessionTools, delegate_to
 
 CONFIG = """
 plugins:
@@ -358,3 +359,39 @@ def test_where_it_is_missing_the_error_has_the_install_line() -> None:
     assert ran.stderr.splitlines()[-1] == (
         "ImportError: pydantic-ai is missing. Install it: pip install 'pegboard[pydantic-ai]'"
     )
+
+
+async def test_a_delegated_task_has_the_dependencies_and_counts_in_the_usage_of_the_run(tmp_path: Path) -> None:
+    """P8: the child's requests are in the parent's usage, its events go where the host says, and each has its agent."""
+    config = {"store": "memory:", "agents": {"lead": {"tools": ["delegate"], "may_delegate": ["scribe"]}, "scribe": {}}}
+    seen: list[object] = []
+    events: list[object] = []
+
+    async def take(ctx: RunContext[str], stream: AsyncIterable[object]) -> None:
+        events.extend([event async for event in stream])
+
+    scribe = Agent(TestModel(call_tools=[], custom_output_text="written"), deps_type=str)
+    scout = Agent(TestModel(call_tools=[], custom_output_text="explored"), deps_type=str)
+
+    @scribe.instructions
+    def noted(ctx: RunContext[str]) -> str:
+        seen.append(ctx.deps)
+        return "Write."
+
+    def lead(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        asked = [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
+        tasks: list[dict[str, str]] = [{"task": "Write.", "agent": "scribe"}, {"task": "Look.", "kind": "explore"}]
+        if len(asked) < len(tasks):
+            return ModelResponse(parts=[ToolCallPart("delegate", tasks[len(asked)])])
+        return ModelResponse(parts=[TextPart(" ".join(str(part.content) for part in asked))])
+
+    async with Pegboard.open(config) as board:
+        board.on_delegate = delegate_to({"scribe": scribe, "explore": scout}, events=take)
+        session = await board.session(agent="lead", session_id="s")
+        agent = Agent(FunctionModel(lead), deps_type=str, capabilities=[SessionTools(session)])
+        done = await agent.run("Go on.", deps="the desk")
+        assert (done.output, seen) == ("written explored", ["the desk"])
+        assert done.usage.requests == 5
+        assert events
+        board.on_delegate = delegate_to({"other": scribe})
+        assert "No agent of the framework is given for 'scribe'" in (await agent.run("Go on.", deps="x")).output

@@ -23,7 +23,7 @@ from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
 
 HERE = Path(__file__).parent
-UPSTREAM = str(HERE.parent / "servers" / "sdk_server.py")
+UPSTREAM = "sdk_server.py"
 MODERN, HANDSHAKE = "2026-07-28", "legacy"
 ERAS = (MODERN, HANDSHAKE)
 ADA, BOB = "ada-s3cret-token", "bob-s3cret-token"
@@ -113,7 +113,7 @@ async def connected(
             hears.set()
 
     headers = {"Authorization": f"Bearer {token}"} if token else None
-    async with httpx2.AsyncClient(headers=headers, timeout=20, event_hooks={"response": [opened]}) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=60, event_hooks={"response": [opened]}) as http:
         if isinstance(target, str):
             target = streamable_http_client(target, http_client=http)
         async with Client(target, mode=era, message_handler=note, extensions=extensions) as client:

@@ -1,9 +1,11 @@
 """A configuration to serve, and the path that calls take through the gateway."""
 
-import sys
+import json
 from pathlib import Path
 
 import pytest
+
+from sdk_servers import sdk_command
 
 from .clients import ADA, BOB, UPSTREAM
 
@@ -32,7 +34,7 @@ def echo(text: str) -> str:
 CONFIG = """
 store: sqlite:///state.db
 servers:
-  up: {{command: "{python}", args: ["{upstream}", stdio], description: Echo text and return media}}
+  up: {{command: "{command}", args: {args}, description: Echo text and return media}}
 plugins:
   talk: {{python: talk_tools}}
   notes: {{python: notes_tools, description: Keep notes}}
@@ -59,7 +61,8 @@ def config(tmp_path: Path) -> Path:
     (tmp_path / "notes_tools.py").write_text(MODULE)
     (tmp_path / "talk_tools.py").write_text(ECHO)
     path = tmp_path / "pegboard.yaml"
-    path.write_text(CONFIG.format(python=sys.executable, upstream=UPSTREAM))
+    command, *args = sdk_command(UPSTREAM, "stdio")
+    path.write_text(CONFIG.format(command=command, args=json.dumps(args)))
     return path
 
 

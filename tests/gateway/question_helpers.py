@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -16,10 +15,12 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from .clients import HERE, way_in
+from sdk_servers import sdk_command
+
+from .clients import way_in
 from .conftest import ECHO
 
-SERVER = str(HERE.parent / "servers" / "question_server.py")
+SERVER = "question_server.py"
 FORM: dict[str, Any] = {
     "method": "elicitation/create",
     "params": {
@@ -64,9 +65,10 @@ def upstream(kind: str, *, handshake: bool) -> Iterator[dict[str, Any]]:
     """Start a server where it is one of HTTP, and yield what a configuration says of it."""
     more = ["--handshake"] if handshake else []
     if kind == "stdio":
-        yield {"command": sys.executable, "args": [SERVER, "stdio", *more]}
+        command, *args = sdk_command(SERVER, "stdio", *more)
+        yield {"command": command, "args": args}
         return
-    with Popen([sys.executable, SERVER, "http", *more], stdout=PIPE, text=True) as process:
+    with Popen(sdk_command(SERVER, "http", *more), stdout=PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             yield {"url": f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"}

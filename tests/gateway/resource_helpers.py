@@ -2,16 +2,17 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from sdk_servers import sdk_command
+
 from .clients import HERE, MODERN, modern_request, until
 from .test_differential import hello, ready
 
-SERVER = str(HERE.parent / "servers" / "resource_server.py")
+SERVER = "resource_server.py"
 PLAIN = str(HERE.parent / "servers" / "plain_server.py")
 STAMPS = {"ttlMs", "cacheScope", "resultType", "nextCursor"}
 """What belongs to one answer of the 2026 era, or to one page."""
@@ -21,7 +22,7 @@ Message = dict[str, Any]
 
 
 def stdio(*options: str) -> list[str]:
-    return [sys.executable, SERVER, "stdio", *options]
+    return sdk_command(SERVER, "stdio", *options)
 
 
 def entry(command: list[str], **more: Any) -> Message:
@@ -119,7 +120,7 @@ async def wire(command: list[str], era: str) -> AsyncIterator[Wire]:
 @asynccontextmanager
 async def over_http(*options: str) -> AsyncIterator[str]:
     """Run the server over HTTP; yields its address."""
-    command = [sys.executable, SERVER, "http", *options]
+    command = sdk_command(SERVER, "http", *options)
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     try:

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from mcp import MCPError
 
-from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, connected, gateway, modern_request, spawn, way_in
+from .clients import ADA, BOB, ERAS, HANDSHAKE, MODERN, connected, edit, gateway, modern_request, spawn, way_in
 
 ODD = ["🦜" * 100, "two\nlines", "a b/c?d=e&f", "\u202e\x00\x1b[31m", "x" * 512, "' OR 1=1 --", "../../etc"]
 
@@ -178,3 +178,18 @@ async def test_health_is_told_to_all_and_what_is_behind_to_those_who_may(config_
         assert known.json()["agents"] == ["default", "other"]
         assert "up" in known.text
         assert ADA not in known.text
+
+
+async def test_health_says_nothing_of_servers_that_the_agents_of_a_token_may_not_use(config_with_tokens: Path) -> None:
+    """G2: neither that there is one, nor its process, nor what it printed."""
+    edit(config_with_tokens, 'default: {tools: [talk], discoverable: ["*"]}', "default: {tools: [talk]}")
+    edit(config_with_tokens, "discoverable: [notes]", "discoverable: [notes, up]")
+    async with gateway(config_with_tokens) as running, httpx2.AsyncClient() as http:
+        async with connected(f"{running.url}/other", MODERN, token=BOB) as pegboard:
+            await pegboard.load("up")
+        upstreams: dict[str, list[str]] = {}
+        for token in (ADA, BOB):
+            answer = await http.get(f"{running.base}/healthz", headers={"Authorization": f"Bearer {token}"})
+            upstreams[token] = [state["name"] for state in answer.json()["upstreams"]]
+        assert upstreams[ADA] == []
+        assert set(upstreams[BOB]) == {"up"}

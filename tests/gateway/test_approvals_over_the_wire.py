@@ -15,6 +15,8 @@ from pegboard.assembly import Pegboard
 from pegboard.gateway import serving
 from pegboard.gateway.clients import handshake, pending_calls
 from pegboard.gateway.handlers.turns import Turns
+from pegboard.operators.audit import AuditQuery
+from pegboard.operators.operations import Operations
 from pegboard.testing import ManualClock
 
 from .clients import ERAS, HANDSHAKE, until, way_in
@@ -149,12 +151,13 @@ async def test_a_refusal_and_a_closed_question_run_nothing(config: Path, era: st
 async def test_a_client_without_elicitation_gets_an_id_and_the_call_made_again_runs_once(
     config: Path, era: str
 ) -> None:
-    """A3: the answer says how it is decided, for people and for programs."""
+    """A3, A5: the answer has the id, and never says by what a person allows it."""
     async with served(config, era, None) as (board, connected):
         asked = await connected.call_tool("delete_file", {"path": "a.txt"})
         (approval,) = await board.approvals.list()
         assert asked.is_error
-        assert f"`pegboard approvals allow {approval.id}` allows it" in text(asked)
+        assert f"Approval {approval.id} waits for an operator; once they have allowed it," in text(asked)
+        assert "pegboard" not in text(asked)
         assert asked.structured_content == {
             "status": "needs_approval",
             "message": text(asked),
@@ -244,7 +247,7 @@ async def test_a_turn_ends_while_a_call_waits_for_a_person(config: Path) -> None
     clock = ManualClock()
     async with Pegboard.open(config) as board:
         session = await board.session(session_id="s")
-        turns = Turns(clock)
+        turns = Turns(board.services.store, clock)
         activity = turns.activity(session)
         with activity, activity.waiting():
             assert turns.idle.is_set()
@@ -268,3 +271,59 @@ async def test_two_clients_cannot_answer_for_each_other(config: Path) -> None:
         assert (await other.call_tool("delete_file", {"path": "a.txt"})).is_error
         assert not (await one.call_tool("delete_file", {"path": "a.txt"})).is_error
     assert ran(config) == ["deleted a.txt"]
+
+
+BY_OPERATOR = {
+    "for every call": CONFIG + "approvals: {by: operator}\n",
+    "by a rule": CONFIG.replace("files_tools}", "files_tools, approve: {delete_file: {when: always, by: operator}}}"),
+    "by a rule about an argument": CONFIG.replace(
+        "files_tools}", 'files_tools, approve: {echo: {when: {text: ["*"]}, by: operator}}}'
+    ),
+}
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("written", BY_OPERATOR)
+async def test_where_an_operator_answers_the_client_is_not_asked(config: Path, era: str, written: str) -> None:
+    """A5: an unattended client that declares elicitation and says yes to everything allows nothing itself."""
+    await asyncio.to_thread(config.write_text, BY_OPERATOR[written])
+    person = Decider()
+    name, given = ("echo", {"text": "a"}) if "argument" in written else ("delete_file", {"path": "a.txt"})
+    async with served(config, era, person) as (board, connected):
+        waits = await connected.call_tool(name, given)
+        assert waits.structured_content["status"] == "needs_approval"
+        assert "An operator answers it, not the user of the client." in text(waits)
+        assert (person.asked, ran(config)) == ([], [])
+        (approval,) = await board.approvals.list()
+        assert (approval.decider, approval.status) == ("operator", "waiting")
+        await board.approvals.allow(approval.id, by="grace")
+        assert not (await connected.call_tool(name, given)).is_error
+        if written != "for every call":
+            other, more = ("delete_file", {"path": "b.txt"}) if name == "echo" else ("pay", {"amount": 1})
+            person.content = {"code": "1"}
+            await connected.call_tool(other, more)
+            assert len(person.asked) == 1
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_an_answer_of_the_client_says_that_it_is_one(config: Path, era: str) -> None:
+    """A5: in the approval and on the audit trail."""
+    async with served(config, era, Decider()) as (board, connected):
+        assert not (await connected.call_tool("delete_file", {"path": "a.txt"})).is_error
+        (approval,) = await board.approvals.list(ended=True)
+        assert (approval.elicited, approval.by, approval.status) == (True, "local", "used")
+        assert any("By the user of the client." in record.reason for record in await _trail(board))
+
+
+async def _trail(board: Pegboard) -> Any:
+    page = await Operations(board.services).audit(AuditQuery(kind="approval"))
+    return page.lines
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_client_is_shown_what_hides_or_turns_text_around(config: Path, era: str) -> None:
+    """A5: the same as the console shows."""
+    person = Decider()
+    async with served(config, era, person) as (_, connected):
+        await connected.call_tool("delete_file", {"path": "safe\u202egpj.exe\u200b"})
+    assert person.asked[0]["message"].count("safe<U+202E>gpj.exe<U+200B>") == 1

@@ -26,7 +26,7 @@ AROUND_THE_WAY_AROUND = {"another": "key"}
 """What the SDK ignores, and what is not plain enough to go around it."""
 
 Message = dict[str, Any]
-Ask = Callable[[Message], Awaitable[Any]]
+Ask = Callable[..., Awaitable[Any]]
 
 CALLS: dict[str, Message] = {
     "a tool": {"name": "echo", "arguments": {"text": "hej"}},
@@ -101,7 +101,7 @@ def headers_of(body: Message) -> dict[str, str]:
 async def by_http(config: Path, era: str) -> AsyncIterator[Ask]:
     async with (
         gateway(config) as running,
-        httpx2.AsyncClient(timeout=20) as http,
+        httpx2.AsyncClient(timeout=60) as http,
         open_session(http, running.url, era) as ask,
     ):
         yield ask
@@ -109,16 +109,19 @@ async def by_http(config: Path, era: str) -> AsyncIterator[Ask]:
 
 @asynccontextmanager
 async def open_session(http: httpx2.AsyncClient, url: str, era: str) -> AsyncIterator[Ask]:
-    """Yield what sends one raw request and returns all of its answer; headers may be changed or omitted (None)."""
+    """Yield what sends one raw request and returns all of its answer; headers may be changed or omitted (None).
+
+    ``text`` is the body as it is written, else it is that of ``json.dumps``.
+    """
     fixed = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
     if era != MODERN:
         opened = await http.post(url, json=hello(), headers=fixed)
         fixed |= {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": HANDSHAKE_VERSION}
         await http.post(url, json=ready(), headers=fixed)
 
-    async def ask(body: Message, **changed: str | None) -> Any:
+    async def ask(body: Message, text: str | None = None, **changed: str | None) -> Any:
         headers = {**(headers_of(body) if era == MODERN else fixed), **changed}
-        answer = await http.post(url, content=json.dumps(body), headers={k: v for k, v in headers.items() if v})
+        answer = await http.post(url, content=text or json.dumps(body), headers={k: v for k, v in headers.items() if v})
         kept = (answer.status_code, answer.headers.get("mcp-session-id"), answer.headers.get("content-type"))
         if (kept[2] or "").startswith("text/event-stream"):
             lines = [line[5:].strip() for line in answer.text.splitlines() if line.startswith("data:")]
@@ -135,12 +138,12 @@ async def by_stdio(config: Path, era: str) -> AsyncIterator[Ask]:
     assert process.stdin is not None
     assert process.stdout is not None
 
-    async def ask(body: Message) -> Any:
+    async def ask(body: Message, text: str | None = None) -> Any:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps(body).encode() + b"\n")
+        process.stdin.write((text or json.dumps(body)).encode() + b"\n")
         said: list[Message] = []
-        while not said or said[-1].get("id", "") != body["id"]:
+        while not said or said[-1].get("id", "") not in (body["id"], None):
             said.append(json.loads(await process.stdout.readline()))
         # What was found out in the background changes lists at any time.
         return [message for message in said if message.get("method") != "notifications/tools/list_changed"]
@@ -217,8 +220,8 @@ async def test_headers_that_do_not_fit_are_refused_alike(config: Path) -> None:
         different = []
         for number, (what, changed) in enumerate(HEADERS.items(), 200):
             body = request({"name": "echo", "arguments": {"text": "x"}}, era=MODERN, session="s", number=number)
-            around = await ask(body, **changed)  # type: ignore[call-arg]
-            through = await ask({**body, **AROUND_THE_WAY_AROUND}, **changed)  # type: ignore[call-arg]
+            around = await ask(body, **changed)
+            through = await ask({**body, **AROUND_THE_WAY_AROUND}, **changed)
             if around != through:
                 different.append(f"{what}:\n  around  {around}\n  through {through}")
         assert not different, "\n".join(different)
@@ -227,7 +230,7 @@ async def test_headers_that_do_not_fit_are_refused_alike(config: Path) -> None:
 @pytest.mark.parametrize("era", ERAS)
 async def test_plain_calls_go_around_the_sdk(config: Path, era: str) -> None:
     """G1: and what is not plain does not; `/metrics` counts both."""
-    async with gateway(config) as running, httpx2.AsyncClient(timeout=20) as http:
+    async with gateway(config) as running, httpx2.AsyncClient(timeout=60) as http:
         async with open_session(http, running.url, era) as ask:
             for number in range(3):
                 await ask(request({"name": "echo", "arguments": {"text": "x"}}, era=era, session="s", number=number))
@@ -242,7 +245,7 @@ async def test_plain_calls_go_around_the_sdk(config: Path, era: str) -> None:
 @pytest.mark.parametrize("era", ERAS)
 async def test_with_the_fast_path_off_every_call_goes_by_the_sdk(config: Path, era: str) -> None:
     """G1: `serve --no-fast-path`."""
-    async with process(config, "--no-fast-path") as running, httpx2.AsyncClient(timeout=20) as http:
+    async with process(config, "--no-fast-path") as running, httpx2.AsyncClient(timeout=60) as http:
         async with open_session(http, running.url, era) as ask:
             for number in range(3):
                 await ask(request({"name": "echo", "arguments": {"text": "x"}}, era=era, session="s", number=number))

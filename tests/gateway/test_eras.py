@@ -34,6 +34,15 @@ async def test_a_client_lists_loads_calls_and_unloads(config: Path, era: str, ki
         assert (await pegboard.call("note_add", text="tea")).is_error
 
 
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_client_with_a_session_for_each_call_has_its_results_at_once(config: Path, era: str) -> None:
+    """X1: as LangChain's client, for which every call is the first of its session."""
+    async with gateway(config) as running:
+        for text in ("tea", "milk"):
+            async with connected(running.url, era) as once:
+                assert await once.text("call_tool", name="note_add", arguments={"text": text}) == f"added {text}"
+
+
 async def test_the_list_of_the_new_era_is_the_same_before_and_after_a_load(config: Path) -> None:
     """G4: no side effect of a request changes the list; a loaded tool that is not listed runs."""
     async with gateway(config) as running, connected(running.url, MODERN) as pegboard:

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from pegboard.assembly import Pegboard
+from sdk_servers import sdk_command
 
 from .clients import ERAS, MODERN, UPSTREAM, modern_request
 from .test_differential import AROUND_THE_WAY_AROUND, HANDSHAKE_VERSION, hello, ready
@@ -129,13 +130,23 @@ async def test_the_first_list_over_http_needs_no_sdk(config: Path) -> None:
 
 WITHOUT_HEAVY_MODULES = """
 import sys
+from importlib.machinery import PathFinder
+
+class Refusing:
+    def create_module(self, spec):
+        raise ImportError(f"{spec.name} is not to be imported yet")
+
+    def exec_module(self, module):
+        pass
 
 class Refused:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in {
             "agno", "mcp", "mcp_types", "numpy", "onnxruntime", "pydantic", "pydantic_core", "rich", "typer", "yaml",
         }:
-            raise ImportError(f"{name} is not to be imported yet")
+            spec = PathFinder.find_spec(name, path, target)  # to look whether it is installed is no import
+            spec.loader = Refusing()
+            return spec
 
 sys.meta_path.insert(0, Refused())
 from pegboard.cli import main
@@ -154,7 +165,8 @@ async def heard(process: asyncio.subprocess.Process, sent: Message) -> Message:
 @pytest.fixture
 def servers_only(config: Path) -> Path:
     """Return a configuration whose tools all have stored manifests after the first start; Python's are read anew."""
-    up = {"command": sys.executable, "args": [str(UPSTREAM), "stdio"]}
+    command, *args = sdk_command(UPSTREAM, "stdio")
+    up = {"command": command, "args": args}
     servers = {"store": "sqlite:///state.db", "servers": {"up": up}, "agents": {"default": {"tools": ["up"]}}}
     config.write_text(json.dumps(servers))
     return config

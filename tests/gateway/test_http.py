@@ -46,7 +46,7 @@ async def test_an_unknown_method_is_not_found(config: Path) -> None:
 async def test_a_request_has_a_largest_size(config: Path) -> None:
     """G1: more is refused before it is read."""
     body, headers = modern_request("tools/call", name="echo", arguments={"text": "x" * 5_000_000})
-    async with gateway(config) as running, httpx2.AsyncClient(timeout=20) as http:
+    async with gateway(config) as running, httpx2.AsyncClient(timeout=60) as http:
         assert (await http.post(running.url, json=body, headers=headers)).status_code == 413
 
 
@@ -82,7 +82,7 @@ async def test_it_stops_within_seconds_though_streams_are_open(config: Path, era
     """G1: on SIGTERM, with exit code 0 and no noise."""
     async with process(config) as running:
         body, headers = modern_request("subscriptions/listen", notifications={"toolsListChanged": True})
-        async with httpx2.AsyncClient(timeout=20) as http:
+        async with httpx2.AsyncClient(timeout=60) as http:
             if era == MODERN:
                 stream = http.stream("POST", running.url, json=body, headers=headers)
             else:

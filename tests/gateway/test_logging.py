@@ -121,7 +121,7 @@ async def test_a_connection_that_is_closed_hears_nothing_more(tmp_path: Path) ->
 async def test_a_level_that_is_none_is_refused(tmp_path: Path, kind: str) -> None:
     """G7: in the 2026-07-28 era the level belongs to a request, and there is no `logging/setLevel`."""
     with upstream(kind, handshake=False) as up:
-        async with gateway(configure(tmp_path, up)) as running, httpx2.AsyncClient(timeout=20) as http:
+        async with gateway(configure(tmp_path, up)) as running, httpx2.AsyncClient(timeout=60) as http:
             body, headers = modern_request("logging/setLevel", level="info")
             assert (await http.post(running.url, json=body, headers=headers)).json()["error"]["code"] == -32601
             meta = {"io.modelcontextprotocol/logLevel": "loud"}

@@ -133,7 +133,7 @@ async def pieces(sizes: Sequence[int]) -> AsyncIterator[bytes]:
 async def test_a_request_to_a_mounted_app_has_a_largest_size(config: Path) -> None:
     """G1: whether it says its size or not; the app is not even asked."""
     site = Site()
-    async with mounted(config, site) as base, httpx2.AsyncClient(base_url=base, timeout=20) as http:
+    async with mounted(config, site) as base, httpx2.AsyncClient(base_url=base, timeout=60) as http:
         assert (await http.post("/api/x", content=b"x" * (BODY_LIMIT + 1))).status_code == 413
         assert (await http.post("/api/x", content=pieces([BODY_LIMIT, 1]))).status_code == 413
         assert site.built == 0

@@ -104,7 +104,7 @@ async def test_only_what_the_client_declares_is_asked(old: dict[str, Any], tmp_p
     tools = altered(SAMPLE, tools=[])
     arguments = {"requests": [FORM, URL, tools, ROOTS]}
     can = {"elicitation": {}, "sampling": {}}
-    async with gateway(configure(tmp_path, old)) as running, httpx2.AsyncClient(timeout=20) as http:
+    async with gateway(configure(tmp_path, old)) as running, httpx2.AsyncClient(timeout=60) as http:
         first = await modern(http, running.url, "up__ask", arguments, can=can)
         asked = first["result"]["inputRequests"]
         assert list(asked.values()) == [FORM]
@@ -141,7 +141,7 @@ def _bearer(token: str) -> dict[str, str]:
 async def test_several_questions_travel_in_one_round(old: dict[str, Any], tmp_path: Path) -> None:
     """G7: and what was omitted is asked again."""
     arguments = {"requests": [FORM, SAMPLE]}
-    async with gateway(configure(tmp_path, old)) as running, httpx2.AsyncClient(timeout=20) as http:
+    async with gateway(configure(tmp_path, old)) as running, httpx2.AsyncClient(timeout=60) as http:
         first = await modern(http, running.url, "up__ask", arguments)
         asked = first["result"]["inputRequests"]
         assert list(asked.values()) == [FORM, SAMPLE]
@@ -158,7 +158,7 @@ async def test_nobody_else_goes_on_with_a_call(tmp_path: Path) -> None:
     """G2, G7: another principal, session, tool or argument finds nothing, and the owner still does."""
     arguments = {"requests": [FORM]}
     with upstream("http", handshake=True) as up:
-        async with gateway(configure(tmp_path, up, more=TOKENS)) as running, httpx2.AsyncClient(timeout=20) as http:
+        async with gateway(configure(tmp_path, up, more=TOKENS)) as running, httpx2.AsyncClient(timeout=60) as http:
             first = await modern(http, running.url, "up__ask", arguments, token=ADA)
             state, answers = first["result"]["requestState"], dict.fromkeys(first["result"]["inputRequests"], BRANCH)
             more = {"requestState": state, "inputResponses": answers}
@@ -181,7 +181,7 @@ async def test_nobody_else_answers_what_a_connection_was_asked(old: dict[str, An
     """G2, G7: not even who knows the transport's session and the id of the question."""
     said = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
     path = configure(tmp_path, old, more=TOKENS)
-    async with gateway(path) as running, httpx2.AsyncClient(timeout=20) as http:
+    async with gateway(path) as running, httpx2.AsyncClient(timeout=60) as http:
         greeting = hello()
         greeting["params"]["capabilities"] = CAN
         opened = await http.post(running.url, json=greeting, headers={**said, **_bearer(ADA)})
@@ -210,7 +210,7 @@ async def test_a_call_that_nobody_comes_back_to_ends(
     """G7: the upstream hears that there was no answer, and the call is forgotten."""
     monkeypatch.setattr(pending_calls, "PATIENCE", 0.3)
     path = configure(tmp_path, old)
-    async with Pegboard.open(path) as board, serving(board, port=0) as url, httpx2.AsyncClient(timeout=20) as http:
+    async with Pegboard.open(path) as board, serving(board, port=0) as url, httpx2.AsyncClient(timeout=60) as http:
         first = await modern(http, url, "up__ask", {"requests": [FORM]})
         await until(lambda: in_flight(board) == 0)
         late = await resumed(http, url, "up__ask", {"requests": [FORM]}, first, {})
@@ -223,7 +223,7 @@ async def test_only_so_many_questions_are_open(
     """G7: one more is refused, the others stand."""
     monkeypatch.setattr(handshake, "MOST", 2)
     arguments = {"requests": [FORM, FORM, FORM]}
-    async with gateway(configure(tmp_path, old)) as running, httpx2.AsyncClient(timeout=20) as http:
+    async with gateway(configure(tmp_path, old)) as running, httpx2.AsyncClient(timeout=60) as http:
         first = await modern(http, running.url, "up__ask", arguments)
         answers = dict.fromkeys(first["result"]["inputRequests"], BRANCH)
         last = await resumed(http, running.url, "up__ask", arguments, first, answers)

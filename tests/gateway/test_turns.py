@@ -6,13 +6,15 @@ from typing import Any
 import httpx2
 import pytest
 
+from pegboard.assembly import Pegboard
+from pegboard.gateway.handlers.turns import Turns
 from pegboard.testing import ManualClock
 
 from .clients import ADA, ERAS, Connected, connected, gateway, until
 
 
 async def is_out(pegboard: Connected, meta: dict[str, Any] | None = None) -> bool:
-    return not (await pegboard.call("call_tool", meta, name="note_add", arguments={"text": "x"})).is_error
+    return not (await pegboard.call("note_add", meta, text="x")).is_error
 
 
 @pytest.mark.both_paths
@@ -59,13 +61,10 @@ async def test_the_turn_ends_after_a_pause(config: Path) -> None:
 
 async def test_a_call_in_flight_keeps_the_turn(config: Path) -> None:
     """G3: the pause begins when the last call has ended."""
-    from pegboard.assembly import Pegboard
-    from pegboard.gateway.handlers.turns import Turns
-
     clock = ManualClock()
     async with Pegboard.open(config) as board:
         session = await board.session(agent="other", session_id="s")
-        turns = Turns(clock)
+        turns = Turns(board.services.store, clock)
         with turns.activity(session):
             clock.advance(100)
             await turns.begin(session, None)
@@ -76,3 +75,29 @@ async def test_a_call_in_flight_keeps_the_turn(config: Path) -> None:
         await turns.begin(session, None)
         await turns.begin(session, None)
         assert (await session.snapshot()).state.turn == 2
+
+
+@pytest.mark.parametrize(("turn_gap", "over"), [("1ms", True), ("1h", False)])
+async def test_a_turn_ends_over_a_restart_as_without_one(tmp_path: Path, turn_gap: str, over: bool) -> None:
+    """S6, S8, G3: what came for one turn does not reach into tomorrow, and a quick restart ends nothing."""
+    config: dict[str, Any] = {
+        "store": f"sqlite:///{tmp_path / 'state.db'}",
+        "plugins": {"clock": {"python": "pegboard.quickstart.clock"}},
+        "agents": {"default": {"discoverable": ["clock"], "turn_gap": turn_gap}},
+    }
+    turns_and_leases: list[tuple[int, bool]] = []
+    for _ in range(2):
+        async with Pegboard.open(config) as board:
+            bob = await board.session(session_id="default", principal="bob")
+            ada = await board.session(session_id="default", principal="ada")
+            turns = Turns(board.services.store)
+            await turns.begin(bob, None)
+            await turns.begin(ada, None)
+            state = (await ada.snapshot()).state
+            turns_and_leases.append((state.turn, bool(state.leases)))
+            assert (await bob.snapshot()).version == 0
+            if not state.leases:
+                await ada.fallback()
+                with turns.activity(ada):
+                    assert (await ada.call("current_time", {})).status == "ok"
+    assert turns_and_leases == [(1, False), (2, False) if over else (1, True)]

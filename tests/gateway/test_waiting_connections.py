@@ -91,6 +91,20 @@ async def test_the_oldest_silent_connection_gives_way_to_a_new_one(config: Path)
             writer.close()
 
 
+async def test_a_connection_that_was_used_outlives_those_that_never_asked_anything(config: Path) -> None:
+    """G2: a client keeps its connection while somebody at its address opens silent ones."""
+    request = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+    async with served(config, per_address=5) as url:
+        reader, writer = await opened(url, request)
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        silent = [await opened(url) for _ in range(8)]
+        assert [await answered(stream) for stream in silent[:3]] == [b""] * 3
+        writer.write(request)
+        assert b"HTTP/1.1 200" in await reader.readuntil(b"\r\n\r\n")
+        for _, each in (*silent, (reader, writer)):
+            each.close()
+
+
 async def test_many_addresses_share_one_bound(config: Path) -> None:
     """G2: the files of the process are not used up."""
     async with served(config, per_address=100, total=5) as url:

@@ -1,5 +1,6 @@
 """One mask over whatever operators are shown: no secret is left in any of their texts (X5)."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from types import NoneType
@@ -12,10 +13,10 @@ from hypothesis import strategies as st
 from pegboard.core.model.masking import Masker
 from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.configuration import ConfigurationState
-from pegboard.operators.masked import Verbatim, masked, texts_of
+from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, texts_of
 from pegboard.operators.operations import Operations
 
-MASKER = Masker(["hunter22"])
+NAMES = ShownNames(Masker(["hunter22"]), b"key")
 PROSE = {"description", "error", "fault", "hint", "label", "last_error", "marked", "message", "path"}
 PROSE |= {"problem", "query", "reason", "sentence", "target", "text", "title", "unavailable", "verdict", "word"}
 """The fields that a server, a plugin, a model or a file has written."""
@@ -43,7 +44,7 @@ def made(hint: Any) -> Any:
     """Return a value of a type with a secret in each of its texts; what stays as it is says so."""
     parts = [part for part in get_args(hint) if part not in (..., NoneType)]
     if hint is str or get_origin(hint) is Annotated:
-        return "free hunter22" if hint is str else "kept hunter22"
+        return "free hunter22" if hint is str else "kept hunter22" if hint == Verbatim else "named hunter22"
     if get_origin(hint) is tuple:
         return tuple(map(made, parts)) * 2
     if get_origin(hint) is Literal or not parts:
@@ -82,9 +83,11 @@ def test_the_face_is_looked_through() -> None:
 
 @pytest.mark.parametrize("kind", shown(), ids=lambda kind: kind.__name__)
 def test_every_text_of_whatever_the_face_returns_is_masked(kind: type) -> None:
-    """X5: but for names, places and words of Pegboard's own, which operators hand back."""
-    value = filled(kind)
-    assert list(texts(masked(value, MASKER))) == [text.replace("free hunter22", "free ***") for text in texts(value)]
+    """X5: but for places and words of Pegboard's own; a name is shown so that it is known when it is handed back."""
+    value, named = filled(kind), NAMES.shown("named hunter22")
+    expected = [text.replace("free hunter22", "free ***").replace("named hunter22", named) for text in texts(value)]
+    assert list(texts(masked(value, NAMES))) == expected
+    assert NAMES.meant(named) == "named hunter22"
 
 
 @pytest.mark.parametrize("kind", shown(), ids=lambda kind: kind.__name__)
@@ -95,7 +98,7 @@ def test_what_others_have_written_is_never_shown_as_it_is(kind: type) -> None:
 
 @dataclass(frozen=True)
 class _Node:
-    name: Verbatim
+    name: Name
     text: str
     inner: Any
 
@@ -113,6 +116,32 @@ nodes = st.recursive(
 @given(nodes)
 def test_no_secret_is_left_at_any_depth_and_nothing_else_changes(value: object) -> None:
     """X5: in tuples, mappings and dataclasses."""
-    after = masked(value, MASKER)
-    assert list(texts(after)) == [MASKER.text(text) for text in texts(value)]
-    assert masked(value, Masker()) == value
+    after = masked(value, NAMES)
+    assert list(texts(after)) == [NAMES.masker.text(text) for text in texts(value)]
+    assert masked(value, ShownNames(Masker())) == value
+
+
+SECRETS = ("hunter22", "s p/a:c?e", "hunter22-and-more", "22-h")
+written = st.lists(st.one_of(st.sampled_from((*SECRETS, "***", "***~", "~", "0123456789")), st.text(max_size=4))).map(
+    "".join
+)
+
+
+@given(written)
+def test_what_is_shown_of_a_name_has_no_secret_and_means_that_name_alone(name: str) -> None:
+    """X5: whatever stands beside the secrets in it, and whatever looks like a mark."""
+    names = ShownNames(Masker(SECRETS), b"key")
+    shown = names.shown(name)
+    assert not any(form in shown for form in names.masker.forms)
+    assert names.meant(shown) == name
+
+
+def test_names_that_differ_in_their_secrets_alone_are_told_apart() -> None:
+    """X5: by marks that stay the same in every process on the store, and tell nobody else what they stand for."""
+    masker = Masker(["hunter22", "hunter23"])
+    first, again, elsewhere = ShownNames(masker, b"key"), ShownNames(masker, b"key"), ShownNames(masker, b"other")
+    shown = first.shown("of hunter22")
+    assert re.fullmatch(r"of \*\*\*~[0-9a-f]{10}", shown)
+    assert shown != first.shown("of hunter23")
+    assert again.meant(shown) == "of hunter22"
+    assert (elsewhere.shown("of hunter22") != shown, elsewhere.meant(shown)) == (True, shown)

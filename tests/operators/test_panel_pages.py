@@ -151,9 +151,8 @@ async def test_every_row_has_a_name_that_switches_it_alone(board: Pegboard, oper
 
 
 async def test_what_an_agent_has_taken_from_itself_is_no_stored_switch(board: Pegboard, operations: Operations) -> None:
-    """P2: it is in force; setting the switch replaces it."""
-    session = await board.session(session_id="s")
-    await session.call("self_config", {"action": "set", "name": "clock", "value": False})
+    """P2, P10: what a store of before has for every principal is in force; setting the switch replaces it."""
+    await board.services.store.set_switch("ada", "self:off:clock", value=False)
     (first, *_) = (await operations.panel_members("ada", "toolkit", "add_note")).rows
     assert (first.switch, first.on) == (False, False)
     await board.permissions.set("ada", "clock", True, expected=None)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sqlite3
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -98,6 +99,22 @@ async def test_a_session_without_an_id_is_not_listed(board: Pegboard, operations
     """S4: there is nothing to come back to."""
     await (await board.session(agent="ada")).surface()
     assert (await operations.sessions()).total == 0
+
+
+async def test_a_session_of_which_nothing_is_stored_is_listed_for_an_hour_after_its_last_request(
+    board: Pegboard, operations: Operations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S1, S4: its client may be gone; one that has stored something stays."""
+    kept, passing = [await board.session(agent="ada", session_id=name, principal="bob") for name in ("kept", "passing")]
+    await kept.load("paper")
+    await passing.surface()
+    now = time.time()
+    listed = []
+    for later in (3599.0, 3601.0):
+        monkeypatch.setattr(time, "time", lambda at=now + later: at)
+        page, preview = await operations.sessions(), await operations.preview("ada", "notes", False)
+        listed.append(([row.session for row in page.rows], len(preview.sessions) + preview.unchanged))
+    assert listed == [(["passing", "kept"], 2), (["kept"], 1)]
 
 
 async def test_what_is_unknown_of_a_plugin_is_reported_and_not_counted(

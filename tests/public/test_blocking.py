@@ -51,6 +51,7 @@ RENAMED = {
     "Session": "SyncSession",
     "Permissions": "SyncPermissions",
     "RunChild | None": "SyncRunChild | None",
+    "RunScheduled | None": "SyncRunScheduled | None",
 }
 
 

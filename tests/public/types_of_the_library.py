@@ -37,6 +37,7 @@ from pegboard import (
     tool,
     turn_of_messages,
 )
+from pegboard.board.blocking import SyncApprovals
 from pegboard.board.calls.approvals import Approvals
 from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.resources.aggregator import ResourceAggregator
@@ -45,15 +46,19 @@ from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot
 from pegboard.config.schema.configuration import Configuration
 from pegboard.core.access.decisions import Reason
+from pegboard.core.access.grants import GrantChange
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import LeaseReason, LeaseTerm
 from pegboard.core.model.masking import Masker
 from pegboard.core.state.active_tools import LoadedTool
+from pegboard.core.state.call_plans import CallDecision, CallStatus
 from pegboard.core.state.sessions import State
+from pegboard.core.surface.surface_changes import SurfaceChanges
+from pegboard.core.surface.surfaces import Focus
 from pegboard.dialects.names import FoundTool
 from pegboard.operators.configuration import ConfigurationState
-from pegboard.ports import Adapters, SessionKey
+from pegboard.ports import Adapters, DueSchedule, SessionKey
 from pegboard.problems import Place, Problem
 
 Record = Mapping[str, Any]
@@ -77,6 +82,8 @@ async def board_of_a_program(board: Pegboard) -> None:
     assert_type(await board.ready("clock"), None)
     assert_type(await board.forget(principal="ada", agent="assistant"), int)
     assert_type(await board.reload(), list[Problem])
+    assert_type(await board.accept(by="ada"), tuple[GrantChange, ...])
+    assert_type(board.waiting, tuple[GrantChange, ...])
     assert_type(board.on("loaded", print), Callable[[], None])
     assert_type(board.metrics(), list[dict[str, Any]])
     assert_type(board.toolkits, Toolkits)
@@ -84,6 +91,7 @@ async def board_of_a_program(board: Pegboard) -> None:
     assert_type(board.toolkits.register({"name": "sums"}), None)
     assert_type(board.loadouts.register(Loadout(name="auditor")), None)
     assert_type(board.on_delegate, Callable[[Session, str], Awaitable[str]] | None)
+    assert_type(board.on_schedule, Callable[[Session, DueSchedule], Awaitable[object]] | None)
     assert_type(board.permissions, Permissions)
     assert_type(await board.permissions.set("assistant", "git", value=None), None)
     assert_type(await board.permissions.show(), dict[str, dict[str, bool]])
@@ -119,6 +127,8 @@ async def session_of_a_program(session: Session) -> None:
     assert_type(await session.surface(message="What?"), Surface)
     assert_type(await session.surface(loaded=False), Surface)
     assert_type(await session.wire(), tuple[Tool, ...])
+    assert_type(await session.changes(), SurfaceChanges)
+    assert_type(await session.decide("git_log", {"n": 3}, ask=True), CallDecision)
     assert_type(await session.instructions(), str)
     assert_type(await session.load("git", "shell", keep="turn"), Outcome)
     assert_type(await session.unload("git"), Outcome)
@@ -152,6 +162,7 @@ def blocking(board: SyncPegboard, session: SyncSession) -> None:
     assert_type(board.ready(), None)
     assert_type(board.forget(principal="ada"), int)
     assert_type(board.reload(), list[Problem])
+    assert_type(board.accept(by="ada"), tuple[GrantChange, ...])
     assert_type(board.on("loaded", print), Callable[[], None])
     assert_type(board.metrics(), list[dict[str, Any]])
     assert_type(board.permissions.set("assistant", "git", value=True), None)
@@ -166,6 +177,10 @@ def blocking(board: SyncPegboard, session: SyncSession) -> None:
     assert_type(session.host, Host)
     assert_type(session.surface(message="What?"), Surface)
     assert_type(session.wire(), tuple[Tool, ...])
+    assert_type(session.changes().joined, tuple[Tool, ...])
+    assert_type(session.changes().left, tuple[str, ...])
+    assert_type(session.decide("git_log").status, Literal["runs", "needs_approval", "refused"])
+    assert_type(session.approvals, SyncApprovals)
     assert_type(session.instructions(), str)
     assert_type(session.load("git", keep="session"), Outcome)
     assert_type(session.unload("git"), Outcome)
@@ -191,7 +206,7 @@ def values(surface: Surface, outcome: Outcome, answer: CallAnswer, found: Found,
     assert_type(surface.find("git_log"), LoadedTool | None)
     assert_type(surface.hints, tuple[str, ...])
     assert_type((surface.suffix, surface.policy), tuple[str, str])
-    assert_type(surface.focus, Record | None)
+    assert_type(surface.focus, Focus | None)
     assert_type(surface.tokens, Costs)
     assert_type(surface.tokens.saved, int | None)
     assert_type(surface.tokens.unknown, tuple[str, ...])
@@ -201,7 +216,8 @@ def values(surface: Surface, outcome: Outcome, answer: CallAnswer, found: Found,
     assert_type(outcome.takes_effect, Literal["next_step", "next_request", "native"] | None)
     assert_type(outcome.added, tuple[Tool, ...])
     assert_type((outcome.loaded, outcome.removed), tuple[tuple[str, ...], tuple[str, ...]])
-    assert_type((answer.status, answer.is_error, answer.tool), tuple[str, bool, Tool | None])
+    assert_type(answer.status, CallStatus)
+    assert_type((answer.is_error, answer.tool), tuple[bool, Tool | None])
     assert_type(answer.server_error, Record | None)
     assert_type(answer.result, CallResult)
     assert_type(answer.approval, Approval | None)

@@ -25,8 +25,10 @@ def plain(*options: str, name: str = "plain", **fields: Any) -> ServerSpec:
 
 def modern(*options: str, name: str = "sdk", **fields: Any) -> ServerSpec:
     """Return a server of the 2026 era, over stdio."""
-    args = (str(SERVERS / "sdk_server.py"), "stdio", *options)
-    return ServerSpec(name=name, command=sys.executable, args=args, **fields)
+    from sdk_servers import sdk_command  # not beside this file: programs of the tests import this one too
+
+    command, *args = sdk_command("sdk_server.py", "stdio", *options)
+    return ServerSpec(name=name, command=command, args=tuple(args), **fields)
 
 
 async def call(

@@ -34,7 +34,7 @@ def victim(config: Path) -> Path:
 
 
 async def test_delete_file_of_workspace_does_nothing_before_approval_in_the_library(config: Path) -> None:
-    """T13, A3: audit bug 5."""
+    """T13, A3: nothing has run."""
     async with Pegboard.open(config) as board:
         session = await board.session(agent="coder", session_id="thread")
         answer = await session.call("delete_file", {"path": "victim.txt"})
@@ -49,10 +49,11 @@ async def test_delete_file_of_workspace_does_nothing_before_approval_in_the_libr
         assert (await session.call("list_files", {})).status == "ok"
 
 
+@pytest.mark.usefixtures("terminal")
 def test_delete_file_of_workspace_does_nothing_before_approval_in_the_command(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """T13, A3: audit bug 5, as it was found."""
+    """T13, A3: as the command calls it."""
     call = ["call", "delete_file", '{"path": "victim.txt"}', "--config", str(config), "--json"]
     assert main(call) == 1
     asked = json.loads(capsys.readouterr().out)

@@ -16,6 +16,7 @@ from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Tool
 from pegboard.errors import UpstreamError, UpstreamTimeoutError
 from pegboard.ports import AskRefusedError, CallContext
 from pegboard.sources.mcp import McpSource
+from sdk_servers import sdk_command
 
 ROOTS = {"method": "roots/list"}
 ANSWER = {"roots": [], "x-more": {"kept": None}}
@@ -72,11 +73,11 @@ def new(kind: str) -> Iterator[ServerSpec]:
 
 
 def server(kind: str, *options: str) -> Iterator[ServerSpec]:
-    args = (str(SERVERS / "question_server.py"), kind, *options)
+    command = sdk_command("question_server.py", kind, *options)
     if kind == "stdio":
-        yield ServerSpec(name="asking", command=sys.executable, args=args)
+        yield ServerSpec(name="asking", command=command[0], args=tuple(command[1:]))
         return
-    with Popen([sys.executable, *args], stdout=PIPE, text=True) as process:
+    with Popen(command, stdout=PIPE, text=True) as process:
         assert process.stdout is not None
         url = f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
         spec = ServerSpec(name="asking", url=url, transport="http")

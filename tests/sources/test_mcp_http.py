@@ -1,7 +1,6 @@
 """MCP servers over HTTP, against real servers of both eras on a port of their own."""
 
 import asyncio
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -10,13 +9,14 @@ from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
-from mcp_helpers import SERVERS, call, state, text, until
+from mcp_helpers import call, state, text, until
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import Tool
 from pegboard.errors import ToolUnavailableError, UpstreamError, UpstreamTimeoutError
 from pegboard.ports import CallContext
 from pegboard.sources.mcp import McpSource
+from sdk_servers import sdk_command
 
 
 class Upstream:
@@ -30,7 +30,7 @@ class Upstream:
 
     def start(self) -> None:
         kind = [] if self._options[:1] == ("sse",) else ["http"]
-        command = [sys.executable, str(SERVERS / "sdk_server.py"), *kind, *self._options, "--port", str(self.port)]
+        command = sdk_command("sdk_server.py", *kind, *self._options, "--port", str(self.port))
         self._process = Popen(command, stdout=PIPE, text=True)
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())

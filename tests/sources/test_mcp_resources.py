@@ -1,25 +1,25 @@
 """Lists, reads and updates over the connections of a source, against real servers."""
 
-import sys
 from collections.abc import AsyncIterator
 from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
-from mcp_helpers import SERVERS, call, plain, state, until
+from mcp_helpers import call, plain, state, until
 
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import ToolUnavailableError, UpstreamError
 from pegboard.ports import CallContext, HasResources
 from pegboard.sources.mcp import McpSource
+from sdk_servers import sdk_command
 
 HERE = CallContext()
 
 
 def offering(*options: str, **fields: Any) -> ServerSpec:
-    args = (str(SERVERS / "resource_server.py"), "stdio", *options)
-    return ServerSpec(name="one", command=sys.executable, args=args, **fields)
+    command, *args = sdk_command("resource_server.py", "stdio", *options)
+    return ServerSpec(name="one", command=command, args=tuple(args), **fields)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ async def test_a_subscription_is_renewed_where_a_server_over_http_was_restarted(
     """G8: nothing tells of the end of a session, so it is looked whether it stands."""
 
     def run(port: int) -> tuple[Popen[str], int]:
-        command = [sys.executable, str(SERVERS / "resource_server.py"), "http", "--port", str(port), *options]
+        command = sdk_command("resource_server.py", "http", "--port", str(port), *options)
         process = Popen(command, stdout=PIPE, text=True)
         assert process.stdout is not None
         return process, int(process.stdout.readline())

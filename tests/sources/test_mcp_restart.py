@@ -1,15 +1,21 @@
 """The restart of a server by an operator, in each era and lane: what happens to calls, subscriptions, scopes."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mcp_helpers import call, happened, modern, plain, runs, state, text, until
+from mcp_helpers import SERVERS, call, happened, plain, runs, state, text, until
 
 from pegboard.core.model.specs import ServerSpec
 from pegboard.errors import UpstreamError
 from pegboard.sources.mcp import McpSource
+
+
+def modern() -> ServerSpec:
+    """Return a server of the 2026 era in a process of its own: operators see its id."""
+    return ServerSpec(name="sdk", command=sys.executable, args=(str(SERVERS / "sdk_server.py"), "stdio"))
 
 
 @pytest.mark.parametrize("made", [plain, modern], ids=["handshake", "2026"])

@@ -95,3 +95,11 @@ def test_a_package_on_the_path_of_another_process_is_found():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ACME)}
     )
     assert set(done.stdout.split()) >= SEED_NAMES
+
+
+def test_a_package_that_is_installed_meanwhile_is_found(tmp_path, monkeypatch):
+    """T11: what is installed is read once, and again when a folder of the import path has changed."""
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "late" not in installed()
+    write_distribution(tmp_path, "late", "late = late_tools")
+    assert installed()["late"].module == "late_tools"

@@ -325,6 +325,24 @@ async def test_two_folders_with_modules_of_one_name_do_not_mix(workshop):
     assert not any(str(workshop.folder) in entry for entry in sys.path)
 
 
+async def test_whoever_looks_through_the_import_path_meanwhile_misses_no_folder(workshop):
+    """Another thread may import, or read what is installed, just then."""
+    looks = iter(sys.path)
+    first = next(looks)
+    workshop.write("meanwhile_w.py", "import sys\nLOOKS = iter(sys.path)\nnext(LOOKS)\ndef go(): ...\n")
+    await workshop.describe("meanwhile_w")
+    assert [first, *looks] == sys.path
+    assert list(vars(sys.modules["meanwhile_w"])["LOOKS"]) == sys.path
+
+
+async def test_a_module_that_changes_the_import_path_has_changed_it(workshop, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    workshop.write("adds_w.py", "import sys\nsys.path.append('added')\ndef go(): ...\n")
+    await workshop.describe("adds_w")
+    assert sys.path[-1] == "added"
+    assert str(workshop.folder) not in sys.path
+
+
 async def test_a_module_beside_the_configuration_may_have_the_name_of_an_installed_one(workshop):
     import calendar
 
@@ -356,3 +374,26 @@ async def test_a_module_that_the_host_imports_later_is_its_own(workshop, tmp_pat
     assert text(await workshop.call("shared_w", "two", name="again")) == "mine too"
     assert sys.modules["shared_w"] is host
     assert host.WHOSE == "the host"
+
+
+async def test_whether_the_host_has_a_module_of_a_name_is_asked_once(workshop, monkeypatch):
+    """Not again for each module that is imported after it: a configuration may have hundreds."""
+    asked = []
+
+    class Finder:
+        def find_spec(self, name, path, target=None):
+            asked.append(name)
+
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder()])
+    for number in range(5):
+        workshop.write(f"one_of_many_{number}.py", "def go(): ...\n")
+        await workshop.describe(f"one_of_many_{number}", name=f"plugin{number}")
+    assert sorted(name for name in asked if name.startswith("one_of_many")) == [f"one_of_many_{n}" for n in range(5)]
+
+
+async def test_a_module_that_is_written_after_its_folder_was_listed_is_found(workshop):
+    workshop.write("early_x.py", "def go(): ...\n")
+    await workshop.describe("early_x")
+    workshop.write("late_x.py", "import late_y\ndef go() -> str: return late_y.WHO\n")
+    workshop.write("late_y.py", "WHO = 'late'\n")
+    assert text(await workshop.call("late_x", "go", name="late")) == "late"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from pegboard import Pegboard
 from pegboard.cli import main
@@ -95,3 +96,20 @@ def test_the_tools_of_the_server_are_known_as_before_and_those_of_others_from_no
 def test_the_audit_trail_is_kept(printed: Print) -> None:
     """X4: every record of before, as it was."""
     assert printed("audit", "--limit", "1000")[-len(PRINTED["audit"]) :] == PRINTED["audit"]
+
+
+async def test_the_first_start_names_what_is_not_shared_any_more_and_how_to_share_it(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """G9: once, and with a line that can be written as it is."""
+    said: list[list[str]] = []
+    for _ in range(2):
+        caplog.clear()
+        async with Pegboard.open(folder / "pegboard.yaml"):
+            said.append([message for message in caplog.messages if "objects" in message])
+    (message,), again = said
+    assert again == []
+    line = message.partition("`")[2].rpartition("`")[0]
+    shared = yaml.safe_load(line)["plugins"]
+    assert set(shared) == {"calculator"}
+    assert all(value == {"instance": "all"} for value in shared.values())

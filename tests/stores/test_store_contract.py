@@ -642,3 +642,60 @@ async def test_any_text_can_be_a_need_and_its_tool(store: Store, text: str) -> N
     assert list(await store.uses(text, text)) == [use]
     assert await store.forget_uses(principal=text) == 1
     assert list(await store.uses(text, text)) == []
+
+
+@given(changes=st.lists(st.dictionaries(st.sampled_from(STRANGE), st.sampled_from([None, *STRANGE])), max_size=4))
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_of_what_plugins_keep_for_a_session_the_newest_of_each_name_counts(
+    store: Store, changes: list[dict[str, str | None]]
+) -> None:
+    await store.forget_session_data(KEY)
+    expected: dict[str, str | None] = {}
+    for change in changes:
+        await store.keep_session_data(KEY, change)
+        expected.update(change)
+    kept = {name: text for name, text in expected.items() if text is not None}
+    assert await store.session_data(KEY) == kept
+    for part in ("principal", "agent", "session"):
+        assert await store.session_data(replace(KEY, **{part: "another"})) == {}
+    assert await store.forget_session_data(KEY) is bool(kept)
+    assert await store.session_data(KEY) == {}
+
+
+async def test_a_store_that_is_new_was_not_there_before_a_change(store: Store) -> None:
+    assert await store.was_there_before("a change") is False
+    await store.digest_key()
+    assert await store.was_there_before("a change") is False
+
+
+async def test_what_is_accepted_is_swapped_with_its_records(store: Store) -> None:
+    """P10, X4: whoever was second stores nothing; each configuration is on its own."""
+    assert await store.accepted("/a.yaml") is None
+    token = await store.change_token()
+    assert await store.accept("/a.yaml", "one", expected=None, audit=[ENTRY])
+    assert await store.change_token() != token
+    assert not await store.accept("/a.yaml", "two", expected=None, audit=[ENTRY])
+    assert not await store.accept("/b.yaml", "two", expected="one", audit=[ENTRY])
+    assert (await store.accepted("/a.yaml"), await store.accepted("/b.yaml")) == ("one", None)
+    assert len(await store.entries()) == 1
+    assert await store.accept("/a.yaml", "two", expected="one")
+    assert await store.accepted("/a.yaml") == "two"
+
+
+async def test_a_switch_for_one_principal_stands_beside_those_of_everybody(store: Store) -> None:
+    """P2: it is swapped, replaced and removed on its own, and the change token tells of it."""
+    token = await store.change_token()
+    assert await store.set_switch("a", "look", False, principal="ada", expected=None, audit=[ENTRY])
+    assert (await store.change_token()).permissions != token.permissions
+    assert not await store.set_switch("a", "look", True, principal="ada", expected=None, audit=[ENTRY])
+    await store.set_switch("a", "other", True, principal="ada")
+    await store.set_switch("a", "look", True, principal="bob")
+    await store.set_switch("a", "look", True)
+    assert await store.all_switches() == {"a": {"look": True}}
+    assert await store.principal_switches() == {
+        "a": {"ada": {"look": False, "other": True}, "bob": {"look": True}}
+    }  # fmt: skip
+    await store.set_switch("a", "look", None, principal="ada", replaces=["other"])
+    await store.set_switch("a", "look", None)
+    assert await store.principal_switches() == {"a": {"bob": {"look": True}}}
+    assert len(await store.entries()) == 1

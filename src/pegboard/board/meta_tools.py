@@ -23,6 +23,8 @@ from pegboard.dialects.names import Dialect, SearchLoads, View
 
 LEAST_HINT_TOKENS, MOST_HINT_TOKENS, TOKENS_PER_PLUGIN = 126, 600, 10
 """What the lines on plugins may take in a description: for a dozen a few words each, for hundreds the names."""
+MOST_CHARACTERS: Final = 2048
+"""How long a description over MCP is at most: what is longer, some clients cut."""
 _SOME_CACHE: Final = Cache()
 
 
@@ -48,15 +50,16 @@ def _view(
     bare = View(permissions=permissions, state=state, stable=stable)
     if stable:
         bare = replace(bare, search_loads=_search_loads(services, permissions, host))
-    if not host.calls_through and not _may_lack_search(services, permissions):
+    if not host.calls_through and not _may_lack_search(services, permissions, host):
         return bare
     hinted = shown or _hints_now(services, permissions, host, state.loadout)
     return replace(bare, hints=hinted.lines if host.calls_through else (), cut=not hinted.whole)
 
 
-def _may_lack_search(services: Services, permissions: CompiledPermissions) -> bool:
+def _may_lack_search(services: Services, permissions: CompiledPermissions, host: Host) -> bool:
     """Return whether hints may be cut in a dialect that has no search of its own."""
-    return not dialect_of(services, permissions).searches and permissions.agent.hint_tokens is not None
+    bounded = permissions.agent.hint_tokens is not None or host.calls_through
+    return bounded and not dialect_of(services, permissions).searches
 
 
 def _search_loads(services: Services, permissions: CompiledPermissions, host: Host) -> SearchLoads:
@@ -119,10 +122,19 @@ def _hints_now(
         permissions,
         services.counter.count,
         budget=budget,
+        characters=_room_for_hints(permissions, services) if host.calls_through else None,
         loadout=loadout,
         form=form,
         finds=dialect_of(services, permissions).finds,
     )
+
+
+@once_per_permissions
+def _room_for_hints(permissions: CompiledPermissions, services: Services) -> int:
+    """Return how many characters a description has for hints: clients cut what is longer (F2)."""
+    bare = View(permissions=permissions, state=DEFAULT, hints=("",))
+    longest = max(len(tool.description) for tool in dialect_of(services, permissions).tools(bare))
+    return MOST_CHARACTERS - longest
 
 
 # -- meta-tools ------------------------------------------------------------------------------------
@@ -161,7 +173,7 @@ def meta_tools_by_name(
     services: Services, info: SessionInfo, permissions: CompiledPermissions, state: State
 ) -> Mapping[str, Tool]:
     """Return the meta-tools and the host's own tools by their names; without a session id a call still answers (S4)."""
-    cut = _may_lack_search(services, permissions) and view(services, info, permissions, state).cut
+    cut = _may_lack_search(services, permissions, info.host) and view(services, info, permissions, state).cut
     return _by_name(permissions, services, info.stable, _lists_call_tool(info.host), state.loadout, cut)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from pegboard.board.catalog.loader import IN_PROCESS
@@ -32,6 +33,7 @@ class Permissions:
         *,
         by: str = LOCAL,
         expected: bool | Unchecked | None = UNCHECKED,
+        principal: str | None = None,
     ) -> None:
         """Store a switch for an agent; with it, in one transaction, who set it (X4).
 
@@ -42,6 +44,7 @@ class Permissions:
             by: who sets it, for the audit trail.
             expected: the stored boolean that whoever decides was shown, None where none was stored; where it is
                 another one by now, nothing is changed. Not given, whatever is stored is replaced.
+            principal: for whom alone it counts, beside the agent's own: false of either denies. None is everybody.
 
         Raises:
             UnknownAgentError: there is no such agent.
@@ -53,25 +56,26 @@ class Permissions:
         require_switch(services, agent, name, value)
         if expected is not UNCHECKED:
             _require_boolean(expected)
-        _require_name(by)
-        key = SessionKey(principal=LOCAL, agent=agent, session="")
+        require_name(by)
+        key = SessionKey(principal=LOCAL if principal is None else principal, agent=agent, session="")
         state = "unset" if value is None else "on" if value else "off"
         record = services.recorder.entry(key, 0, "permission", name, state, by=by)
-        stored = (await services.store.all_switches()).get(agent, ())
+        stored = await _stored_of(services, agent, principal)
         replaces = replaced_by(name, services.world, stored)
         if not await services.store.set_switch(
-            agent, name, value, expected=expected, replaces=replaces, audit=[record]
+            agent, name, value, expected=expected, replaces=replaces, principal=principal, audit=[record]
         ):
-            raise await _changed_meanwhile(services, agent, name)
+            raise await _changed_meanwhile(services, agent, name, principal)
         services.events.emit("permissions_changed", {"agent": agent, "subject": name, "by": by})
 
-    async def accept_claims(self, *, by: str = LOCAL) -> tuple[Tool, ...]:
-        """Let every tool count as read-only of which a trusted server reports so only since later (G6).
+    async def accept_claims(self, *, by: str = LOCAL, tools: Collection[str] | None = None) -> tuple[Tool, ...]:
+        """Let count what trusted servers say of tools only since later: that they only read, or destroy nothing (G6).
 
         It takes effect at the next call, in every process.
 
         Args:
             by: who accepts it, for the audit trail.
+            tools: the ids of those that whoever accepts was shown; None is every one.
 
         Returns:
             These tools.
@@ -81,21 +85,23 @@ class Permissions:
             StoreError: it cannot be stored.
         """
         services = self._services
-        _require_name(by)
+        require_name(by)
         key = SessionKey(principal=LOCAL, agent="", session="")
         accepted: list[Tool] = []
         for plugin in services.world.catalog.plugins.values():
-            tools = services.trust.pending(plugin)
-            if tools:
-                await services.trust.accept(plugin, tools)
-            for tool in tools:
-                reason = "It counts as read-only from now on."
+            reading = services.trust.pending(plugin)
+            pending = tuple(dict.fromkeys((*reading, *services.trust.pending_harmless(plugin))))
+            chosen = tuple(tool for tool in pending if tools is None or tool.id in tools)
+            if chosen:
+                await services.trust.accept(plugin, chosen)
+            for tool in chosen:
+                reason = f"It counts as {'read-only' if tool in reading else 'destroying nothing'} from now on."
                 entry = services.recorder.entry(key, 0, "permission", tool.wire, "accepted", reason=reason, by=by)
                 await services.recorder.note(entry)
-            accepted += tools
+            accepted += chosen
         return tuple(accepted)
 
-    async def panel(self, agent: str) -> tuple[JsonObject, ...]:
+    async def panel(self, agent: str, principal: str | None = None) -> tuple[JsonObject, ...]:
         """Return what people switch of an agent: toolkits, then plugins with the tools that stand in none (T6).
 
         Each has ``kind``, ``name``, ``label``, ``description``, ``default`` (on without any switch), ``switch`` (the
@@ -104,6 +110,7 @@ class Permissions:
 
         Args:
             agent: the agent's name.
+            principal: for whom, with the switches for this one alone; None is without them.
 
         Returns:
             Plain JSON without any secret or callable in it.
@@ -119,13 +126,24 @@ class Permissions:
         await discover_every(services, IN_PROCESS)
         await services.compiler.refresh()
         compiler = services.compiler
-        return panel(compiler.of_agent(agent), compiler.without_switches(agent), services.masker)
+        return panel(compiler.of_agent(agent, principal), compiler.without_switches(agent), services.masker)
 
-    async def show(self) -> dict[str, dict[str, bool]]:
-        """Return the effective booleans of every agent by its name (P2)."""
-        stored = await self._services.store.all_switches()
-        agents = self._services.world.agents
-        return {name: {**agent.switches, **switches_of(stored.get(name, {}))} for name, agent in agents.items()}
+    async def show(self, principal: str | None = None) -> dict[str, dict[str, bool]]:
+        """Return the effective booleans of every agent by its name (P2).
+
+        Args:
+            principal: whose, with those for this one alone; None is without them.
+        """
+        stored, personal = await self._services.store.all_switches(), {}
+        if principal is not None:
+            every = await self._services.store.principal_switches()
+            personal = {name: switches_of(own.get(principal, {})) for name, own in every.items()}
+        found: dict[str, dict[str, bool]] = {}
+        for name, agent in self._services.world.agents.items():
+            found[name] = {**agent.switches, **switches_of(stored.get(name, {}))}
+            for switch, on in personal.get(name, {}).items():
+                found[name][switch] = on and found[name].get(switch, True)
+        return found
 
 
 def require_switch(services: Services, agent: str, name: str, value: object) -> None:
@@ -157,9 +175,16 @@ _RECENT: Final = 100
 """How many of the newest changes of an agent's permissions are looked through for who set a switch."""
 
 
-async def _changed_meanwhile(services: Services, agent: str, name: str) -> UsageError:
+async def _stored_of(services: Services, agent: str, principal: str | None) -> Mapping[str, bool]:
+    """Return the stored switches of an agent, those for everybody or for one principal alone."""
+    if principal is None:
+        return (await services.store.all_switches()).get(agent, {})
+    return (await services.store.principal_switches()).get(agent, {}).get(principal, {})
+
+
+async def _changed_meanwhile(services: Services, agent: str, name: str, principal: str | None) -> UsageError:
     """Return the error that says who set a switch meanwhile, and to what."""
-    stored = (await services.store.all_switches()).get(agent, {}).get(name)
+    stored = (await _stored_of(services, agent, principal)).get(name)
     state = "not set" if stored is None else "on" if stored else "off"
     newest = await services.store.entries(agent=agent, kind="permission", limit=_RECENT)
     subject = services.recorder.entry(
@@ -174,7 +199,7 @@ async def _changed_meanwhile(services: Services, agent: str, name: str) -> Usage
     )
 
 
-def _require_name(by: object) -> None:
+def require_name(by: object) -> None:
     """Refuse what cannot be the name of somebody who decides."""
     if problem := label_problem(by):
         raise UsageError(f"`by` {problem}", hint="Name who decides in a short text.")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pegboard.board.catalog.availability import Availability
 from pegboard.board.catalog.loader import CatalogLoader
+from pegboard.board.catalog.own_files import OwnFilesGuard
 from pegboard.board.catalog.permission_compiler import PermissionCompiler
 from pegboard.board.catalog.prices import Prices
 from pegboard.board.catalog.read_only import ReadOnlyTrust
@@ -24,7 +26,7 @@ from pegboard.dialects.names import Dialect
 from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, Store, TokenCounter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Services:
     """What helpers need of a board; one value for its whole life."""
 
@@ -47,8 +49,11 @@ class Services:
     uses: RememberedUse
     prices: Prices
     unkept: UnkeptArguments
+    own_files: OwnFilesGuard
     delegation: Delegation
     live: LiveSessions
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """What is held while a person is asked about one more call."""
 
     @property
     def masker(self) -> Masker:

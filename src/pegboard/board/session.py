@@ -11,7 +11,7 @@ from pegboard.board.calls.anticipating import TurnMessage, anticipate
 from pegboard.board.calls.approvals import Approvals
 from pegboard.board.calls.call_request import CallRequest
 from pegboard.board.calls.commands import apply_command, carry_out, end_turn
-from pegboard.board.calls.meta_call import call_meta_tool
+from pegboard.board.calls.meta_call import call_meta_tool, decide_meta_call
 from pegboard.board.calls.resuming import resume
 from pegboard.board.discover import discover_loaded
 from pegboard.board.meta_tools import meta_tools_by_name
@@ -23,16 +23,17 @@ from pegboard.board.views.check_input import checked_message, checked_search, ch
 from pegboard.board.views.explain import explain_name
 from pegboard.board.views.request_counter import RequestCounter
 from pegboard.board.views.search import search
-from pegboard.board.views.shown_to_model import Shown, everything_pays, next_wire_list
-from pegboard.board.views.surface import instructions, surface
+from pegboard.board.views.shown_to_model import Shown, everything_fits, everything_pays, next_wire_list
+from pegboard.board.views.surface import instructions, surface, surface_to_come
 from pegboard.core.access.names import find_called
 from pegboard.core.access.permissions import delegates
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host, deliverable
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
-from pegboard.core.state.call_plans import CallAnswer
+from pegboard.core.state.call_plans import CallAnswer, CallDecision, decision_of
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
 from pegboard.core.surface.explanations import Explanation
+from pegboard.core.surface.surface_changes import SurfaceChanges, changes_between
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found
 from pegboard.dialects.pegboard import KEEP
@@ -138,9 +139,21 @@ class Session:
         shown = await surface(self._services, snapshot, message, loaded=loaded)
         if loaded:
             focus = None if shown.focus is None else frozenset(shown.focus["allowed_tools"])
-            self._shown = replace(self._shown, focus=focus)
+            self._shown = replace(self._shown, focus=focus, surface=tuple([one.tool for one in shown.tools]))
         self._requests.count_surface(snapshot, shown, message)
         return shown
+
+    async def changes(self) -> SurfaceChanges:
+        """Return what would join and leave the tools of the next request, compared with the newest ``surface``.
+
+        Nothing of it counts as shown: asked again, the answer is the same until a surface is made.
+
+        Raises:
+            StoreError: the stored state cannot be read.
+            UnknownAgentError: the agent is not configured any more.
+        """
+        coming = await surface_to_come(self._services, await self._prepared())
+        return changes_between(self._shown.surface, coming)
 
     async def wire(self) -> tuple[Tool, ...]:
         """Return the tool list for the next request of a host that sends one (D3).
@@ -380,6 +393,38 @@ class Session:
                 raise
             return answered
 
+    async def decide(self, name: str, arguments: JsonObject | None = None, *, ask: bool = False) -> CallDecision:
+        """Return what a call would come to, decided as :meth:`call` decides it: nothing is loaded, run or recorded.
+
+        Args:
+            name: the wire name that the model wrote.
+            arguments: those of the call.
+            ask: whether a person is asked who has to approve the call and was not asked yet (A3), which is recorded;
+                the decision has the approval then.
+
+        Returns:
+            Whether it runs, needs an approval or is refused; with the answer that the call would have.
+
+        Raises:
+            StoreError: the stored state cannot be read, or written with ``ask``.
+            UnknownAgentError: the agent is not configured any more.
+            UsageError: the board is closed.
+        """
+        snapshot = await self._read()
+        call = CallRequest(
+            services=self._services,
+            name=name,
+            arguments=arguments if arguments is not None else {},
+            shown=self._shown,
+            request=self._info.conversation.requests.start(),
+            deciding=True,
+            asks=ask,
+        )
+        tool = snapshot.meta_tools.get(name)
+        if tool is None:
+            return decision_of(await pipeline.decide(call, snapshot))
+        return decision_of(await decide_meta_call(call, await self._planned_for(snapshot), tool))
+
     async def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
         """Go on with a call that waits for a person (A3): it runs once, if it was allowed and nothing has changed.
 
@@ -420,13 +465,19 @@ class Session:
         return await self._planned_for(seen, start=start)
 
     async def _planned_for(self, snapshot: Snapshot, *, start: bool = False) -> Snapshot:
-        """Return the session with everything loaded from the start where that is cheapest; decided once (F4)."""
-        if snapshot.info.host.cache is None or self._planned:
+        """Return the session with everything loaded from the start where that is cheapest (F4).
+
+        It is decided once, and again where the catalog has outgrown the budget since (S9).
+        """
+        info = snapshot.info
+        outgrown = info.constraints.everything and not everything_fits(self._services, snapshot)
+        if info.host.cache is None or (self._planned and not outgrown):
             return snapshot
         self._planned = True
-        if not everything_pays(self._services, await discover_loaded(self._services, snapshot)):
+        everything = everything_pays(self._services, await discover_loaded(self._services, snapshot))
+        if everything is info.constraints.everything:
             return snapshot
-        self._info = replace(self._info, constraints=replace(self._info.constraints, everything=True))
+        self._info = replace(self._info, constraints=replace(info.constraints, everything=everything))
         return await self._read(start=start)
 
     def _note_shown(self, snapshot: Snapshot, request: Request) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from collections import OrderedDict
@@ -10,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pegboard.board.observability.conversations import Conversation
+from pegboard.core.access.instances import PoolUser
 from pegboard.core.access.permissions import SessionConstraints
-from pegboard.core.model.agents import Agent, WorkerScope, World
+from pegboard.core.model.agents import Agent, WorkerScope, World, narrowest
 from pegboard.core.model.delivery import Host
 from pegboard.core.model.loadout_registry import loadout_of_kind
 from pegboard.core.model.naming import did_you_mean, one_line
@@ -21,10 +23,11 @@ from pegboard.ports import SessionKey
 
 DEPTH: Final = 3
 """How many sessions may stand above one."""
-_SCOPES: Final[tuple[WorkerScope, ...]] = ("shared", "user", "user_agent")
 _KIND_LENGTH: Final = 40
 MOST_LIVE: Final = 4_096
 """So many sessions are known to be live; the one without news for longest goes first."""
+LIVE_FOR: Final = 3600.0
+"""For how many seconds after its last surface a session of which nothing is stored is taken to be live."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,11 @@ class SessionInfo:
     ``stable`` is whether it has an id; without one nothing is stored (S4). ``start`` is the state of which nothing
     is stored, ``parent`` the session that it is a child of; ``delegated`` is whether it works under its own profile as
     long as the parent's agent may delegate to it (P8). ``conversation`` is what is asked for in it, as long
-    as the process lasts. ``by`` is the operator who acts in it from outside, for the audit trail (X4).
+    as the process lasts. ``by`` is the operator who acts in it from outside, for the audit trail (X4). ``settings`` is
+    what a child has set for itself: it ends with it (P10).
+    ``kind`` is what kind of child it is, "" of one that is none.
+    ``client`` names the connected client, "" where only the session tells clients apart; ``number`` tells sessions
+    without an id apart (G9).
     """
 
     key: SessionKey
@@ -46,6 +53,17 @@ class SessionInfo:
     delegated: bool = False
     conversation: Conversation = field(default_factory=Conversation, compare=False, repr=False)
     by: str = field(default="", compare=False)
+    settings: dict[str, bool] = field(default_factory=dict[str, bool], compare=False, repr=False)
+    kind: str = ""
+    client: str = ""
+    number: int = field(default_factory=itertools.count().__next__, compare=False, repr=False)
+
+    @property
+    def pool_user(self) -> PoolUser:
+        """Return on whose behalf objects and connections are used here (G9)."""
+        named = pool_user_of(self.key)
+        session = named.session if self.stable else f"number {self.number}"
+        return PoolUser(principal=named.principal, session=session, client=self.client)
 
 
 class Delegation:
@@ -63,7 +81,7 @@ class Delegation:
 
 
 class LiveSessions:
-    """The sessions that had a surface in this process, and when; the one without news for longest goes first."""
+    """The sessions that had a surface in this process within an hour, and when; the oldest goes first."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[SessionKey, tuple[SessionInfo, float]] = OrderedDict()
@@ -87,7 +105,8 @@ class LiveSessions:
 
     def __iter__(self) -> Iterator[tuple[SessionInfo, float]]:
         """Iterate over the sessions and when they had a surface last, in seconds since the epoch."""
-        return iter(tuple(self._known.values()))
+        latest = time.time() - LIVE_FOR
+        return iter(tuple(known for known in self._known.values() if known[1] >= latest))
 
 
 def agent_of(world: World, name: str) -> Agent:
@@ -112,6 +131,11 @@ def open_sub_app(world: World, agent: str, name: str | None) -> str | None:
         hint = did_you_mean(name, listed)
         raise UsageError(f"Agent '{agent}' has no sub-app '{shown}'.", code="unknown_sub_app", hint=hint)
     return name
+
+
+def pool_user_of(key: SessionKey) -> PoolUser:
+    """Return on whose behalf a session with an id uses objects and connections, but for its client (G9)."""
+    return PoolUser(principal=key.principal, session=f"id {key.session}")
 
 
 def sessions_above(info: SessionInfo) -> Iterator[SessionInfo]:
@@ -158,12 +182,13 @@ def child_of(
         start=DEFAULT if delegated else State(loadout=loadout_of_kind(kind)),
         parent=parent,
         delegated=delegated,
+        kind=kind,
+        client=parent.client,
     )
 
 
 def _narrowest_scope(parent: SessionConstraints, parent_agent: Agent, profile: Agent) -> WorkerScope | None:
     """Return the narrowest scope of the parent and the child's own agent, None where both share (P5, G9)."""
-    private = "user" if parent_agent.private_per is not None else "shared"
-    scopes = (parent.worker_scope or parent_agent.worker_scope, private, profile.worker_scope)
-    narrowest = max(scopes, key=_SCOPES.index)
-    return None if narrowest == "shared" else narrowest
+    private = "user" if parent_agent.private_per is not None else None
+    scope = narrowest(parent.worker_scope, parent_agent.worker_scope, private, profile.worker_scope)
+    return None if scope == "shared" else scope

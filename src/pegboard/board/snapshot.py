@@ -231,6 +231,14 @@ async def change(services: Services, snapshot: Snapshot, decide: Callable[[Snaps
         snapshot = replace(await read(services, snapshot.info), sharing=sharing)
 
 
+async def would_change(
+    services: Services, snapshot: Snapshot, decide: Callable[[Snapshot], Change[T]]
+) -> tuple[Snapshot, T]:
+    """Return what :func:`change` would, for whoever only decides: nothing is stored, recorded or emitted."""
+    decided = decide(snapshot)
+    return _after(services, snapshot, decided.state, snapshot.version), decided.result
+
+
 async def _stored_change(services: Services, snapshot: Snapshot, decided: Change[T]) -> Snapshot | None:
     """Return the session as it is stored, or None where another writer was first."""
     info, state = snapshot.info, decided.state

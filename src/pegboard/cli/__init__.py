@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from pegboard.cli.operator_token import take_token
+
 __all__ = ["main"]
 
 
@@ -14,6 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 done, 1 refused or not valid, 2 usage, 130 Ctrl-C."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _tolerate_any_text()
+    take_token()
     try:
         code = _run(arguments)
         sys.stdout.flush()

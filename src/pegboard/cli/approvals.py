@@ -12,7 +12,9 @@ import typer
 
 from pegboard.cli.common import DONE, Options, run, system_user
 from pegboard.cli.options import ByOption, ConfigOption, JsonOption
+from pegboard.cli.person import require_operator
 from pegboard.cli.rendering import Column, Printer
+from pegboard.core.access.approvals.approval import unknown_approval
 from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,9 +38,7 @@ def list_(
     async def printed(board: Pegboard, printer: Printer) -> int:
         found = await board.approvals.list(agent=agent, ended=everything or approval is not None)
         if approval is not None:
-            found = tuple(one for one in found if one.id == approval)
-            if not found:
-                raise UsageError(f"There is no approval '{approval[:100]}'.", code="unknown_approval")
+            found = (await _known(board, approval),)
         if printer.as_json:
             printer.document([_json(one) for one in found])
         elif approval is not None:
@@ -65,11 +65,21 @@ def allow(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Allow a call that waits; it runs when it is resumed, or made again."""
+    """Allow a call that waits; it runs when it is resumed, or made again.
+
+    You are asked at the terminal, unless PEGBOARD_OPERATOR_TOKEN has a token with the right `approve`.
+    """
 
     async def done(board: Pegboard, printer: Printer) -> int:
         given = None if fields is None else _fields(fields)
-        allowed = await board.approvals.allow(approval, by=by or system_user(), lasts=lasts, fields=given)
+        decided_by = by if by is not None else system_user()
+        known = await _known(board, approval)
+        if known.status in ("waiting", "refused", "allowed"):
+            question = f"Allow {_LASTS[lasts].format(known.binding)}?"
+            about = [*_lines(known), *([] if fields is None else [f"  filled in  {fields}"])]
+            tokens, agent = board.configuration.tokens, known.binding.agent
+            decided_by = await require_operator(tokens, "approve", question, about=about, agent=agent) or decided_by
+        allowed = await board.approvals.allow(approval, by=decided_by, lasts=lasts, fields=given, expected=known.status)
         what = {
             "once": "this call may run once",
             "session": f"every call of it may run in session '{allowed.binding.session}'",
@@ -129,9 +139,31 @@ def _row(approval: Approval) -> tuple[str, ...]:
     return approval.id, status, approval.tool, who, own.session, json.dumps(approval.arguments, ensure_ascii=False)
 
 
+_LASTS = {
+    "once": "this call once",
+    "session": "every call of it in session '{0.session}'",
+    "always": "every call of it by agent '{0.agent}' for '{0.principal}'",
+}
+
+
+async def _known(board: Pegboard, approval_id: str) -> Approval:
+    found = await board.approvals.list(ended=True)
+    known = next((one for one in found if one.id == approval_id), None)
+    if known is None:
+        raise unknown_approval(approval_id)
+    return known
+
+
 def _show(approval: Approval, printer: Printer) -> None:
+    heading, *lines = _lines(approval)
+    printer.heading(heading)
+    for line in lines:
+        printer.say(line)
+
+
+def _lines(approval: Approval) -> list[str]:
+    """Return all of an approval, as a person reads it."""
     own = approval.binding
-    printer.heading(f"{approval.id}: '{approval.tool}' is {approval.status}")
     rows = [
         ("kind", approval.kind),
         ("because", approval.reason),
@@ -139,15 +171,15 @@ def _show(approval: Approval, printer: Printer) -> None:
         ("asked", _time(approval.asked_at)),
         ("until", _time(approval.expires_at)),
         ("lasts", approval.lasts),
-        ("by", approval.by),
+        ("answered", "by an operator only" if approval.decider == "operator" else ""),
+        ("by", f"{approval.by}, the user of the client" if approval.elicited else approval.by),
         ("said", approval.message),
     ]
-    for name, value in rows:
-        if value:
-            printer.say(f"  {name:<10} {value}")
-    printer.say(f"  arguments  {json.dumps(approval.arguments, ensure_ascii=False, indent=2)}")
+    lines = [f"  {name:<10} {value}" for name, value in rows if value]
+    lines.append(f"  arguments  {json.dumps(approval.arguments, ensure_ascii=False, indent=2)}")
     if approval.fields:
-        printer.say(f"  fields     {json.dumps(approval.fields, ensure_ascii=False)}")
+        lines.append(f"  fields     {json.dumps(approval.fields, ensure_ascii=False)}")
+    return [f"{approval.id}: '{approval.tool}' is {approval.status}", *lines]
 
 
 def _until(approval: Approval) -> str:

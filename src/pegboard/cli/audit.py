@@ -30,6 +30,7 @@ Kind = Literal[
     "permission",
     "approval",
     "server",
+    "schedule",
     "forget",
 ]
 """``AuditKind``, which costs too much to import before a command is chosen."""
@@ -37,12 +38,7 @@ BILL_EXAMPLE = "pegboard bill --by agent --since 2026-11-01"
 By = Literal["day", "agent", "session"]
 """``BillUnit``, likewise."""
 COUNTS = ("requests", "tokens", "saved", "searches", "loads", "unloads", "meta_calls", "calls", "denials")
-COLUMNS = (
-    *(Column(name) for name in ("time", "kind", "who", "session", "turn", "subject", "decision", "by")),
-    Column("ms", "right"),
-    Column("outcome"),
-    Column("reason", flexible=True),
-)
+COLUMNS = tuple(Column(name) for name in ("time", "what", "subject", "who", "more"))
 
 
 def audit(
@@ -76,18 +72,19 @@ def _record_json(record: AuditRecord) -> dict[str, Any]:
 
 
 def _row(record: AuditRecord) -> tuple[str, ...]:
+    more = (
+        f"turn {record.turn}" if record.turn else "",
+        f"by {record.by}" if record.by else "",
+        record.outcome,
+        "" if record.duration is None else f"{record.duration:.0f} ms",
+        record.reason.removeprefix(f"{record.subject}: "),
+    )
     return (
         f"{record.at.astimezone():%Y-%m-%d %H:%M:%S}",
-        record.kind,
-        f"{record.principal}/{record.agent}",
-        record.session,
-        str(record.turn),
+        f"{record.kind} {record.decision}",
         record.subject,
-        record.decision,
-        record.by,
-        "" if record.duration is None else f"{record.duration:.0f}",
-        record.outcome,
-        record.reason,
+        "/".join(filter(None, (record.principal, record.agent, record.session))),
+        ", ".join(filter(None, more)),
     )
 
 
@@ -146,6 +143,8 @@ def _print(found: Bill, printer: Printer) -> None:
     if len(rows) > 1:
         rows.append(("all", *_counts(found.totals)))
     printer.table(columns, rows)
+    if any(row.saved < 0 for row in (*found.rows, found.totals)):
+        printer.note("Where 'saved' is negative, listing everything would have cost less.")
     if found.totals.unknown:
         which = plural(found.totals.unknown, "request")
         printer.note(f"What was saved is not known of {which}: some tools that the agents may use were not known.")

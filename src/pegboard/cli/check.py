@@ -12,6 +12,7 @@ import typer
 from pegboard.cli import plugin_problems
 from pegboard.cli.common import DONE, LONGEST_WAIT, REFUSED, Options, guarded, problem_json, system_user, warnings_to
 from pegboard.cli.options import ConfigOption, JsonOption
+from pegboard.cli.person import NotAgreedError, require_operator
 from pegboard.cli.rendering import Printer, plural
 from pegboard.core.model.tools import Tool
 from pegboard.errors import PegboardError, UsageError
@@ -29,12 +30,13 @@ EXAMPLE = "pegboard check --probe --strict"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What was found: the configuration, unless it cannot be used, its problems, and what was accepted."""
+    """What was found: the configuration, unless it cannot be used, its problems, what was accepted, what to know."""
 
     path: Path
     configuration: Configuration | None
     problems: Sequence[Problem]
     accepted: Sequence[Tool] = ()
+    notes: Sequence[str] = ()
 
     def count(self, severity: str) -> int:
         """Return how many problems are that severe."""
@@ -75,11 +77,14 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
     """Return what the file shows, and where it can be used, what its plugins show."""
     from pegboard.assembly import in_memory
     from pegboard.config.inspection import inspect
-    from pegboard.configuration_source import choose, keep, packages, registered
+    from pegboard.configuration_source import choose, keep, packages, registered, transformer_problems
     from pegboard.core.model.masking import Masker
 
     path, _ = choose(config)
     configuration, problems = inspect(path, registered=registered(), additions=packages())
+    if configuration is None:
+        # No plugin is asked: what may be a tool of one is no problem yet.
+        problems = [problem for problem in problems if problem.code != "unresolved_tool"]
     found = Findings(path=path, configuration=configuration, problems=problems)
     if configuration is None:
         return found
@@ -94,8 +99,10 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
         with warnings_to(printer):
             found = await _asked(config, found, configuration, printer, probe=probe, accept=accept)
             unfounded = await plugin_problems.unfounded_conditions(configuration)
-            absent = () if probe else plugin_problems.absent_commands(configuration)
-            return replace(found, problems=[*found.problems, *absent, *unfounded, *_transformer(configuration)])
+            absent = () if probe else (*_absent_commands(configuration), *_mcp(configuration))
+            return replace(found, problems=[*found.problems, *absent, *unfounded, *transformer_problems(configuration)])
+    except NotAgreedError:
+        raise
     except PegboardError as error:
         failed = Problem(
             severity="error", code=error.code, message=error.message, hint=error.hint, place=error.location
@@ -103,19 +110,19 @@ async def _examined(config: Path | None, printer: Printer, *, probe: bool, accep
         return replace(found, problems=[*problems, failed])
 
 
-def _transformer(configuration: Configuration) -> Iterator[Problem]:
-    """Yield what the transformer lacks, where it is switched on."""
-    if configuration.transformer is None:
-        return
-    from pegboard.search.meaning.transformer import INSTALL, lacking
+def _mcp(configuration: Configuration) -> Iterator[Problem]:
+    """Yield what servers lack, where there are any; with ``--probe`` each of them reports it (P6)."""
+    from pegboard import mcp_extra
+    from pegboard.core.model.specs import ServerSpec
 
-    if names := " and ".join(lacking()):
+    server = next((spec for spec in configuration.specs.values() if isinstance(spec, ServerSpec)), None)
+    if server is not None and (missing := mcp_extra.lacking()):
         yield Problem(
-            severity="error",
-            code="transformer_missing",
-            message=f"the transformer needs {names}: not installed, so searches go by words and the table alone.",
-            hint=f"Run {INSTALL}.",
-            place=configuration.transformer,
+            severity="warning",
+            code="mcp_missing",
+            message=f"servers need the extra mcp: {missing}.",
+            hint=f"Run {mcp_extra.INSTALL}.",
+            place=server.place,
         )
 
 
@@ -136,6 +143,8 @@ def _print(found: Findings, printer: Printer, *, ok: bool, accept: bool) -> None
         _print_accepted(found.accepted, printer)
     for problem in found.problems:
         printer.say(f"{problem}{' (warning)' if problem.severity == 'warning' else ''}")
+    for note in found.notes:
+        printer.say(f"note: {note}")
     counts = [plural(count, kind) for kind in ("error", "warning") if (count := found.count(kind))]
     counted = f" {' and '.join(counts)}." if counts else ""
     usable = None if found.count("error") else found.configuration
@@ -145,7 +154,9 @@ def _print(found: Findings, printer: Printer, *, ok: bool, accept: bool) -> None
 
 def _print_accepted(accepted: Sequence[Tool], printer: Printer) -> None:
     for tool in accepted:
-        printer.say(f"accepted: '{tool.wire}' of server '{tool.plugin}' counts as read-only from the next call on.")
+        printer.say(
+            f"accepted: '{tool.wire}' of server '{tool.plugin}' counts as {_counts(tool)} from the next call on."
+        )
     if not accepted:
         printer.say("There is nothing to accept.")
 
@@ -166,6 +177,8 @@ async def _asked(
     config: Path | None, found: Findings, configuration: Configuration, printer: Printer, *, probe: bool, accept: bool
 ) -> Findings:
     """Return what was found, with what only the plugins themselves and the store show."""
+    from pegboard.operators import known_problems
+
     stored = probe or accept or _needs_store(configuration)
     if not stored and not _has_local(configuration):
         return found
@@ -174,11 +187,39 @@ async def _asked(
         wants = await _wants(board, probe=probe)
         await _bring_in(board.services.loader, wants, printer, probe=probe)
         problems = await _problems(board, configuration, wants, probe=probe)
+        found = replace(found, notes=tuple(plugin_problems.notes(board)))
         if not stored:
             return replace(found, problems=problems)
-        accepted = await board.permissions.accept_claims(by=system_user()) if accept else ()
-        problems += [*plugin_problems.claims(board), *(await plugin_problems.over_budget(board))]
+        accepted = await _accepted(board, configuration) if accept else ()
+        services = board.services
+        problems += [
+            *known_problems.claims(services),
+            *known_problems.harmless_claims(services),
+            *(await _over_budget(board)),
+        ]
         return replace(found, problems=problems, accepted=accepted)
+
+
+def _counts(tool: Tool) -> str:
+    return "read-only" if tool.read_only else "destroying nothing"
+
+
+async def _accepted(board: Board, configuration: Configuration) -> Sequence[Tool]:
+    """Return the tools that count as read-only from now on: those that the operator was shown, and no others."""
+    trust = board.services.trust
+    plugins = board.world.catalog.plugins.values()
+    pending = [tool for one in plugins for tool in (*trust.pending(one), *trust.pending_harmless(one))]
+    if not pending:
+        return ()
+    mask = board.services.masker.text
+    about = [
+        f"'{tool.wire}' of server '{tool.plugin}' ({_counts(tool)}): {mask(tool.description)}"
+        for tool in dict.fromkeys(pending)
+    ]
+    question = "Let count what these tools say of themselves?"
+    owner = await require_operator(configuration.tokens, "configure", question, about=about)
+    shown = frozenset(tool.id for tool in pending)
+    return await board.permissions.accept_claims(by=owner or system_user(), tools=shown)
 
 
 def _needs_store(configuration: Configuration) -> bool:
@@ -272,6 +313,7 @@ async def _problems(
     """Return the problems of the file, now that the tools of plugins are known, and those of plugins."""
     from pegboard.config.inspection import inspect
     from pegboard.configuration_source import packages, registered
+    from pegboard.operators import known_problems
 
     plugins = board.world.catalog.plugins.values()
     known = {plugin.name: [tool.name for tool in plugin.tools] for plugin in plugins if plugin.tools}
@@ -279,7 +321,28 @@ async def _problems(
     _, problems = inspect(
         configuration.path, registered=registered(), additions=packages(), tools=known, misfits=misfits
     )
-    found = [*problems, *plugin_problems.clashes(board, {want.plugin for want in wants})]
+    services, asked = board.services, {want.plugin for want in wants}
     unfit = {(misfit.plugin, misfit.key) for misfit in misfits}
-    faults = plugin_problems.faults(board, configuration, {want.plugin for want in wants}, unfit)
-    return [*found, *faults, *(plugin_problems.requirements(board, configuration) if probe else ())]
+    found = [*problems, *known_problems.clashes(services, asked), *known_problems.faults(services, asked, unfit)]
+    return [*found, *(known_problems.requirements(services) if probe else ())]
+
+
+async def _over_budget(board: Board) -> list[Problem]:
+    """Return a warning for every agent whose start takes more than its budget, once that has been asked for."""
+    from pegboard.board.discover import discover_loaded
+    from pegboard.operators import known_problems
+
+    found: list[Problem] = []
+    for agent in board.world.agents.values():
+        if agent.budget:
+            session = await board.session(agent=agent.name, session_id="check")
+            await discover_loaded(board.services, await session.snapshot())
+            found += known_problems.over_budget(board.services, agent)
+    return found
+
+
+def _absent_commands(configuration: Configuration) -> Iterator[Problem]:
+    from pegboard.core.model.catalog import Catalog
+    from pegboard.operators.known_problems import absent_commands
+
+    return absent_commands(configuration.world(Catalog()), configuration.specs)

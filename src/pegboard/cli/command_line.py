@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pegboard.cli import (
+    accept,
     approvals,
     audit,
     call,
@@ -61,6 +62,7 @@ def _add(group: typer.Typer, name: str, command: Callable[..., int], example: st
 _add(app, "measure", measure.measure, measure.EXAMPLE)
 _add(app, "init", init.init, init.EXAMPLE)
 _add(app, "check", check.check, check.EXAMPLE)
+_add(app, "accept", accept.accept, accept.EXAMPLE)
 _add(app, "serve", serve.serve, serve.EXAMPLE)
 _add(app, "console", console.console, console.EXAMPLE)
 _add(app, "tools", tools.tools, tools.EXAMPLE)

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from pegboard import mcp_extra
 from pegboard.cli.rendering import Printer
 from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.labels import label_problem
-from pegboard.errors import ConfigError, PegboardError, UsageError, agent_required
+from pegboard.core.model.naming import did_you_mean
+from pegboard.errors import ConfigError, PegboardError, UnknownAgentError, UsageError, agent_required
 from pegboard.problems import Problem
 
 if TYPE_CHECKING:
@@ -54,15 +56,29 @@ Action = Callable[["Pegboard", Printer], Awaitable[int]]
 
 
 def run(
-    options: Options, action: Action, *, watch: bool = False, fast_path: bool | None = None, cached: bool = False
+    options: Options,
+    action: Action,
+    *,
+    needs_mcp: str = "",
+    watch: bool = False,
+    fast_path: bool | None = None,
+    cached: bool = False,
+    idle: float | None = None,
 ) -> int:
-    """Open the board, do something with it, and return the exit code; see ``Pegboard.open`` for the others."""
+    """Open the board, do something with it, and return the exit code.
+
+    ``needs_mcp`` is what needs the extra ``mcp``, if anything does; see ``Pegboard.open`` for the others.
+    """
 
     async def opened(printer: Printer) -> int:
+        if needs_mcp:
+            mcp_extra.require(needs_mcp)
         from pegboard.assembly import Pegboard
 
         with warnings_to(printer):
-            async with Pegboard.open(options.config, watch=watch, fast_path=fast_path, cached=cached) as board:
+            async with Pegboard.open(
+                options.config, watch=watch, fast_path=fast_path, cached=cached, idle=idle
+            ) as board:
                 printer.masker = board.services.masker
                 if board.quickstart and not options.as_json:
                     printer.note(QUICKSTART)
@@ -192,11 +208,23 @@ def system_user() -> str:
 
 
 def chosen_agent(board: Pegboard, name: str | None) -> str:
-    """Return the agent that is meant; raises ``UsageError`` where none is named and none is the default."""
+    """Return the agent that is meant.
+
+    Raises ``UsageError`` where none is named and none is the default, ``UnknownAgentError`` where there is none such.
+    """
     agent = name or board.world.default_agent()
     if agent is None:
         raise agent_required(board.world.agents)
+    require_agent(board, agent)
     return agent
+
+
+def require_agent(board: Pegboard, name: str | None) -> None:
+    """Refuse the name of an agent that there is not, and say which is near, or which there are; None names none."""
+    if name is not None and name not in board.world.agents:
+        known = board.world.agents
+        hint = did_you_mean(name, known) or f"There are: {', '.join(known)}."
+        raise UnknownAgentError(f"There is no agent '{name[:100]}'.", hint=hint)
 
 
 async def open_session(board: Pegboard, options: Options) -> Session:

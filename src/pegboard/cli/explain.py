@@ -93,6 +93,8 @@ def _command(fix: Fix, agent: str, where: str) -> str:
             return f"The model loads it, or you do: pegboard session load {fix.subject} {where}"
         case "turn":
             return f"{fix.text} You end it with: pegboard session end-turn {where}"
+        case "approve":
+            return f"{fix.text} `pegboard approvals list` shows what waits{written}."
         case "look_up":
             return "`pegboard tools` lists every tool; `pegboard check --probe` starts the servers and says which fail."
 

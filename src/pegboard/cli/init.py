@@ -14,6 +14,7 @@ from pegboard.cli.options import JsonOption
 from pegboard.cli.rendering import Printer, plural
 from pegboard.core.model.masking import Masker
 from pegboard.errors import ConfigError, PegboardError, UsageError
+from pegboard.mcp_extra import require
 
 if TYPE_CHECKING:
     from pegboard.config.clients.file_edits import Edit
@@ -68,6 +69,7 @@ def init(
         if install is not None and uninstall is not None:
             raise UsageError("--install and --uninstall exclude each other.")
         if install is not None:
+            require("`pegboard init --install`")
             return await _install(printer, install, source, config, force=force, probe=probe, dry_run=dry_run)
         if uninstall is not None:
             return _uninstall(printer, uninstall, source, dry_run=dry_run)

@@ -18,6 +18,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.model.specs import ServerSpec
 from pegboard.core.model.tools import serialised
 from pegboard.errors import ConfigError, UsageError
+from pegboard.mcp_extra import require
 
 if TYPE_CHECKING:
     from pegboard.board import Board
@@ -85,6 +86,7 @@ def measure(
 
         if window < 1 or not timeout > 0:
             raise UsageError("--window and --timeout must be more than 0.")
+        require("`pegboard measure`")
         machine = Machine()
         chosen, others = _found(machine) if file is None else (_named(file, machine), [])
         servers = servers_of(chosen, machine)

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pegboard.cli.common import DONE, Options, chosen_agent, discover, run, system_user
+from pegboard.cli.common import DONE, Options, chosen_agent, discover, require_agent, run, system_user
 from pegboard.cli.options import AgentOption, ByOption, ConfigOption, JsonOption
+from pegboard.cli.person import require_operator
 from pegboard.cli.rendering import Column, Printer
 from pegboard.core.access.switches import switchable
-from pegboard.errors import UnknownAgentError
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
+    from pegboard.core.model.tools import JsonObject
 
 _VALUES = {"true": True, "false": False, "unset": None}
+_QUESTIONS = {"true": "Switch '{}' on", "unset": "Take the stored switch of '{}' back"}
 
 
 def show(
@@ -25,6 +27,9 @@ def show(
     panel: Annotated[
         bool, typer.Option("--panel", help="With --json: everything that can be switched, instead of the switches set.")
     ] = False,
+    principal: Annotated[
+        str | None, typer.Option("--principal", metavar="P", help="With those of this principal alone.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """Show everything that can be switched, its switch, its state and why.
@@ -33,14 +38,16 @@ def show(
     """
 
     async def printed(board: Pegboard, printer: Printer) -> int:
-        if agent is not None:
-            _require(board, agent)
+        require_agent(board, agent)
         if printer.as_json and not panel:
-            switches = await board.permissions.show()
+            switches = await board.permissions.show(principal)
             printer.document({name: own for name, own in switches.items() if agent in (None, name)})
             return DONE
         await discover(board, printer, start=False)
-        panels = {name: await board.permissions.panel(name) for name in board.world.agents if agent in (None, name)}
+        panels = await _panels(board, agent, principal)
+        if any(row["kind"] == "unknown" for part in panels.values() for row in part):
+            await discover(board, printer, start=False, registered=True)
+            panels = await _panels(board, agent, principal)
         if printer.as_json:
             printer.document(panels)
         elif rows := [line for name, part in panels.items() for row in part for line in _lines(name, row)]:
@@ -52,6 +59,12 @@ def show(
     return run(Options(config=config, agent=agent, as_json=as_json), printed)
 
 
+async def _panels(board: Pegboard, agent: str | None, principal: str | None) -> dict[str, tuple[JsonObject, ...]]:
+    """Return the panel of one agent, or of all."""
+    names = [name for name in board.world.agents if agent in (None, name)]
+    return {name: await board.permissions.panel(name, principal) for name in names}
+
+
 _COLUMNS = (
     *(Column(name) for name in ("agent", "kind", "name", "default", "switch", "now")),
     Column("why", flexible=True),
@@ -60,7 +73,8 @@ _COLUMNS = (
 
 def _lines(agent: str, row: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """Yield the lines of a row of the panel: its own, then those of its members."""
-    name = row["name"] if row["label"] in (row["name"], "") else f"{row['name']} ({row['label']})"
+    name, label = row["name"], row["label"]
+    name = name if f"__{name}".endswith(f"__{label}") else f"{name} ({label})"
     why = row["reason"]["text"]
     if row.get("unavailable"):
         why = f"{why} It is not available: {row['unavailable']}"
@@ -80,36 +94,39 @@ def set_(
     ],
     config: ConfigOption = None,
     agent: AgentOption = None,
+    principal: Annotated[
+        str | None, typer.Option("--principal", metavar="P", help="For this principal alone, beside the agent's own.")
+    ] = None,
     by: ByOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Switch a toolkit, plugin or tool on or off.
 
-    It counts at once, in every session of the agent.
+    It counts at once, in every session of the agent. But for false you are asked at the terminal, unless
+    PEGBOARD_OPERATOR_TOKEN has a token with the right `switch`.
     """
 
     async def done(board: Pegboard, printer: Printer) -> int:
         chosen = chosen_agent(board, agent)
-        _require(board, chosen)
         await discover(board, printer)
         if not switchable(board.world, name):
             await discover(board, printer, registered=True)
-        await board.permissions.set(chosen, name, _VALUES[value], by=by if by is not None else system_user())
-        switches = dict((await board.permissions.show()).get(chosen, {}))
+        decided_by = by if by is not None else system_user()
+        whose = f"agent '{chosen}'" + (f" and principal '{principal}'" if principal is not None else "")
+        if value != "false":
+            question = f"{_QUESTIONS[value].format(name)} for {whose}?"
+            tokens = board.configuration.tokens
+            decided_by = await require_operator(tokens, "switch", question, agent=chosen) or decided_by
+        await board.permissions.set(chosen, name, _VALUES[value], by=decided_by, principal=principal)
+        switches = dict((await board.permissions.show(principal)).get(chosen, {}))
         if printer.as_json:
             printer.document({chosen: switches})
         else:
             now = {True: "on", False: "off", None: "not set"}[switches.get(name)]
-            printer.say(f"'{name}' is {now} for agent '{chosen}'.")
+            printer.say(f"'{name}' is {now} for {whose}.")
         return DONE
 
     return run(Options(config=config, agent=agent, as_json=as_json), done)
-
-
-def _require(board: Pegboard, agent: str) -> None:
-    if agent not in board.world.agents:
-        hint = f"There are: {', '.join(board.world.agents)}."
-        raise UnknownAgentError(f"There is no agent '{agent}'.", hint=hint)
 
 
 COMMANDS: dict[str, tuple[Callable[..., int], str]] = {

@@ -26,11 +26,12 @@ GAP = 3
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; ``flexible`` ones give way where the terminal is narrow."""
+    """A column of a table; ``flexible`` ones give way where the terminal is narrow, ``whole`` ones are never cut."""
 
     title: str
     align: Literal["left", "right"] = "left"
     flexible: bool = False
+    whole: bool = False
 
 
 class Printer:
@@ -74,7 +75,11 @@ class Printer:
         from rich.table import Table
         from rich.text import Text
 
-        cells = [[one_line(self.masker.text(str(cell)), limit=LONGEST_CELL) for cell in row] for row in rows]
+        limits = [None if column.whole else LONGEST_CELL for column in columns]
+        cells = [
+            [one_line(self.masker.text(str(cell)), limit=limit) for cell, limit in zip(row, limits, strict=True)]
+            for row in rows
+        ]
         taken = [max(map(cell_len, (c.title, *texts))) for c, *texts in zip(columns, *cells, strict=True)]
         fixed = sum(width for column, width in zip(columns, taken, strict=True) if not column.flexible)
         rest = _console().width - fixed - GAP * (len(columns) - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +34,8 @@ class ServeOptions:
 
 
 DEFAULT: Final = ServeOptions()
+OBJECTS_IDLE: Final = 3600.0
+"""After how many seconds without a call what a plugin constructed is closed, where it does not say (G9)."""
 FLAGS: Final = {"--stdio": "stdio", "--no-fast-path": "no_fast_path", "--no-console": "no_console"}
 VALUES: Final = {
     "--host": "host",
@@ -87,9 +89,15 @@ def serve_with(options: ServeOptions) -> int:
 
         def reloaded(_: object) -> None:
             printer.masker = board.services.masker
-            printer.note(f"pegboard: the edited {board.configuration.path.name} is in use now.")
+            but = ", without what waits for a person" if board.waiting else ""
+            printer.note(f"pegboard: the edited {board.configuration.path.name} is in use now{but}.")
             cache.stale = True
             cache.fill()
+
+        def waits(asked: Mapping[str, Any]) -> None:
+            whose = f"'{asked['subject']}' of agent '{asked['agent']}' for '{asked['principal']}'"
+            answers = f"`pegboard approvals allow {asked['outcome']}`{'' if console is None else ' or the console'}"
+            printer.note(f"pegboard: {whose} waits for a person: {answers} allows it.")
 
         def settled() -> None:
             _collect_rarely()
@@ -101,7 +109,7 @@ def serve_with(options: ServeOptions) -> int:
                 printer.note(console.began(url))
 
         given: dict[str, Any] = {**named, "settled": settled}
-        unsubscribe = board.on("configuration_changed", reloaded)
+        unsubscribe = [board.on("configuration_changed", reloaded), board.on("approval_asked", waits)]
         try:
             if options.stdio:
                 await gateway.run_stdio(board, **given)
@@ -111,14 +119,18 @@ def serve_with(options: ServeOptions) -> int:
         finally:
             if console is not None:
                 console.ended()
-            unsubscribe()
+            for end in unsubscribe:
+                end()
             cache.fill()
         return DONE
 
     common = Options(config=options.config, agent=options.agent)
     gc.disable()  # nothing that the start makes is garbage
     try:
-        return run(common, served, watch=True, fast_path=False if options.no_fast_path else None, cached=True)
+        fast = False if options.no_fast_path else None
+        return run(
+            common, served, needs_mcp="`pegboard serve`", watch=True, fast_path=fast, cached=True, idle=OBJECTS_IDLE
+        )
     finally:
         gc.enable()
 

@@ -224,7 +224,7 @@ def _change(options: Options, change: Callable[[Session], Awaitable[Outcome]], d
 def _show_outcome(outcome: Outcome, printer: Printer) -> None:
     if outcome.items:
         rows = [(item.name, item.status, item.text) for item in outcome.items]
-        printer.table([Column("name"), Column("status"), Column("message")], rows)
+        printer.table([Column("name"), Column("status"), Column("message", whole=True)], rows)
         printer.say()
     printer.say(
         f"Turn {outcome.turn}; {plural(len(outcome.loaded), 'tool')} loaded: {', '.join(outcome.loaded) or 'none'}."

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from pegboard.cli.common import DONE, Options, discover, run
+from pegboard.cli.common import DONE, Options, discover, require_agent, run
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Column, Printer, plural
-from pegboard.errors import UnknownAgentError, UsageError
+from pegboard.errors import UsageError
 
 if TYPE_CHECKING:
     from pegboard.assembly import Pegboard
@@ -96,9 +96,7 @@ def suggest(
     """
 
     async def suggested(board: Pegboard, printer: Printer) -> int:
-        if agent is not None and agent not in board.world.agents:
-            hint = f"There are: {', '.join(board.world.agents)}."
-            raise UnknownAgentError(f"There is no agent '{agent}'.", hint=hint)
+        require_agent(board, agent)
         answer = await _answer(board, printer, agent, _begin(since), least, context)
         if printer.as_json:
             printer.document(_json(answer, printer))
@@ -144,7 +142,7 @@ async def _answer(
     path = board.configuration.path
     proposed = configuration_of(path, registered=registered(), tools=known, packaged=board.quickstart)
     names = [agent] if agent is not None else list(board.world.agents)
-    trails = {name: Trail(unasked=board.world.agents[name].unloaded_call == "run") for name in names}
+    trails = {name: Trail(unasked=board.world.agents[name].unloaded_call in ("run", "safe")) for name in names}
     record = ReadTrail(trails=trails, own=not proposed.there and not board.quickstart)
     await _read(board, printer, record, agent, begin)
     found: list[Findings] = []

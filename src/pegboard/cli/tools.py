@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.cli.common import DONE, Options, discover, run
+from pegboard.cli.common import DONE, Options, discover, require_agent, run
 from pegboard.cli.options import ConfigOption, JsonOption
 from pegboard.cli.rendering import Column, Printer, plural
 
@@ -37,6 +37,7 @@ def tools(
     """
 
     async def listed(board: Pegboard, printer: Printer) -> int:
+        require_agent(board, agent)
         session = await board.session(agent=agent) if agent is not None else None
         await discover(board, printer, (await session.snapshot()).permissions if session is not None else None)
         permissions = (await session.snapshot()).permissions if session is not None else None
@@ -58,15 +59,19 @@ def tools(
 
 def _rows(board: Pegboard, plugin: Plugin, permissions: CompiledPermissions | None) -> list[dict[str, Any]]:
     """Return one row per tool; a plugin without known tools has one of its own, by which it can be loaded."""
-    if not plugin.tools:
+    clashes = board.world.catalog.clashes_of(plugin.name)
+    if permissions is not None and not permissions.may_have_tools_of(plugin):
+        clashes = ()
+    if not (plugin.tools or clashes):
         if permissions is not None and not permissions.grants_unseen(plugin):
             return []
         return [_row(plugin, plugin.name, plugin.description, 0, plugin.unavailable or _unseen(plugin))]
-    return [
+    rows = [
         _row(plugin, tool.wire, tool.description, board.services.prices([tool]), *_why_not(plugin, tool))
         for tool in plugin.tools
         if permissions is None or permissions.permits(tool)
     ]
+    return [*rows, *(_row(plugin, clash.second, "", 0, clash.text) for clash in clashes)]
 
 
 def _row(plugin: Plugin, name: str, description: str, tokens: int, fault: str, stale: str = "") -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pegboard.config.documents.document import Expanded, Key, YamlWord, is_mapping
 from pegboard.config.documents.env_files import read_variables
+from pegboard.config.location import SQLITE
 from pegboard.config.schema.sections import (
     AgentSection,
     DefaultsSection,
@@ -21,18 +22,16 @@ from pegboard.config.schema.sections import (
 )
 from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.config.schema.values import Entry, HookName
-from pegboard.core.model.agents import HINT_TOKENS, Agent, Anticipate, Budget, DialectName
-from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.agents import HINT_TOKENS, Agent, Anticipate, Budget, DialectName, World
+from pegboard.core.model.catalog import Catalog, split_kind
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
-from pegboard.core.model.loadouts import Loadout, category_of
+from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
 from pegboard.core.model.selectors import Member, member
 from pegboard.core.model.specs import ApproveRule, PluginSettings, PythonSpec, ServerSpec
 from pegboard.core.model.toolkits import HOST_DUTIES, RESERVED, SHARED_ONLY, Toolkit
-from pegboard.core.model.tools import EMPTY, Frozen, JsonObject
+from pegboard.core.model.tools import EMPTY, Frozen, JsonObject, Plugin
 from pegboard.core.principals.bearer_tokens import Token
-from pegboard.problems import Place
 
-SQLITE: Final = "sqlite:///"
 DEFAULT_STORE: Final = "sqlite:///.pegboard/pegboard.db"
 COMES_BY_ITSELF: Final = "dynamic_tools"
 """The name of the meta-tools in seed 001: nobody lists them, and listing them does no harm (T4)."""
@@ -65,6 +64,16 @@ class UncheckedConfig:
         """Return where a toolkit is written: the file, or what code or a package gives."""
         return self.added.get(toolkit, self.validated)
 
+    def world(self, plugins: Iterable[Plugin]) -> World:
+        """Return the world of these plugins, as far as a file says of it."""
+        return World(
+            catalog=Catalog(plugins),
+            toolkits=self.toolkits,
+            loadouts={**BUILT_IN, **self.loadouts},
+            agents=self.agents,
+            sub_apps=self.sub_apps,
+        )
+
 
 def compiled(
     validated: ValidatedDocument[File],
@@ -84,13 +93,13 @@ def compiled(
     """
     file = validated.section
     written: dict[str, ServerSpec | PythonSpec] = {
-        name: _server(name, part, folder, validated.place("servers", name, key=True), unavailable.get(name, ""))
+        name: _server(name, part, folder, validated, unavailable.get(name, ""))
         for name, part in file.servers.items()
         if not part.disabled
     }
     settings: dict[str, PluginSettings] = {}
     for name, part in file.plugins.items():
-        said = _settings(name, part, validated.place("plugins", name, key=True))
+        said = _settings(name, part, validated, "plugins")
         if part.python is None:
             settings[name] = PluginSettings(**said)
         else:
@@ -136,6 +145,7 @@ def _agents(
             search_loads=validated.section.search.load,
             remember=defaults.remember,
             approval_expires=validated.section.approvals.expires,
+            approvals_by=validated.section.approvals.by,
         )
         return {"default": agent}
     return {name: _agent(name, part, validated) for name, part in (parts or {}).items()}
@@ -151,13 +161,15 @@ def shared_only(name: str, stated: bool | None) -> bool:
     return name.casefold() in SHARED_ONLY if stated is None else stated
 
 
-def _server(name: str, part: ServerSection, folder: Path, place: Place, unavailable: str) -> ServerSpec:
+def _server(
+    name: str, part: ServerSection, folder: Path, validated: ValidatedDocument[File], unavailable: str
+) -> ServerSpec:
     kind = part.type or part.transport or ""
     remote = part.url is not None and not (part.command is not None and kind in ("", "stdio", "local"))
     transport = "stdio" if not remote else "sse" if kind == "sse" else "http"
     given, lacks = ({}, "") if remote or part.env_file is None else read_variables(env_file_of(part.env_file, folder))
     return ServerSpec(
-        **_settings(name, part, place),
+        **_settings(name, part, validated, "servers"),
         command=part.command if not remote else None,
         args=tuple(part.args),
         env=Frozen({**given, **part.env}),
@@ -167,8 +179,6 @@ def _server(name: str, part: ServerSection, folder: Path, place: Place, unavaila
         transport=transport,
         timeout=part.timeout,
         message_limit=(part.limits or LimitsSection()).message,
-        idle=part.idle,
-        shared=part.shared,
         trust_annotations=part.trust == "annotations",
         unavailable=unavailable or lacks,
     )
@@ -187,7 +197,9 @@ def _expanded(path: str) -> Path:
         return Path(path)
 
 
-def _settings(name: str, part: ServerSection | PluginSection, place: Place) -> dict[str, Any]:
+def _settings(
+    name: str, part: ServerSection | PluginSection, validated: ValidatedDocument[File], section: str
+) -> dict[str, Any]:
     """Return what can be said of any plugin, as the fields of :class:`PluginSettings` (T10)."""
     return {
         "name": name,
@@ -200,9 +212,14 @@ def _settings(name: str, part: ServerSection | PluginSection, place: Place) -> d
         "when": Frozen({tool: needs.when for tool, needs in part.needs.items() if needs.when}),
         "guards": _guards(part),
         "approve": _approve(part),
+        "approve_places": Frozen(
+            {rule: validated.place(section, name, "approve", rule, key=True) for rule in part.approve}
+        ),
         "default_on": part.default_on,
         "shared_only": shared_only(name, part.shared_only),
-        "place": place,
+        "instance": "all" if isinstance(part, ServerSection) and part.shared else part.instance,
+        "idle": part.idle,
+        "place": validated.place(section, name, key=True),
     }
 
 
@@ -216,7 +233,11 @@ def _guards(part: ServerSection | PluginSection) -> JsonObject:
 
 
 def _approve(part: ServerSection | PluginSection) -> Mapping[str, ApproveRule]:
-    return Frozen({tool: Frozen(rule) if is_mapping(rule) else rule for tool, rule in part.approve.items()})
+    return Frozen({tool: _frozen(rule) for tool, rule in part.approve.items()})
+
+
+def _frozen(rule: Any) -> ApproveRule:
+    return Frozen({key: _frozen(value) for key, value in rule.items()}) if is_mapping(rule) else rule
 
 
 def toolkit_of(name: str, validated: ValidatedDocument[File]) -> Toolkit:
@@ -289,6 +310,7 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         search_loads=validated.section.search.load,
         turn_gap=part.turn_gap,
         approval_expires=validated.section.approvals.expires,
+        approvals_by=validated.section.approvals.by,
         remember=defaults.remember if part.remember is None else part.remember,
         display_name=part.display_name,
         role=part.role,
@@ -318,7 +340,7 @@ def _tokens(validated: ValidatedDocument[File]) -> Iterable[Token]:
             principal=principal,
             value=part.token,
             agents=agents,
-            console=part.console,
+            rights=frozenset(part.console),
             place=validated.place("tokens", principal, "token"),
         )
 

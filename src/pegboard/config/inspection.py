@@ -12,9 +12,11 @@ from typing import Any, Final
 from pegboard.config.additions import Addition, joined, with_additions, with_settings
 from pegboard.config.check.agent_checks import check_reach
 from pegboard.config.check.all_checks import check
+from pegboard.config.check.confinement_checks import check_confined
 from pegboard.config.check.loadout_checks import check_loadouts
 from pegboard.config.check.member_names import Names
 from pegboard.config.check.override_checks import Misfit, check_overrides
+from pegboard.config.check.shared_globals import check_globals
 from pegboard.config.compile import UncheckedConfig, store_url
 from pegboard.config.documents.document import UnreadableError, display_path
 from pegboard.config.reading import Reading
@@ -91,6 +93,8 @@ def inspect(
         *check_reach(config, specs),
         *check_overrides(config, names, misfits),
     ]
+    if not any(p.severity == "error" for p in found):
+        found += [*check_confined(config, specs), *check_globals(config, specs)]
     problems = sorted((_masked(p, masker) for p in found), key=lambda p: _order(p, reading.file))
     if any(p.severity == "error" for p in problems):
         return None, problems
@@ -119,6 +123,7 @@ def _configuration(
         else None,
         secrets=masker.values,
         problems=tuple(problems),
+        reload=config.validated.section.reload,
         files=tuple(reading.files),
         folders=tuple(reading.folders()),
     )

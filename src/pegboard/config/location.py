@@ -12,6 +12,8 @@ from typing import Final
 from pegboard.support import user_folders
 
 NAMES: Final = ("pegboard.yaml", ".mcp.json")
+SQLITE: Final = "sqlite:///"
+"""What the address of a store in a file begins with."""
 
 
 def find(start: Path) -> Path | None:

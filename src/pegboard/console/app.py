@@ -19,9 +19,10 @@ from starlette.staticfiles import StaticFiles
 
 from pegboard.console.api.endpoints import addresses, undecoded
 from pegboard.console.console_board import ConsoleBoard
-from pegboard.console.context import Context, Handler
+from pegboard.console.context import Context, Handler, require_right
 from pegboard.console.entry.operator_access import OperatorAccess
 from pegboard.console.entry.own_requests import HEADERS, SAFE, bears_csrf, cookie_name, is_foreign
+from pegboard.console.exports import Exports
 from pegboard.console.pages.all_pages import PAGES
 from pegboard.console.pages.sign_in_page import ask_for_code, sign_in_page, signed_in, signed_out
 from pegboard.console.refusals import failure_of, is_api, refused
@@ -29,7 +30,9 @@ from pegboard.console.templating import FOLDER, Templates
 from pegboard.console.updates.changes import COUNTED, Changes
 from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import EVENTS, Visit
+from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import PegboardError, StoreError
+from pegboard.operators.masked import ShownNames, shown_names
 from pegboard.operators.operations import Operations
 
 if TYPE_CHECKING:
@@ -46,11 +49,13 @@ class ConsoleApp:
 
     def __init__(self, board: ConsoleBoard, access: OperatorAccess) -> None:
         self._changes = Changes(board)
+        operations = Operations(board.services, counted=partial(self._changes.tell, COUNTED))
         self._context = Context(
             board=board,
-            operations=Operations(board.services, counted=partial(self._changes.tell, COUNTED)),
+            operations=operations,
             access=access,
             streams=Streams(self._changes),
+            exports=Exports(operations),
             templates=Templates(),
         )
         context = self._context
@@ -61,7 +66,10 @@ class ConsoleApp:
                 Route("/console/sign-out", _open(context, signed_out), methods=["POST"]),
                 Route("/console/codes", _open(context, ask_for_code), methods=["POST"]),
                 Mount(_STATIC, StaticFiles(directory=FOLDER / "static")),
-                *(Route(page.path, _guarded(context, page.handler), methods=[page.method]) for page in PAGES),
+                *(
+                    Route(page.path, _guarded(context, page.handler, page.right), methods=[page.method])
+                    for page in PAGES
+                ),
                 *(
                     Route(path, _guarded(context, handler), methods=methods)
                     for path, (methods, handler) in addresses().items()
@@ -101,7 +109,7 @@ def _open(context: Context, handler: Callable[[Context, Request], Awaitable[Resp
     return endpoint
 
 
-def _guarded(context: Context, handler: Handler) -> Endpoint:
+def _guarded(context: Context, handler: Handler, right: Right = "see") -> Endpoint:
     """Return an endpoint for operators; what fails is said in one sentence."""
 
     async def endpoint(request: Request) -> Response:
@@ -109,8 +117,10 @@ def _guarded(context: Context, handler: Handler) -> Endpoint:
         if visit is None:
             return _sign_in_first(request)
         try:
+            visit = replace(visit, names=await shown_names(context.board.services))
             if refusal := await _refusal(visit):
                 return failure_of(context, request, visit, 403, refusal)
+            require_right(visit, right)
             return await handler(context, await _prepared(context, visit))
         except PegboardError as error:
             return failure_of(context, request, visit, None, error)
@@ -132,17 +142,25 @@ async def _prepared(context: Context, visit: Visit) -> Visit:
         # Before anything is read: what changes meanwhile comes with the stream.
         visit = replace(visit, stream=visit.stream + await context.streams.after_now())
     with suppress(StoreError):
+        if visit.operator.agents is None:
+            state = await context.operations.configuration(context.board.configuration_state)
+            problems = len(state.problems) + len(state.of_plugins)
+            visit = replace(visit, troubles={"Servers": context.operations.troubled(), "Configuration": problems})
         return replace(visit, waiting=await context.operations.approvals.waiting(visit.operator.sees))
     return visit
 
 
 def _visit(context: Context, request: Request) -> Visit | None:
     access = context.access
+    sign_in = None
     if request.headers.get("authorization") is not None:
         operator = access.bearer(request.headers["authorization"])
-        return Visit(request=request, operator=operator, sign_in=None) if operator is not None else None
-    sign_in = access.signed_in(request.cookies.get(cookie_name(request)))
-    return Visit(request=request, operator=sign_in.operator, sign_in=sign_in) if sign_in is not None else None
+    else:
+        sign_in = access.signed_in(request.cookies.get(cookie_name(request)))
+        operator = sign_in.operator if sign_in is not None else None
+    if operator is None:
+        return None
+    return Visit(request=request, operator=operator, sign_in=sign_in, names=ShownNames(context.board.services.masker))
 
 
 async def _refusal(visit: Visit) -> str:

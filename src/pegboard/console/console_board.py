@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pegboard.board.calls.approvals import Approvals
     from pegboard.board.services import Services
     from pegboard.board.session import Session
+    from pegboard.core.access.grants import GrantChange
     from pegboard.core.model.agents import World
     from pegboard.operators.configuration import ConfigurationState
     from pegboard.ports.configuration import ServedConfiguration
@@ -35,6 +36,15 @@ class ConsoleBoard(Protocol):
     @property
     def configuration_state(self) -> ConfigurationState:
         """Return what became of the newest reading of the configuration."""
+        ...
+
+    @property
+    def waiting(self) -> Sequence[GrantChange]:
+        """Return what the newest edits of the configuration would widen, which waits for a person."""
+        ...
+
+    async def accept(self, shown: Sequence[GrantChange], *, by: str) -> Sequence[GrantChange]:
+        """Accept changes that wait, as they were shown; return them."""
         ...
 
     async def session(

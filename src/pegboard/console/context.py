@@ -9,11 +9,13 @@ from starlette.responses import Response
 
 from pegboard.console.console_board import ConsoleBoard
 from pegboard.console.entry.operator_access import OperatorAccess
+from pegboard.console.exports import Exports
 from pegboard.console.templating import Templates
 from pegboard.console.updates.page_stream import Streams
 from pegboard.console.visits import Visit
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import did_you_mean, one_line
+from pegboard.core.principals.bearer_tokens import Right
 from pegboard.errors import UnknownAgentError, UsageError
 from pegboard.operators.operations import Operations
 
@@ -26,6 +28,7 @@ class Context:
     operations: Operations
     access: OperatorAccess
     streams: Streams
+    exports: Exports
     templates: Templates
 
     def agent(self, visit: Visit, name: str) -> Agent:
@@ -38,6 +41,10 @@ class Context:
     def agents(self, visit: Visit) -> tuple[Agent, ...]:
         """Return the agents that the operator sees."""
         return tuple(agent for agent in self.board.world.agents.values() if visit.operator.sees(agent.name))
+
+    def shown_agents(self, visit: Visit) -> list[str]:
+        """Return the names of the agents that the operator sees, as they are shown."""
+        return [visit.names.shown(agent.name) for agent in self.agents(visit)]
 
     def agent_of_list(self, visit: Visit, name: str) -> str | None:
         """Return the agent that a list is narrowed to, also one that is not configured any more; None is every one.
@@ -59,13 +66,24 @@ class Context:
             )
 
 
+def require_right(visit: Visit, right: Right) -> None:
+    """Raise ``UsageError`` where the operator may not do something (A5)."""
+    if right not in visit.operator.rights:
+        raise UsageError(
+            f"The token of '{visit.operator.name}' does not have the right '{right}'.",
+            code="right_required",
+            hint="The rights of an operator stand under `tokens:`, in `console`.",
+        )
+
+
 Handler = Callable[[Context, Visit], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One address of the console: its path, its handler, and the method that it takes."""
+    """One address of the console: its path, its handler, the method that it takes, and the right that it needs."""
 
     path: str
     handler: Handler
     method: str = "GET"
+    right: Right = "see"

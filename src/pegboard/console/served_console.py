@@ -57,7 +57,7 @@ class ServedConsole:
     def _how(self) -> str:
         if self._access.by_code:
             return f"?code={self._access.codes.new()}"
-        if any(token.console for token in self._board.configuration.tokens):
+        if any(token.rights for token in self._board.configuration.tokens):
             return " (sign in with a token that has `console: true`)"
         return " (nobody can sign in: no token has `console: true`)"
 

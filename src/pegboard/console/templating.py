@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import re
 import time
-import unicodedata
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
 from pegboard.console.visits import Visit
-from pegboard.operators.approvals import WaitingCalls
+from pegboard.operators.approvals import ArgumentOverview, WaitingCalls
+from pegboard.support.visible_text import visible
 
 FOLDER: Final = Path(__file__).parent
 LONGEST: Final = 2_000
 """How many characters of a text are shown where a page says nothing else."""
-_DIRECTIONS: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_KEPT: Final = frozenset("\n\t")
+WHOLE: Final = 16
+"""How many characters of a word stay together however narrow a column is."""
+_LONG: Final = re.compile(rf"(\S{{{WHOLE + 1},}})")
+_BETWEEN: Final = re.compile(r"(?<=[_/.:-])(?=[^_/.:-])")
+FIRST: Final = 8
+"""How many arguments of a call a card shows unfolded."""
+FOLDED: Final = 600
+"""Over how many characters an argument is folded."""
 
 
 class Templates:
@@ -36,9 +44,15 @@ class Templates:
             auto_reload=False,
         )
         self._environment.filters.update(
-            visible=visible, number=number, ago=ago, ahead=ahead, moment=moment, milliseconds=milliseconds
+            visible=shown,
+            breakable=breakable,
+            number=number,
+            ago=ago,
+            ahead=ahead,
+            moment=moment,
+            milliseconds=milliseconds,
         )
-        self._environment.globals.update(query=query, now=time.time)
+        self._environment.globals.update(query=query, now=time.time, is_folded=is_folded, folded=folded)
 
     def page(self, name: str, visit: Visit | None, /, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page; for a script that asks for a part of it, without what stands around it."""
@@ -48,12 +62,15 @@ class Templates:
             notices, sign_in.notices = sign_in.notices, []
         text = self.text(
             name,
-            operator=visit.operator.name if visit is not None else None,
+            operator=visit.names.shown(visit.operator.name) if visit is not None else None,
+            rights=visit.operator.rights if visit is not None else frozenset[str](),
+            every_agent=visit is None or visit.operator.agents is None,
             csrf=sign_in.csrf if sign_in is not None else "",
             partial=visit.partial if visit is not None else False,
             stream=visit.stream if visit is not None else "",
             path=visit.request.url.path if visit is not None else "",
             notices=notices,
+            troubles=visit.troubles if visit is not None else {},
             **{"waiting": visit.waiting if visit is not None else WaitingCalls(), **values},
         )
         return HTMLResponse(text, status_code=status)
@@ -63,27 +80,45 @@ class Templates:
         return self._environment.get_template(name).render(**values)
 
 
-def visible(text: object, limit: int = LONGEST) -> str:
-    r"""Return a text as it can be read: cut, and with characters made visible that hide or turn others around.
+def shown(text: object, limit: int = LONGEST) -> str:
+    r"""Return a text as it can be read, cut.
 
-    >>> visible("safe\u202egpj.exe")
+    >>> shown("safe\u202egpj.exe")
     'safe<U+202E>gpj.exe'
-    >>> visible("abcdef", limit=3)
+    >>> shown("abcdef", limit=3)
     'abc … (3 more characters)'
     """
     whole = str(text)
-    part = whole[:limit]
-    plain = part.isprintable() and _DIRECTIONS.isdisjoint(part)
-    readable = part if plain else "".join(_visible(character) for character in part)
+    readable = visible(whole[:limit])
     return readable if len(whole) <= limit else f"{readable} … ({number(len(whole) - limit)} more characters)"
 
 
-def _visible(character: str) -> str:
-    if character in _KEPT or (character.isprintable() and character not in _DIRECTIONS):
-        return character
-    if unicodedata.category(character) == "Zs":
-        return " "
-    return f"<U+{ord(character):04X}>"
+def breakable(text: object, limit: int = LONGEST) -> Markup:
+    """Return a text as :func:`shown` does, as markup in which only long words break: between their parts, if at all.
+
+    >>> print(breakable("<b>mail__send_message</b>"))
+    &lt;b&gt;mail__<wbr>send_<wbr>message&lt;/<wbr>b&gt;
+    >>> print(breakable("of carl"), breakable("a" * 17))
+    of carl <span class="long">aaaaaaaaaaaaaaaaa</span>
+    """
+    words = _LONG.split(shown(text, limit))  # every second one is long
+    return Markup("").join(_in_parts(word) if at % 2 else escape(word) for at, word in enumerate(words))
+
+
+def _in_parts(word: str) -> Markup:
+    parts = _BETWEEN.split(word)
+    shown = (Markup('<span class="long">{}</span>').format(part) if len(part) > WHOLE else part for part in parts)
+    return Markup("<wbr>").join(shown)
+
+
+def is_folded(argument: ArgumentOverview, index: int) -> bool:
+    """Return whether a card folds an argument: it is long, or behind the first ones."""
+    return index >= FIRST or len(argument.text) > FOLDED
+
+
+def folded(arguments: Sequence[ArgumentOverview]) -> int:
+    """Return how many arguments a card folds."""
+    return sum(is_folded(argument, index) for index, argument in enumerate(arguments))
 
 
 def number(value: float | None) -> str:

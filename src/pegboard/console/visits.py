@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -9,6 +10,7 @@ from starlette.requests import Request
 
 from pegboard.console.entry.operator_access import Operator, SignIn
 from pegboard.operators.approvals import WaitingCalls
+from pegboard.operators.masked import ShownNames
 
 EVENTS: Final = "/console/events"
 """The address of the stream of changes."""
@@ -19,14 +21,21 @@ class Visit:
     """One request of an operator; ``sign_in`` is None for a program with a bearer token.
 
     Where a whole page is asked for, ``waiting`` is which calls wait for a person, and ``stream`` the address at
-    which the page hears of changes.
+    which the page hears of changes. ``troubles`` is how much needs somebody to look, by the name of its page.
+    ``names`` is how names are shown, and the way back.
     """
 
     request: Request
     operator: Operator
     sign_in: SignIn | None
+    names: ShownNames
     waiting: WaitingCalls = field(default_factory=WaitingCalls)
     stream: str = EVENTS
+    troubles: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def given(self, name: str) -> str:
+        """Return what a part of the address's query means, names as they are; nothing where it is not there."""
+        return self.names.meant(self.request.query_params.get(name, ""))
 
     @property
     def partial(self) -> bool:

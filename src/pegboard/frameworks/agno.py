@@ -8,7 +8,9 @@ The loop, the history and the answer stay Agno's: one run, one model, and what i
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from copy import copy
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -29,6 +31,7 @@ try:
     from agno.models.message import Message
     from agno.models.response import ModelResponse, ModelResponseEvent, ToolExecution
     from agno.run import RunContext
+    from agno.run.agent import RunOutput
     from agno.team import Team
     from agno.tools.function import Function, FunctionCall, ToolResult, UserInputField
     from pydantic import Field, PrivateAttr
@@ -38,6 +41,8 @@ except ImportError as error:
 Owner = TypeVar("Owner", Agent, Team)
 OpenSession = Callable[[RunContext], AnySession | Awaitable[Session]]
 Request = dict[str, Any]
+_CALLING: ContextVar[RunContext | None] = ContextVar("pegboard_calling", default=None)
+"""The run whose model has made the call that is carried out."""
 _FLAGS: Final = {"confirm": "requires_confirmation", "user_input": "requires_user_input"}
 
 
@@ -60,15 +65,39 @@ def equip(agent: Owner, session: AnySession | OpenSession, *, limit: int = LIMIT
     return agent
 
 
-def delegate_to(agent: Agent) -> Callable[[Session, str], Awaitable[str]]:
-    """Return what runs delegated tasks, for ``board.on_delegate``: a copy of the agent with the tools of the child."""
+def delegate_to(
+    agents: Agent | Mapping[str, Agent], *, events: Callable[[Any], object] | None = None
+) -> Callable[[Session, str], Awaitable[str]]:
+    """Return what runs delegated tasks, for ``board.on_delegate``: a copy of an agent with the tools of the child.
+
+    It has the dependencies of the run that delegates. Agno counts what it takes in its own run's metrics.
+
+    Args:
+        agents: the agent for every child, or one for each by the name of the child's agent, or by its kind.
+        events: takes the events of the child's run as they come; it must not wait.
+    """
 
     async def run(child: Session, task: str) -> str:
-        one: Any = equip(agent.deep_copy(), child)
-        done = await one.arun(task, session_id=child.key.session)
+        one: Any = equip(runs.worker_of(agents, child).deep_copy(), child)
+        calling = _CALLING.get()
+        given: dict[str, Any] = {"session_id": child.key.session}
+        if calling is not None and calling.dependencies is not None:
+            given["dependencies"] = calling.dependencies
+        done = await (one.arun(task, **given) if events is None else _streamed(one, task, given, events))
         return "The task is not done: a call of it waits for a person." if done.is_paused else str(done.content)
 
     return run
+
+
+async def _streamed(one: Any, task: str, given: Mapping[str, Any], events: Callable[[Any], object]) -> Any:
+    """Return what a run comes to whose events are handed on."""
+    done: Any = None
+    async for event in one.arun(task, stream=True, stream_events=True, yield_run_output=True, **given):
+        if isinstance(event, RunOutput):
+            done = event
+        else:
+            events(event)
+    return done
 
 
 class _Definition(dict[str, Any]):
@@ -147,15 +176,26 @@ class _SessionFunction(Function):
             part.tool_calls = []
         return part
 
+    @contextmanager
+    def _calling(self) -> Generator[None, None, None]:
+        """Let what is delegated meanwhile know the run that delegates."""
+        calling = _CALLING.set(self._run_context)
+        try:
+            yield
+        finally:
+            _CALLING.reset(calling)
+
     def call_of(self, name: str, fields: JsonObject | None = None) -> _SessionFunction:
         """Return a function for one call of any name; ``fields`` is what a person who approved it filled in."""
         one, use = copy(self), partial(self.run.call, name, time.monotonic(), fields)
 
         def run(**arguments: Any) -> ToolResult:
-            return one.answered(self.run.wait(partial(use, arguments)))
+            with self._calling():
+                return one.answered(self.run.wait(partial(use, arguments)))
 
         async def arun(**arguments: Any) -> ToolResult:
-            return one.answered(await self.run.come(partial(use, arguments)))
+            with self._calling():
+                return one.answered(await self.run.come(partial(use, arguments)))
 
         one.name, one.entrypoint = name, arun if runs.in_event_loop() else run
         return one

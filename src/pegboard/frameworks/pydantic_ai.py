@@ -7,8 +7,9 @@ provider by the framework's own record of tools that joined; approvals are its d
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeVar, cast, get_args
@@ -23,11 +24,11 @@ from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.surfaces import Surface
 from pegboard.errors import UsageError
-from pegboard.frameworks.runs import AnySession, text_and_media
+from pegboard.frameworks.runs import AnySession, text_and_media, worker_of
 
 try:
     from pydantic_ai import RunContext
-    from pydantic_ai.agent import AbstractAgent
+    from pydantic_ai.agent import AbstractAgent, EventStreamHandler
     from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
     from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
     from pydantic_ai.messages import (
@@ -54,6 +55,8 @@ T = TypeVar("T")
 Context = RunContext[Any]
 OpenSession = Callable[[Context], Awaitable[AnySession]]
 
+_CALLING: ContextVar[Context | None] = ContextVar("pegboard_calling", default=None)
+"""The run whose model has made the call that is carried out."""
 _FILES: Final = frozenset((*get_args(DocumentMediaType), *get_args(VideoMediaType)))
 _ANY_OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 """Whether arguments fit their schema is asked by the session (X2)."""
@@ -192,6 +195,13 @@ class SessionToolset(AbstractToolset[Any]):
             ModelRetry: the arguments do not fit.
             ToolFailed: it did not run, or failed.
         """
+        calling = _CALLING.set(ctx)
+        try:
+            return _returned(await self._answered(name, tool_args, ctx))
+        finally:
+            _CALLING.reset(calling)
+
+    async def _answered(self, name: str, tool_args: dict[str, Any], ctx: Context) -> CallAnswer:
         answer = await self.come(lambda session: session.call(name, tool_args))
         if answer.status == "needs_approval" and (approval := answer.approval) is not None:
             self._undecided = True
@@ -207,7 +217,7 @@ class SessionToolset(AbstractToolset[Any]):
                 answer = await self.come(partial(_approved, approval, given))
             except UsageError as error:
                 raise ToolFailed(error.message) from error
-        return _returned(answer)
+        return answer
 
     async def take_decisions(self, messages: Sequence[ModelMessage]) -> None:
         """Take into the session what came of its waiting calls in the framework: a refusal, or a result (A3, T13)."""
@@ -256,11 +266,28 @@ async def _decided(made: Sequence[tuple[ToolCallPart, ToolReturnPart]], session:
             await session.resume(approval.id, result=part.model_response_str())
 
 
-def delegate_to(agent: AbstractAgent[Any, Any]) -> Callable[[Session, str], Awaitable[str]]:
-    """Return what runs delegated tasks with an agent, for ``board.on_delegate``; it works with the child's tools."""
+def delegate_to(
+    agents: AbstractAgent[Any, Any] | Mapping[str, AbstractAgent[Any, Any]],
+    *,
+    events: EventStreamHandler[Any] | None = None,
+) -> Callable[[Session, str], Awaitable[str]]:
+    """Return what runs delegated tasks, for ``board.on_delegate``: an agent that works with the child's tools.
+
+    It has the dependencies of the run that delegates, and counts in its usage and under its limits.
+
+    Args:
+        agents: the agent for every child, or one for each by the name of the child's agent, or by its kind.
+        events: takes the events of the child's run as they come, as ``Agent.run`` has it.
+    """
 
     async def run(child: Session, task: str) -> str:
-        output = (await agent.run(task, capabilities=[SessionTools(child)])).output
+        agent: AbstractAgent[Any, Any] = worker_of(agents, child)
+        calling = _CALLING.get()
+        given: dict[str, Any] = {} if calling is None else {"deps": calling.deps, "usage": calling.usage}
+        if calling is not None:
+            given["usage_limits"] = calling.usage_limits
+        done = await agent.run(task, capabilities=[SessionTools(child)], event_stream_handler=events, **given)
+        output = done.output
         waits = isinstance(output, DeferredToolRequests)
         return "The task is not done: a call of it waits for a person." if waits else str(output)
 

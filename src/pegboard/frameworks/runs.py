@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -176,6 +176,32 @@ class Run:
         if meta or answer.status in ("ok", "error"):
             self._going = self._going.called(name, meta=meta)
         return answer
+
+
+Worker = TypeVar("Worker")
+
+
+def worker_of(agents: Worker | Mapping[str, Worker], child: Session) -> Worker:
+    """Return the framework's agent that does the task of a child session.
+
+    Args:
+        agents: the one for every child, or some by the name of the child's agent, or by its kind.
+        child: the session; one that works under the profile of its parent goes by its kind first.
+
+    Raises:
+        UsageError: none of them is for this child.
+    """
+    if not isinstance(agents, Mapping):
+        return agents
+    known = cast("Mapping[str, Worker]", agents)
+    info = child.info
+    names = (child.key.agent, info.kind) if info.delegated else (info.kind, child.key.agent)
+    for name in names:
+        if name in known:
+            return known[name]
+    raise UsageError(
+        f"No agent of the framework is given for '{names[0]}'.", hint=f"There are: {', '.join(known) or 'none'}."
+    )
 
 
 async def record_decision(session: Session, approval_id: str, *, refused: str | None, result: object) -> None:

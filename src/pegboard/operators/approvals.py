@@ -14,16 +14,18 @@ from pegboard.core.access.approvals.approval import (
     Approval,
     ApprovalKind,
     ApprovalStatus,
+    Binding,
+    Decider,
     Lasting,
     next_end,
     unknown_approval,
 )
 from pegboard.core.access.approvals.demands import rules_of
-from pegboard.core.access.approvals.digests import definition_digest, rules_digest
+from pegboard.core.access.approvals.digests import binding_of
 from pegboard.core.access.approvals.verdicts import mismatch
-from pegboard.core.model.tools import JsonObject, Tool
+from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.errors import PegboardError
-from pegboard.operators.masked import Verbatim, masked
+from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
 
 TOO_DEEP: Final = "It is nested too deeply to be shown."
 Sees = Callable[[str], bool]
@@ -65,11 +67,11 @@ class FieldOverview:
         text: what it is where nobody changes it.
     """
 
-    name: Verbatim
+    name: Name
     title: str
     description: str
     type: Verbatim
-    choices: tuple[Verbatim, ...]
+    choices: tuple[Name, ...]
     required: bool
     text: str
 
@@ -78,7 +80,7 @@ class FieldOverview:
 class FieldProblem:
     """What is wrong with what somebody filled in for a field."""
 
-    name: Verbatim
+    name: Name
     text: str
 
 
@@ -112,12 +114,14 @@ class ApprovalOverview:
         expires_at: from when on it does not count; None is never.
         decided_at: when it was answered, or None.
         by: who did that.
+        elicited: whether that was the user of the client of the call, whom the client asked.
+        decider: who may answer it: an operator, or the user of the client, too.
         message: what they said to it.
     """
 
     id: Verbatim
-    tool: Verbatim
-    plugin: Verbatim
+    tool: Name
+    plugin: Name
     title: str
     description: str
     read_only: bool | None
@@ -130,16 +134,18 @@ class ApprovalOverview:
     reason: str
     where: Verbatim
     outdated: str
-    principal: Verbatim
-    agent: Verbatim
-    session: Verbatim
+    principal: Name
+    agent: Name
+    session: Name
     turn: int
     arguments: tuple[ArgumentOverview, ...]
     fields: tuple[FieldOverview, ...]
     asked_at: float
     expires_at: float | None
     decided_at: float | None
-    by: Verbatim
+    by: Name
+    elicited: bool
+    decider: Decider
     message: str
 
 
@@ -224,8 +230,8 @@ class OperatorApprovals:
             alone: JsonObject = {**schema, "properties": {name: part}, "required": list[str]()}
             form = Tool(plugin="", name=name, wire=f"{found.tool} (field {name})", input_schema=alone)
             texts = services.validator.problems(form, {name: given[name]})
-            problems += [_problem(services, name, text) for text in texts]
-        return tuple(problems)
+            problems += [_problem(name, text) for text in texts]
+        return masked(tuple(problems), await shown_names(services))
 
     async def waiting(self, sees: Sees = _every) -> WaitingCalls:
         """Return how many calls wait for an answer; raises ``StoreError``."""
@@ -241,11 +247,21 @@ class OperatorApprovals:
 
     async def _overviews(self, approvals: Iterable[Approval]) -> tuple[ApprovalOverview, ...]:
         key = await self._services.store.digest_key()
-        return tuple(_overview(self._services, one, key) for one in approvals)
+        found = tuple(_overview(self._services, one, key) for one in approvals)
+        return masked(found, await shown_names(self._services))
 
 
-def _problem(services: Services, name: str, text: str) -> FieldProblem:
-    return masked(FieldProblem(name=name, text=text.removeprefix(f"argument '{name}': ")), services.masker)
+def meant_fields(shown: ApprovalOverview, given: JsonObject, names: ShownNames) -> dict[str, Any]:
+    """Return what was filled in, with the names of fields, and the choices of them, that are meant."""
+    choices = {field.name: field.choices for field in shown.fields}
+    return {
+        names.meant(name): names.meant(value) if value in choices.get(name, ()) else value
+        for name, value in given.items()
+    }
+
+
+def _problem(name: str, text: str) -> FieldProblem:
+    return FieldProblem(name=name, text=text.removeprefix(f"argument '{name}': "))
 
 
 def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOverview:
@@ -254,7 +270,7 @@ def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOve
     catalog = services.world.catalog
     tool, home = catalog.by_id(own.tool), catalog.plugins.get(plugin)
     hints: JsonObject = tool.annotations if tool is not None else {}
-    overview = ApprovalOverview(
+    return ApprovalOverview(
         id=approval.id,
         tool=approval.tool,
         plugin=plugin,
@@ -280,9 +296,10 @@ def _overview(services: Services, approval: Approval, key: bytes) -> ApprovalOve
         expires_at=approval.expires_at,
         decided_at=approval.decided_at,
         by=approval.by,
+        elicited=approval.elicited,
+        decider=approval.decider,
         message=approval.message,
     )
-    return masked(overview, services.masker)
 
 
 def _flag(hints: JsonObject, name: str) -> bool | None:
@@ -294,27 +311,22 @@ def _outdated(services: Services, approval: Approval, tool: Tool | None, key: by
     """Return why an approval counts for no call any more; nothing where the tool is not known now."""
     if tool is None:
         return ""
-    now = replace(
-        approval.binding,
-        arguments=approval.asked,
-        definition=definition_digest(key, tool),
-        rules=_rules_now(services, approval, tool, key),
-    )
-    return mismatch(approval, now)
+    return mismatch(approval, _bound_now(services, approval, tool, key))
 
 
-def _rules_now(services: Services, approval: Approval, tool: Tool, key: bytes) -> str:
-    """Return the digest of the rules in force for a tool: the approval's own, where they are under some settings."""
+def _bound_now(services: Services, approval: Approval, tool: Tool, key: bytes) -> Binding:
+    """Return what an approval of the call is bound to now: as this one is, where that is so under some settings."""
     plugin, spec = services.world.catalog.plugins[tool.plugin], services.loader.specs[tool.plugin]
-    rules = rules_of(plugin, spec, tool, services.trust.counted(plugin.name))
-    if rules is None:
-        return ""
+    rules = rules_of(plugin, spec, tool, services.trust.claims_of(plugin.name))
+    own, asked, in_force = approval.binding, approval.asked, rules.in_force if rules is not None else EMPTY
     try:
         fingerprint = services.loader.source_of(spec).fingerprint(spec)
     except PegboardError:
-        return ""
-    digests = (rules_digest(key, rules.in_force, variant, fingerprint) for variant in ("", *plugin.variants))
-    return approval.binding.rules if approval.binding.rules in digests else ""
+        rules, fingerprint = None, ""
+    variants = ("", *plugin.variants)
+    bound = [binding_of(key, own, tool, asked, in_force, variant, fingerprint) for variant in variants]
+    same = (one for one in bound if rules is not None and one.rules == own.rules)
+    return next(same, replace(bound[0], rules=""))
 
 
 def _arguments(services: Services, approval: Approval, tool: Tool | None) -> tuple[ArgumentOverview, ...]:

@@ -11,11 +11,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
 from pegboard.board.services import Services
-from pegboard.operators.masked import Verbatim, masked
+from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
 from pegboard.ports import PART, AuditFilter, NumberedRecord
 
 LOOKED_AT: Final = 50 * PART
 """How many records one page looks at, at most; the rest is behind its cursor."""
+EXPORTED: Final = 50
+"""How many records are made ready at once for a file: what is asked beside it waits for no more."""
 RISKY: Final = ("=", "+", "-", "@", "\t", "\r")
 """What a table program may take for the beginning of a formula."""
 
@@ -40,9 +42,9 @@ class AuditLine:
     id: int
     at: Verbatim
     kind: Verbatim
-    principal: str
-    agent: str
-    session: str
+    principal: Name
+    agent: Name
+    session: Name
     turn: int
     subject: str
     decision: Verbatim
@@ -80,7 +82,8 @@ async def audit(services: Services, query: AuditQuery) -> AuditPage:
         part = await services.store.part(query, **onward, limit=query.limit - len(found))
         found += part.records
         damaged += part.damaged
-    lines = tuple(_line(services, record) for record in found)
+    names = await shown_names(services)
+    lines = tuple(_line(names, record) for record in found)
     if query.after is not None:
         seen = part.newest if part.next is None else part.next
         return AuditPage(lines=lines[::-1], before=None, after=max(seen, query.after), damaged=damaged)
@@ -88,13 +91,12 @@ async def audit(services: Services, query: AuditQuery) -> AuditPage:
     return AuditPage(lines=lines, before=part.next, after=after, damaged=damaged)
 
 
-async def export(services: Services, query: AuditQuery) -> AsyncIterator[AuditLine]:
-    """Yield all records that are wanted, newest first, in bounded memory; ``limit`` and ``after`` do not count."""
-    query = replace(query, after=None, limit=PART)
+async def export(services: Services, query: AuditQuery) -> AsyncIterator[tuple[AuditLine, ...]]:
+    """Yield all records that are wanted in small parts, newest first; ``limit`` and ``after`` do not count."""
+    query = replace(query, after=None, limit=EXPORTED)
     while True:
         page = await audit(services, query)
-        for line in page.lines:
-            yield line
+        yield page.lines
         if page.before is None:
             return
         query = replace(query, before=page.before)
@@ -125,6 +127,6 @@ def _csv(cells: list[object] | list[str]) -> str:
     return text.getvalue()
 
 
-def _line(services: Services, numbered: NumberedRecord) -> AuditLine:
+def _line(names: ShownNames, numbered: NumberedRecord) -> AuditLine:
     record: dict[str, Any] = {**numbered.record._asdict(), "at": numbered.record.at.isoformat()}
-    return masked(AuditLine(id=numbered.number, **record), services.masker)
+    return masked(AuditLine(id=numbered.number, **record), names)

@@ -10,7 +10,7 @@ from heapq import nsmallest
 from typing import Literal
 
 from pegboard.board.services import Services
-from pegboard.operators.masked import Verbatim, masked
+from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.ports import BillCounts, BillRecord
 
 BillUnit = Literal["day", "agent", "session"]
@@ -32,9 +32,9 @@ class BillRow:
     """
 
     day: Verbatim | None = None
-    principal: str | None = None
-    agent: str | None = None
-    session: str | None = None
+    principal: Name | None = None
+    agent: Name | None = None
+    session: Name | None = None
     requests: int
     tokens: int
     saved: int
@@ -102,7 +102,7 @@ async def bill(services: Services, query: BillQuery) -> Bill:
         damaged += page.damaged
         after = page.next
         if after is None:
-            return _listed(services, query, sums, damaged)
+            return masked(_listed(query, sums, damaged), await shown_names(services))
         await asyncio.sleep(0)
 
 
@@ -116,7 +116,7 @@ def _unit(record: BillRecord, by: BillUnit) -> Unit:
             return None, record.principal, record.agent, record.session
 
 
-def _listed(services: Services, query: BillQuery, sums: Mapping[Unit, BillCounts], damaged: int) -> Bill:
+def _listed(query: BillQuery, sums: Mapping[Unit, BillCounts], damaged: int) -> Bill:
     """Return the greatest, or the newest days, and what the others came to together."""
 
     def place(unit: Unit) -> tuple[int, ...]:
@@ -130,7 +130,7 @@ def _listed(services: Services, query: BillQuery, sums: Mapping[Unit, BillCounts
     rest = totals
     for unit in shown:
         rest = BillCounts(*(all_ - one for all_, one in zip(rest, sums[unit], strict=True)))
-    found = Bill(
+    return Bill(
         by=query.by,
         since=_iso(query.since),
         until=_iso(query.until),
@@ -140,7 +140,6 @@ def _listed(services: Services, query: BillQuery, sums: Mapping[Unit, BillCounts
         totals=_row(_ALL, totals),
         damaged=damaged,
     )
-    return masked(found, services.masker)
 
 
 _ALL: Unit = (None, None, None, None)

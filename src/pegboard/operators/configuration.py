@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pegboard.core.model.masking import Masker
-from pegboard.operators.masked import Verbatim, masked
+from pegboard.operators.masked import ShownNames, Verbatim, masked
 from pegboard.problems import Problem, Severity
 
 MOST_EXCERPTS: Final = 100
@@ -64,6 +64,8 @@ class ConfigurationState:
         read_at: when it was read last.
         refused: whether that reading was refused, so that an older one is in force.
         problems: what is wrong with the newest reading: errors where it was refused, else warnings.
+        of_plugins: what is wrong with what is in force, as far as plugins are known: names that two tools want, claims
+            that do not count, what cannot run, starts over their budget.
     """
 
     file: Verbatim
@@ -71,6 +73,12 @@ class ConfigurationState:
     read_at: float
     refused: bool
     problems: tuple[ShownProblem, ...]
+    of_plugins: tuple[ShownProblem, ...] = ()
+
+
+def without_lines(problems: Iterable[Problem], masker: Masker) -> tuple[ShownProblem, ...]:
+    """Return problems as plain values without secrets, and without the lines around them."""
+    return shown_problems(problems, masker, lambda _: None, ())
 
 
 def shown_problems(
@@ -95,7 +103,7 @@ def shown_problems(
             lines = texts[place.file]
             excerpt = lines.around(place.line, place.column) if lines is not None else ()
         found.append(_shown(problem, excerpt))
-    return masked(tuple(found), masker)
+    return masked(tuple(found), ShownNames(masker))
 
 
 def _shown(problem: Problem, excerpt: tuple[ExcerptLine, ...]) -> ShownProblem:

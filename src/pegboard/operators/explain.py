@@ -22,7 +22,7 @@ from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.surface.explanations import Explanation
 from pegboard.core.surface.searchable import Group
-from pegboard.operators.masked import Verbatim, masked
+from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.operators.near_names import NameKind
 from pegboard.operators.snapshots import read_session
 
@@ -55,10 +55,11 @@ FixKind = Literal[
     "load",
     "turn",
     "look_up",
+    "approve",
 ]
 """What is to be done: set a switch; grant it in the file, or by a switch; edit the file; permit it to the parent's
 agent; set an environment variable; start a server again; put right what the reason names; unload what clashes; take
-another loadout; load it; end the turn; look up what there is."""
+another loadout; load it; end the turn; look up what there is; allow its calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +88,9 @@ class Fix:
     kind: FixKind
     text: str
     code: Verbatim
-    switch: Verbatim = ""
+    switch: Name = ""
     value: bool | None = None
-    subject: Verbatim = ""
+    subject: Name = ""
     where: Verbatim = ""
 
 
@@ -118,10 +119,10 @@ class OperatorExplanation:
         tools: how many it has.
     """
 
-    agent: Verbatim
-    principal: Verbatim
-    session: Verbatim
-    tool: Verbatim
+    agent: Name
+    principal: Name
+    session: Name
+    tool: Name
     verdict: str
     permitted: bool
     loaded: bool
@@ -132,7 +133,7 @@ class OperatorExplanation:
     reasons: tuple[PlainReason, ...]
     fixes: tuple[Fix, ...]
     kind: NameKind | Literal[""] = "tool"
-    members: tuple[Verbatim, ...] = ()
+    members: tuple[Name, ...] = ()
     tools: int = 0
 
 
@@ -166,15 +167,15 @@ async def explain(
         snapshot, found = await explain_name(services, snapshot, name)
         group = group_of(snapshot.permissions.world, name)
         if group is None:
-            return _of_name(services, snapshot, found)
-    return _of_group(services, snapshot, group)
+            return masked(_of_name(services, snapshot, found), await shown_names(services))
+    return masked(_of_group(snapshot, group), await shown_names(services))
 
 
 def _of_name(services: Services, snapshot: Snapshot, found: Explanation) -> OperatorExplanation:
     """Return the explanation of a tool, of a plugin whose tools are not known, or of a name that nothing has."""
     agent, principal, session = snapshot.info.key.agent, snapshot.info.key.principal, snapshot.info.key.session
     codes = {reason.code for reason in found.reasons}
-    explanation = OperatorExplanation(
+    return OperatorExplanation(
         agent=agent,
         principal=principal,
         session=session,
@@ -190,7 +191,6 @@ def _of_name(services: Services, snapshot: Snapshot, found: Explanation) -> Oper
         fixes=fixes(services, snapshot, found),
         kind=_kind(found, snapshot.permissions.world.catalog),
     )
-    return masked(explanation, services.masker)
 
 
 def _kind(found: Explanation, catalog: Catalog) -> NameKind | Literal[""]:
@@ -199,12 +199,12 @@ def _kind(found: Explanation, catalog: Catalog) -> NameKind | Literal[""]:
     return "plugin" if split_kind(found.tool)[1] in catalog.plugins else "tool"
 
 
-def _of_group(services: Services, snapshot: Snapshot, group: Group) -> OperatorExplanation:
+def _of_group(snapshot: Snapshot, group: Group) -> OperatorExplanation:
     """Return the explanation of a toolkit, or of a plugin whose tools are known."""
     key, standing = snapshot.info.key, standing_of(snapshot, group)
     name = written(snapshot.permissions.world, group)
     to_load = (load_fix(name),) if standing.permitted and not standing.loaded else ()
-    explanation = OperatorExplanation(
+    return OperatorExplanation(
         agent=key.agent,
         principal=key.principal,
         session=key.session,
@@ -222,7 +222,6 @@ def _of_group(services: Services, snapshot: Snapshot, group: Group) -> OperatorE
         members=standing.tools[:MEMBERS],
         tools=len(standing.tools),
     )
-    return masked(explanation, services.masker)
 
 
 def plain_reason(reason: Reason) -> PlainReason:
@@ -264,9 +263,13 @@ def _of_a_tool(found: Explanation, agent: str) -> str:
         stays = "; it is always loaded" if _reason(found, *STICKY) is not None else ""
         clashes = _reason(found, "conflict") is not None
         other = "; another toolkit would bring it with other settings" if clashes else ""
-        return f"Agent '{agent}' can call {name} now{stays}{other}."
+        asked = _reason(found, "may_need_approval")
+        perhaps = f" {asked.text}" if asked is not None else ""
+        return f"Agent '{agent}' can call {name} now{stays}{other}.{perhaps}"
     if not found.loaded:
         return f"Agent '{agent}' may use {name}, but it is not loaded in this session."
+    if (asked := _reason(found, "needs_approval")) is not None:
+        return f"Agent '{agent}' may call {name}, and no call runs before a person has approved it. {asked.text}"
     return f"Agent '{agent}' may use {name}, but cannot call it now."
 
 
@@ -371,8 +374,13 @@ def fixes(services: Services, snapshot: Snapshot, found: Explanation) -> tuple[F
     own = () if found.permitted else tuple(_permitting(snapshot.permissions, found.tool, found.reasons))
     return (
         *own,
-        *sorted(_running(services, snapshot.permissions, found), key=lambda fix: fix.kind in ("load", "turn")),
+        *sorted(_running(services, snapshot.permissions, found), key=_order),
     )
+
+
+def _order(fix: Fix) -> int:
+    """Return how late something is to be done: what repairs first, then what loads, then what allows the call."""
+    return {"load": 1, "turn": 1, "approve": 2}.get(fix.kind, 0)
 
 
 def fixes_of(permissions: CompiledPermissions, found: Tool | Group) -> tuple[Fix, ...]:
@@ -450,6 +458,10 @@ def _running(services: Services, permissions: CompiledPermissions, found: Explan
                 subject = _to_load(permissions, found.tool) if reason.code == "not_seen" else found.tool
                 text = f"The model loads '{subject}', or you do."
                 yield Fix(kind="load", text=text, code=reason.code, subject=subject)
+            case "needs_approval" if found.permitted:
+                where = str(reason.where) if reason.where else ""
+                text = "A person allows each call when it was made: once, for the session or always."
+                yield Fix(kind="approve", text=text, code=reason.code, where=where)
             case "next_request":
                 yield Fix(kind="turn", text="It can be called once the turn has ended.", code=reason.code)
             case _:

@@ -1,42 +1,119 @@
-"""One mask over whatever operators are shown (X5)."""
+"""One mask over whatever operators are shown, and the one way back from a name that was shown (X5)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from hashlib import blake2b
+from secrets import token_bytes
 from types import NoneType
 from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from weakref import WeakKeyDictionary
 
-from pegboard.core.model.masking import Masker
+from pegboard.board.services import Services
+from pegboard.core.model.masking import MASK, Masker
+from pegboard.errors import StoreError
 
 T = TypeVar("T")
 
 _VERBATIM: Final = object()
 Verbatim = Annotated[str, _VERBATIM]
-"""A name, a place or a word of Pegboard's own: what operators hand back has to mean the same thing."""
+"""A place or a word of Pegboard's own, shown as it is."""
+_NAME: Final = object()
+Name = Annotated[str, _NAME]
+"""The name of a thing: shown with marks for what is secret in it, and known by them when operators hand it back."""
 _WITHOUT_TEXT: Final = frozenset({NoneType, bool, int, float})
+_BEGINNING: Final = f"{MASK}~"
+_DIGITS: Final = 10
+_OWN_KEY: Final = token_bytes(32)
+_KEYS: Final[WeakKeyDictionary[Services, bytes]] = WeakKeyDictionary()
+_MARK: Final = re.compile(rf"{re.escape(_BEGINNING)}([0-9a-f]{{{_DIGITS}}})")
 
 
-def masked(value: T, masker: Masker) -> T:
-    """Return a value with every text in it masked, but for fields that are ``Verbatim`` or one of certain words.
+class ShownNames:
+    """Names of things as operators are shown them, and what they mean when operators hand them back.
 
-    Tuples, mappings and dataclasses are gone through; what has no secret in it is returned as it is.
+    Each secret in a name is replaced by a mark of its own, ``***~`` and a keyed digest, so that two names which differ
+    in their secrets alone are told apart. The marks stay the same over restarts, and in every process on the store.
     """
-    return cast("T", _masked(value, masker))
+
+    __slots__ = ("_key", "masker")
+
+    def __init__(self, masker: Masker, key: bytes = b"") -> None:
+        """Make one.
+
+        Args:
+            masker: knows what is secret.
+            key: that of the store for digests; nothing where no name is to be shown.
+        """
+        self.masker = masker
+        self._key = key
+
+    def shown(self, name: str) -> str:
+        """Return a name with a mark in place of each secret, and of what looks like the beginning of a mark."""
+        if not self.masker.forms:
+            return name
+        return self._mark(_BEGINNING).join(self.masked(part) for part in name.split(_BEGINNING))
+
+    def masked(self, text: str) -> str:
+        """Return a text of Pegboard's own or of the configuration with a mark in place of each secret."""
+        return self.masker.replaced(text, self._mark)
+
+    def meant(self, shown: str) -> str:
+        """Return the name that is shown so; a text with marks in it means the same with secrets in their place."""
+        if _BEGINNING not in shown or not self.masker.forms:
+            return shown
+        by_mark = {self._mark(form): form for form in (*self.masker.forms, _BEGINNING)}
+        return _MARK.sub(lambda found: by_mark.get(found[0], found[0]), shown)
+
+    def _mark(self, secret: str) -> str:
+        digest = blake2b(secret.encode(errors="surrogatepass"), key=self._key, digest_size=_DIGITS // 2)
+        return f"{_BEGINNING}{digest.hexdigest()}"
 
 
-def _masked(value: Any, masker: Masker) -> Any:
+async def shown_names(services: Services) -> ShownNames:
+    """Return how names are shown under the configuration in force.
+
+    Marks that are made while the store cannot be read end with the process, where it was not read before.
+    """
+    if not services.masker.forms:
+        return ShownNames(services.masker)
+    with suppress(StoreError):
+        _KEYS[services] = await services.store.digest_key()
+    return ShownNames(services.masker, _KEYS.setdefault(services, _OWN_KEY))
+
+
+def masked(value: T, names: ShownNames) -> T:
+    """Return a value with every text in it masked, and every ``Name`` as it is shown.
+
+    ``Verbatim`` fields and those of certain words stay. Tuples, mappings and dataclasses are gone through; what has no
+    secret in it is returned as it is.
+    """
+    return cast("T", _changed(value, names.masker.text, names.shown))
+
+
+def resolved(value: T, names: ShownNames) -> T:
+    """Return a dataclass that operators have handed in, with what each ``Name`` in its fields means."""
+    old = {name: getattr(value, name) for name in _names_of(type(value))}
+    new = {name: _changed(item, names.meant, names.meant) for name, item in old.items()}
+    return replace(value, **new) if new != old else value  # type: ignore[type-var]
+
+
+def _changed(value: Any, text: Callable[[str], str], name: Callable[[str], str]) -> Any:
     match value:
         case str():
-            return masker.text(value)
+            return text(value)
         case tuple():
-            return tuple(_masked(item, masker) for item in cast("tuple[Any, ...]", value))
+            return tuple(_changed(item, text, name) for item in cast("tuple[Any, ...]", value))
         case Mapping():
-            return {name: _masked(item, masker) for name, item in cast("Mapping[Any, Any]", value).items()}
+            return {key: _changed(item, text, name) for key, item in cast("Mapping[Any, Any]", value).items()}
         case _ if is_dataclass(value) and not isinstance(value, type):
-            old = {name: getattr(value, name) for name in texts_of(type(value))}
-            new = {name: _masked(item, masker) for name, item in old.items()}
+            named = _names_of(type(value))
+            old = {field: getattr(value, field) for field in texts_of(type(value))}
+            new = {field: _changed(item, name if field in named else text, name) for field, item in old.items()}
             return replace(value, **new) if new != old else value
         case _:
             return value
@@ -47,6 +124,19 @@ def texts_of(kind: type) -> tuple[str, ...]:
     """Return the fields of a dataclass that may have a text in them which is masked."""
     hints = get_type_hints(kind, include_extras=True)
     return tuple(field.name for field in fields(kind) if _may_have_text(hints[field.name]))
+
+
+@cache
+def _names_of(kind: type) -> frozenset[str]:
+    """Return the fields of a dataclass that are names, or tuples of names."""
+    hints = get_type_hints(kind, include_extras=True)
+    return frozenset(field.name for field in fields(kind) if _is_name(hints[field.name]))
+
+
+def _is_name(hint: Any) -> bool:
+    if get_origin(hint) is Annotated:
+        return _NAME in hint.__metadata__ or _is_name(get_args(hint)[0])
+    return any(map(_is_name, get_args(hint)))
 
 
 def _may_have_text(hint: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from datetime import date
 
 from pegboard.board.services import Services
@@ -11,8 +12,10 @@ from pegboard.operators import audit, bill, explain, search, servers, sessions, 
 from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
 from pegboard.operators.bill import Bill, BillQuery, BillUnit
+from pegboard.operators.configuration import ConfigurationState, without_lines
 from pegboard.operators.counting import CatalogCounting
 from pegboard.operators.explain import OperatorExplanation
+from pegboard.operators.known_problems import KnownProblems
 from pegboard.operators.search import AgentPermission, CommonAnswer, SearchAnswer, WholeCatalog
 from pegboard.operators.servers import ServerState, ServerTool
 from pegboard.operators.sessions import SessionOverview, SessionPage
@@ -26,12 +29,13 @@ class Operations:
 
     Args:
         services: the services of the board.
-        counted: called when the tokens of all tools are known, where somebody had to go without.
+        counted: called when something is known that somebody had to go without: the tokens of all tools, what is wrong.
     """
 
     def __init__(self, services: Services, counted: Callable[[], object] = lambda: None) -> None:
         self._services = services
         self._counting = CatalogCounting(services, counted)
+        self._problems = KnownProblems(services, counted)
         self._whole = WholeCatalog(services)
         self._panel_texts = PanelTexts()
         self._parsed = ParsedLeases()
@@ -40,6 +44,7 @@ class Operations:
     async def aclose(self) -> None:
         """End what goes on beside what was asked for; a search that waits for it says ``indexing``."""
         await self._whole.aclose()
+        await self._problems.aclose()
         await self._counting.aclose()
 
     async def bill(
@@ -92,13 +97,35 @@ class Operations:
         """
         return await audit.audit(self._services, query)
 
-    def export(self, query: AuditQuery) -> AsyncIterator[AuditLine]:
-        """Return an iterator over all records that are wanted, newest first, in bounded memory.
+    def export(self, query: AuditQuery) -> AsyncIterator[tuple[AuditLine, ...]]:
+        """Return an iterator over all records that are wanted in small parts, newest first.
 
         Args:
             query: which records; its ``limit`` and ``after`` do not count.
         """
         return audit.export(self._services, query)
+
+    async def configuration(self, read: ConfigurationState) -> ConfigurationState:
+        """Return the newest reading of the configuration, with what is wrong as far as plugins are known.
+
+        Args:
+            read: what became of that reading.
+
+        Returns:
+            It with ``of_plugins``; nothing is started, imported or counted for it.
+
+        Raises:
+            StoreError: the stored switches cannot be read.
+        """
+        return replace(read, of_plugins=without_lines(await self._problems.now(), self._services.masker))
+
+    def troubled(self) -> int:
+        """Return how many servers and plugins need somebody to look.
+
+        Returns:
+            The number; nothing is started or read for it.
+        """
+        return servers.troubled(self._services)
 
     async def servers(self) -> tuple[ServerState, ...]:
         """Return the state of every server and plugin of the configuration, in its order.
@@ -126,7 +153,7 @@ class Operations:
         """
         return await servers.server(self._services, name)
 
-    def server_tools(self, name: str, *, offset: int = 0, limit: int = 50) -> tuple[ServerTool, ...]:
+    async def server_tools(self, name: str, *, offset: int = 0, limit: int = 50) -> tuple[ServerTool, ...]:
         """Return some of the tools of a server or plugin, with what each costs.
 
         Args:
@@ -137,9 +164,9 @@ class Operations:
         Raises:
             UsageError: there is none of this name.
         """
-        return servers.server_tools(self._services, name, offset, limit)
+        return await servers.server_tools(self._services, name, offset, limit)
 
-    def server_log(self, name: str) -> tuple[PrintedLine, ...]:
+    async def server_log(self, name: str) -> tuple[PrintedLine, ...]:
         """Return what a server printed, the newest last, also of its processes that have ended.
 
         Args:
@@ -151,7 +178,7 @@ class Operations:
         Raises:
             UsageError: there is none of this name.
         """
-        return servers.server_log(self._services, name)
+        return await servers.server_log(self._services, name)
 
     async def restart(self, name: str, *, by: str = LOCAL) -> ServerState:
         """Start a server anew and ask for its tools again; calls under way fail as where it dies.

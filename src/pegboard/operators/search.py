@@ -15,6 +15,7 @@ from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.discover import discover_every
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
+from pegboard.board.views.approval_reasons import approval_reason
 from pegboard.board.views.check_input import checked_search
 from pegboard.board.views.rank_context import answered, rank_context
 from pegboard.board.views.search import FAINT, best_hits
@@ -37,7 +38,7 @@ from pegboard.operators.explain import (
     subject_of,
     whole_group,
 )
-from pegboard.operators.masked import Verbatim, masked
+from pegboard.operators.masked import Name, masked, shown_names
 from pegboard.operators.near_names import Named, NameKind, NameMatch, NearNames
 from pegboard.operators.snapshots import look
 from pegboard.ports import RankContext, Ranked, Ranking, ScorePart
@@ -68,19 +69,21 @@ class SearchHit:
             loadout.
         permitted: whether the agent may use it.
         reason: why it is unavailable, denied or excluded; else None.
+        approval: what its calls need of a person, or which standing allowance counts; None where that is nothing.
         score: how well it answers, between 0 and 1; None of what is here for its name alone.
         parts: what the score is made of, the greatest first.
         match: how its name answers, where it does.
     """
 
     kind: NameKind
-    name: Verbatim
-    plugin: Verbatim
+    name: Name
+    plugin: Name
     title: str
     sentence: str
     standing: HitStanding
     permitted: bool
     reason: PlainReason | None = None
+    approval: PlainReason | None = None
     score: float | None = None
     parts: tuple[ScorePart, ...] = ()
     match: NameMatch | None = None
@@ -124,8 +127,8 @@ class CommonHit:
     """
 
     kind: NameKind
-    name: Verbatim
-    plugin: Verbatim
+    name: Name
+    plugin: Name
     title: str
     sentence: str
     agents: int
@@ -152,7 +155,7 @@ class CommonAnswer:
 class AgentPermission:
     """Whether an agent may use something, what decided, and what would permit it."""
 
-    agent: Verbatim
+    agent: Name
     permitted: bool
     reason: PlainReason | None
     fixes: tuple[Fix, ...]
@@ -166,7 +169,27 @@ async def find(
     needs = replace(needs, limit=min(needs.limit, MOST))
     await discover_every(services, IN_PROCESS)
     snapshot = await look(services, agent, principal=principal, session=session)
-    return masked(await _answer(services, whole, snapshot, needs, query), services.masker)
+    found = await _answer(services, whole, snapshot, needs, query)
+    known: dict[str, PlainReason | None] = {}
+    found = replace(
+        found,
+        names=await _with_approvals(services, snapshot, found.names, known),
+        hits=await _with_approvals(services, snapshot, found.hits, known),
+        rest=await _with_approvals(services, snapshot, found.rest, known),
+    )
+    return masked(found, await shown_names(services))
+
+
+async def _with_approvals(
+    services: Services, snapshot: Snapshot, hits: tuple[SearchHit, ...], known: dict[str, PlainReason | None]
+) -> tuple[SearchHit, ...]:
+    """Return hits with what calls of those that the agent may use need of a person (A5)."""
+    for hit in hits:
+        tool = snapshot.permissions.world.catalog.find_tool(hit.name) if hit.kind == "tool" and hit.permitted else None
+        if tool is not None and hit.name not in known:
+            reason = await approval_reason(services, snapshot, tool)
+            known[hit.name] = plain_reason(reason) if reason is not None else None
+    return tuple(replace(hit, approval=known[hit.name]) if known.get(hit.name) else hit for hit in hits)
 
 
 async def _answer(
@@ -303,12 +326,12 @@ async def find_for_all(
     indexed = await whole.indexed()
     tools = len(services.world.catalog)
     if indexed is None or not query.strip():
-        return masked(
-            CommonAnswer(query=query, agents=len(agents), indexing=indexed is None, tools=tools), services.masker
-        )
+        unknown = CommonAnswer(query=query, agents=len(agents), indexing=indexed is None, tools=tools)
+        return masked(unknown, await shown_names(services))
     permissions = [services.compiler.of_agent(agent) for agent in agents]
     hits = tuple(_common_hits(services, indexed, permissions, query, min(needs.limit, MOST)))
-    return masked(CommonAnswer(query=query, agents=len(agents), hits=hits, tools=tools), services.masker)
+    found = CommonAnswer(query=query, agents=len(agents), hits=hits, tools=tools)
+    return masked(found, await shown_names(services))
 
 
 def _common_hits(
@@ -364,7 +387,7 @@ async def who_may_use(services: Services, agents: Iterable[str], name: str) -> t
     if found is None:
         return ()
     found_for = (_permission(services.compiler.of_agent(agent), found) for agent in agents)
-    return masked(tuple(found_for), services.masker)
+    return masked(tuple(found_for), await shown_names(services))
 
 
 def _permission(permissions: CompiledPermissions, found: Subject) -> AgentPermission:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from pegboard.board.catalog.apply_settings import misnamed
 from pegboard.board.catalog.availability import ConditionFault
 from pegboard.board.catalog.loader import SERVER_WAIT, PluginRequest
 from pegboard.board.discover import ASKED, discover_every
@@ -20,10 +21,11 @@ from pegboard.core.model.labels import label_problem
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
-from pegboard.core.model.tools import Frozen, Plugin
+from pegboard.core.model.tools import Frozen, Manifest, Plugin
 from pegboard.errors import ToolUnavailableError, UsageError
 from pegboard.operators.counting import AT_ONCE, CatalogCounting, count_ahead
-from pegboard.operators.masked import Verbatim, masked
+from pegboard.operators.known_problems import later_harmless
+from pegboard.operators.masked import Name, Verbatim, masked, shown_names
 from pegboard.ports import Activity, ConnectionState, Excluded, PrintedLine, Restartable, SessionKey, Source
 
 ServerPhase = Literal["unavailable", "not_started", "idle", "starting", "up", "down", "backing_off"]
@@ -50,10 +52,13 @@ class ServerState:
         pid: its process.
         in_flight: the requests under way over all connections.
         restarts: how often a connection came up again.
+        failures: how often one did not come up, or ended by itself.
         last_error: why one of them last failed, also where it is up again.
         failed_at: when that was.
         unavailable: why it, or a tool of it, cannot run, as ``pegboard check`` reports it.
         conditions: what its predicates said newly of whom it cannot run for.
+        warnings: what is not as somebody meant it: names that two tools want, rules that count for nothing, claims that
+            do not count.
         connections: each connection with its scope.
         known: whether its tools have been seen.
         tools: how many it has.
@@ -64,7 +69,7 @@ class ServerState:
         restartable: whether :meth:`Operations.restart` can do something for it.
     """
 
-    name: Verbatim
+    name: Name
     kind: Verbatim
     transport: Verbatim
     target: str
@@ -76,10 +81,12 @@ class ServerState:
     pid: int | None
     in_flight: int
     restarts: int
+    failures: int
     last_error: str
     failed_at: float | None
     unavailable: tuple[str, ...]
     conditions: tuple[ConditionFault, ...]
+    warnings: tuple[str, ...]
     connections: tuple[ConnectionState, ...]
     known: bool
     tools: int
@@ -94,8 +101,8 @@ class ServerState:
 class ServerTool:
     """A tool of a plugin, without secrets: its own name, its one name for models, what it is for and what it costs."""
 
-    name: str
-    wire: str
+    name: Name
+    wire: Name
     description: str
     tokens: int
 
@@ -105,9 +112,10 @@ async def servers(services: Services, counting: CatalogCounting) -> tuple[Server
     await services.compiler.refresh()
     counted, until = await counting.done(), time.perf_counter() + AT_ONCE
     specs, agents, found = services.loader.specs, _agents(services), list[ServerState]()
+    names = await shown_names(services)
     for plugin in services.world.catalog.plugins.values():
         if (spec := specs.get(plugin.name)) is not None:
-            found.append(_state(services, plugin, spec, agents, counted=counted))
+            found.append(masked(_state(services, plugin, spec, agents, counted=counted), names))
         if time.perf_counter() > until:
             await asyncio.sleep(0)
             until = time.perf_counter() + AT_ONCE
@@ -119,14 +127,30 @@ async def server(services: Services, name: str) -> ServerState:
     await services.compiler.refresh()
     plugin, spec = _plugin(services, name)
     await count_ahead(services, plugin.tools)
-    return _state(services, plugin, spec, _agents(services), counted=True)
+    state = _state(services, plugin, spec, _agents(services), counted=True)
+    return masked(state, await shown_names(services))
 
 
 def _agents(services: Services) -> list[CompiledPermissions]:
     return [services.compiler.of_agent(agent) for agent in services.world.agents]
 
 
-def server_tools(services: Services, name: str, offset: int, limit: int) -> tuple[ServerTool, ...]:
+def troubled(services: Services) -> int:
+    """Return how many plugins need somebody to look: servers that do not run, and what is not as somebody meant it."""
+    found = 0
+    for plugin in services.world.catalog.plugins.values():
+        spec = services.loader.specs.get(plugin.name)
+        if spec is None:
+            continue
+        source = services.loader.source_of(spec)
+        connections = source.connections(spec) if isinstance(source, Restartable) else ()
+        down = any(one.state in ("down", "backing_off") for one in connections)
+        absent = plugin.kind == "server" and bool(plugin.unavailable)
+        found += down or absent or any(_warnings(services, plugin, spec))
+    return found
+
+
+async def server_tools(services: Services, name: str, offset: int, limit: int) -> tuple[ServerTool, ...]:
     """Return some tools of a plugin, in its order; raises ``UsageError`` where there is no such plugin."""
     plugin, _ = _plugin(services, name)
     shown = plugin.tools[offset : offset + limit]
@@ -134,15 +158,15 @@ def server_tools(services: Services, name: str, offset: int, limit: int) -> tupl
         ServerTool(name=tool.name, wire=tool.wire, description=tool.description, tokens=services.prices([tool]))
         for tool in shown
     )
-    return masked(tuple(found), services.masker)
+    return masked(tuple(found), await shown_names(services))
 
 
-def server_log(services: Services, name: str) -> tuple[PrintedLine, ...]:
+async def server_log(services: Services, name: str) -> tuple[PrintedLine, ...]:
     """Return what a server printed, the newest last; raises ``UsageError`` where there is no such plugin."""
     _, spec = _plugin(services, name)
     source = services.loader.source_of(spec)
     lines = source.printed(spec) if isinstance(source, Restartable) else ()
-    return masked(tuple(lines), services.masker)
+    return masked(tuple(lines), await shown_names(services))
 
 
 def activity(services: Services) -> Activity:
@@ -199,7 +223,7 @@ def _state(
     connections = tuple(source.connections(spec)) if isinstance(source, Restartable) else ()
     gravest = min(connections, key=lambda one: _GRAVEST.index(one.state), default=None)
     failed = max((one for one in connections if one.error), key=lambda one: one.failed_at or 0.0, default=None)
-    state = ServerState(
+    return ServerState(
         name=plugin.name,
         kind=plugin.kind,
         transport=spec.transport if isinstance(spec, ServerSpec) else "",
@@ -212,20 +236,43 @@ def _state(
         pid=gravest.pid if gravest is not None else None,
         in_flight=sum(one.in_flight for one in connections),
         restarts=sum(max(one.starts - 1, 0) for one in connections),
+        failures=sum(one.failures for one in connections),
         last_error=failed.error if failed is not None else "",
         failed_at=failed.failed_at if failed is not None else None,
         unavailable=plugin.faults(),
         conditions=services.availability.newest_faults(plugin.name),
+        warnings=tuple(_warnings(services, plugin, spec)),
         connections=connections,
         known=any(variant.known for variant in plugin.variants.values()),
         tools=len(plugin.tools),
         tokens=services.prices(plugin.tools) if counted else None,
-        dropped=tuple(dict.fromkeys(item for one in connections for item in one.dropped)),
+        dropped=tuple(dict.fromkeys(_dropped(services, plugin, connections))),
         excluded=tuple(dict.fromkeys(item for one in connections for item in one.excluded)),
         agents=sum(permissions.may_have_tools_of(plugin) for permissions in agents),
         restartable=_may_restart(plugin, spec, source),
     )
-    return masked(state, services.masker)
+
+
+def _dropped(services: Services, plugin: Plugin, connections: Sequence[ConnectionState]) -> Iterator[Excluded]:
+    """Yield the tools of a plugin that are not listed: no valid ones, and those whose name another one has (G10)."""
+    for connection in connections:
+        yield from connection.dropped
+    for clash in services.world.catalog.clashes_of(plugin.name):
+        yield Excluded(name=clash.second.removeprefix(f"{plugin.name}/"), reason=clash.text)
+
+
+def _warnings(services: Services, plugin: Plugin, spec: PluginSpec) -> Iterator[str]:
+    """Yield what `check` and the log of the gateway say of a plugin beside what it cannot do (G6, G10, T10)."""
+    for clash in services.world.catalog.clashes:
+        if clash.first.startswith(f"{plugin.name}/") or clash.second.startswith(f"{plugin.name}/"):
+            yield clash.text
+    if any(variant.known for variant in plugin.variants.values()):
+        for fault in misnamed(Manifest(tools=plugin.tools), spec):
+            yield f"{fault.message} It counts for nothing. {fault.hint}".strip()
+    for tool in services.trust.pending(plugin):
+        yield f"'{tool.wire}' says only now that it only reads: it does not count as read-only."
+    for tool in later_harmless(services, plugin):
+        yield f"'{tool.wire}' says only now that it destroys nothing: a person is asked before it runs."
 
 
 def _without_connection(services: Services, plugin: Plugin) -> ServerPhase:

@@ -12,10 +12,12 @@ from pegboard.board.catalog.loader import IN_PROCESS
 from pegboard.board.discover import discover_every
 from pegboard.board.meta_tools import hint_form
 from pegboard.board.services import Services
+from pegboard.board.session_info import pool_user_of
 from pegboard.board.snapshot import Snapshot
 from pegboard.board.views.surface import surface_to_come
 from pegboard.core.access.approvals.approval import Approval, next_end
 from pegboard.core.access.availability import tool_fault
+from pegboard.core.access.instances import session_scope
 from pegboard.core.model.leases import Lease
 from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.sessions import State
@@ -23,9 +25,9 @@ from pegboard.core.surface.explanations import lease_of, loaded_because
 from pegboard.core.surface.surfaces import Costs, Surface
 from pegboard.errors import UnknownAgentError
 from pegboard.operators.counting import SOON, CatalogCounting
-from pegboard.operators.masked import Verbatim, masked
+from pegboard.operators.masked import Name, ShownNames, Verbatim, masked, shown_names
 from pegboard.operators.snapshots import KnownSession, known_by_key, known_sessions, looked_at_now
-from pegboard.ports import AuditRecord, SessionKey
+from pegboard.ports import AuditRecord, ScopedSource, SessionKey
 
 NEWEST_CALLS: Final = 20
 
@@ -57,18 +59,18 @@ class SessionRow:
         problem: why it cannot be read, or nothing.
     """
 
-    principal: Verbatim
-    agent: Verbatim
-    session: Verbatim
+    principal: Name
+    agent: Name
+    session: Name
     stored: bool
     updated_at: float
     turn: int | None = None
     label: str | None = None
-    loadout: Verbatim | None = None
-    leases: tuple[Verbatim, ...] = ()
+    loadout: Name | None = None
+    leases: tuple[Name, ...] = ()
     tokens: int | None = None
     saved: int | None = None
-    unknown: tuple[Verbatim, ...] = ()
+    unknown: tuple[Name, ...] = ()
     problem: str = ""
 
 
@@ -95,12 +97,12 @@ class LoadedRow:
         unavailable: why it cannot run now, or nothing (P6).
     """
 
-    name: Verbatim
-    plugin: Verbatim
+    name: Name
+    plugin: Name
     tokens: int
     until: Verbatim
     because: tuple[str, ...]
-    lease: Verbatim = ""
+    lease: Name = ""
     pending: bool = False
     unavailable: str = ""
 
@@ -109,26 +111,30 @@ class LoadedRow:
 class LeaseRow:
     """A lease of a session; ``excluded`` are ids of what was unloaded from it one by one."""
 
-    subject: Verbatim
+    subject: Name
     until: Verbatim
     because: Verbatim
     loaded_turn: int
     used_turn: int
-    excluded: tuple[Verbatim, ...] = ()
+    excluded: tuple[Name, ...] = ()
     pending: bool = False
-    by: Verbatim = ""
+    by: Name = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentCall:
-    """A call from the audit trail; ``at`` in seconds since the epoch, ``duration`` in milliseconds."""
+    """A call from the audit trail; ``at`` in seconds since the epoch, ``duration`` in milliseconds.
+
+    ``error`` is why it failed, nothing where it did not.
+    """
 
     at: float
-    tool: Verbatim
+    tool: Name
     decision: Verbatim
     outcome: Verbatim
     duration: float | None
     turn: int
+    error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,21 +167,21 @@ class SessionOverview:
         problem: why it cannot be read, or nothing.
     """
 
-    principal: Verbatim
-    agent: Verbatim
-    session: Verbatim
+    principal: Name
+    agent: Name
+    session: Name
     stored: bool
     updated_at: float | None
     turn: int | None = None
     label: str | None = None
-    loadout: Verbatim | None = None
-    shrunk: Verbatim | None = None
+    loadout: Name | None = None
+    shrunk: Name | None = None
     loaded: tuple[LoadedRow, ...] = ()
     leases: tuple[LeaseRow, ...] = ()
     tokens: int | None = None
     tool_tokens: int | None = None
     saved: int | None = None
-    unknown: tuple[Verbatim, ...] = ()
+    unknown: tuple[Name, ...] = ()
     hints: int = 0
     calls: tuple[RecentCall, ...] = ()
     approvals: tuple[Verbatim, ...] = ()
@@ -197,22 +203,22 @@ async def list_sessions(
     """Return a page of sessions, the newest change first."""
     await discover_every(services, IN_PROCESS)
     await services.compiler.refresh()
-    words = query.casefold().split()
+    words, names = query.casefold().split(), await shown_names(services)
     found = [
         known
         for known in await known_sessions(services, agent=agent, principal=principal)
-        if (agents is None or known.key.agent in agents) and _fits(known, words)
+        if (agents is None or known.key.agent in agents) and _fits(names, known, words)
     ]
     page = found[max(offset, 0) : max(offset, 0) + max(limit, 0)]
     counted = await counting.done()
     until = asyncio.get_running_loop().time() + SOON
     rows = [await _row(services, counting if counted else None, known, until) for known in page]
-    return SessionPage(rows=masked(tuple(rows), services.masker), total=len(found))
+    return SessionPage(rows=masked(tuple(rows), names), total=len(found))
 
 
-def _fits(known: KnownSession, words: Iterable[str]) -> bool:
-    """Return whether every word stands in a session's principal, agent or id."""
-    text = f"{known.key.principal}\n{known.key.agent}\n{known.key.session}".casefold()
+def _fits(names: ShownNames, known: KnownSession, words: Iterable[str]) -> bool:
+    """Return whether every word stands in a session's principal, agent or id, as they are shown."""
+    text = "\n".join(map(names.shown, (known.key.principal, known.key.agent, known.key.session))).casefold()
     return all(word in text for word in words)
 
 
@@ -266,21 +272,25 @@ def _short(lease: Lease) -> str:
 
 async def overview(services: Services, counting: CatalogCounting, key: SessionKey) -> SessionOverview | None:
     """Return a session, or None where nothing is known of it; no server is started, nothing stored."""
+    return masked(await _found(services, counting, key), await shown_names(services))
+
+
+async def _found(services: Services, counting: CatalogCounting, key: SessionKey) -> SessionOverview | None:
     await discover_every(services, IN_PROCESS)
     await services.compiler.refresh()
     known = await known_by_key(services, key)
     calls, approvals = await asyncio.gather(_calls(services, key), _waiting(services, key))
     if known is None:
         calls = await _since_deletion(services, key, calls)
-        return _overview(services, key, None, calls, approvals) if calls or approvals else None
+        return _overview(key, None, calls, approvals) if calls or approvals else None
     try:
         state = known.state()
     except ValueError:
-        return _overview(services, key, known, calls, approvals, problem=UNREADABLE)
+        return _overview(key, known, calls, approvals, problem=UNREADABLE)
     try:
         snapshot = await looked_at_now(services, known, state)
     except UnknownAgentError as error:
-        return _overview(services, key, known, calls, approvals, state=state, problem=error.message)
+        return _overview(key, known, calls, approvals, state=state, problem=error.message)
     form = hint_form(services, snapshot.permissions, known.info.host)
     until = asyncio.get_running_loop().time() + SOON
     ready = await counting.done() and await counting.knows_surface(snapshot.permissions, state.loadout, form, until)
@@ -314,6 +324,7 @@ def _call(record: AuditRecord) -> RecentCall:
         outcome=record.outcome,
         duration=record.duration,
         turn=record.turn,
+        error=record.reason,
     )
 
 
@@ -333,7 +344,6 @@ def _complete(
 ) -> SessionOverview:
     loaded = tuple(_loaded(services, snapshot, one) for one in _every_loaded(snapshot, surface))
     return _overview(
-        services,
         known.key,
         known,
         calls,
@@ -384,7 +394,6 @@ def _lease(lease: Lease, turn: int) -> LeaseRow:
 
 
 def _overview(
-    services: Services,
     key: SessionKey,
     known: KnownSession | None,
     calls: tuple[RecentCall, ...],
@@ -396,7 +405,7 @@ def _overview(
     hints: int = 0,
     problem: str = "",
 ) -> SessionOverview:
-    found = SessionOverview(
+    return SessionOverview(
         principal=key.principal,
         agent=key.agent,
         session=key.session,
@@ -418,7 +427,6 @@ def _overview(
         next_end=next_end(approvals),
         problem=problem,
     )
-    return masked(found, services.masker)
 
 
 async def delete_session(services: Services, key: SessionKey, by: str) -> bool:
@@ -426,10 +434,15 @@ async def delete_session(services: Services, key: SessionKey, by: str) -> bool:
     entry = services.recorder.entry(key, 0, "unload", _SUBJECT, "allowed", reason=_REASON, outcome="unloaded", by=by)
     recorded = await _remove_state(services, key, entry)
     waited = bool(await services.store.remove_approvals(**asdict(key)))
-    gone = recorded or waited or services.live.get(key) is not None
+    kept = await services.store.forget_session_data(key)
+    gone = recorded or waited or kept or services.live.get(key) is not None
     if gone and not recorded:
         await services.store.record(entry)
     services.live.forget(key)
+    scope = session_scope(key.agent, pool_user_of(key))
+    for source in services.loader.sources:
+        if isinstance(source, ScopedSource):
+            await source.end_scope(scope)
     services.conversations.begin_anew(key)
     if gone:
         services.recorder.emit("unloaded", entry)

@@ -25,7 +25,7 @@ from pegboard.core.state.sessions import State
 from pegboard.dialects.duty_tools import duty_tools
 from pegboard.errors import UnknownAgentError
 from pegboard.operators.counting import count_ahead
-from pegboard.operators.masked import Verbatim
+from pegboard.operators.masked import Name, masked, shown_names
 from pegboard.operators.snapshots import KnownSession, known_by_key, known_sessions
 from pegboard.ports import SessionKey
 
@@ -45,11 +45,11 @@ class SessionChange:
     meta-tools; the tokens are those of what is loaded.
     """
 
-    principal: Verbatim
-    agent: Verbatim
-    session: Verbatim
-    gained: tuple[Verbatim, ...]
-    lost: tuple[Verbatim, ...]
+    principal: Name
+    agent: Name
+    session: Name
+    gained: tuple[Name, ...]
+    lost: tuple[Name, ...]
     tokens_before: int
     tokens_after: int
 
@@ -74,16 +74,16 @@ class SwitchPreview:
         unreadable: how many there are whose stored state is damaged.
     """
 
-    agent: Verbatim
-    name: Verbatim
+    agent: Name
+    name: Name
     value: bool | None
     stored: bool | None
-    gained: tuple[Verbatim, ...]
-    lost: tuple[Verbatim, ...]
+    gained: tuple[Name, ...]
+    lost: tuple[Name, ...]
     gained_tokens: int
     lost_tokens: int
-    gained_unknown: tuple[Verbatim, ...]
-    lost_unknown: tuple[Verbatim, ...]
+    gained_unknown: tuple[Name, ...]
+    lost_unknown: tuple[Name, ...]
     sessions: tuple[SessionChange, ...]
     unchanged: int
     unreadable: int = 0
@@ -105,7 +105,7 @@ async def preview(services: Services, parsed: ParsedLeases, agent: str, name: st
         comparison.add(known, above)
     await count_ahead(services, (*gained, *lost, *comparison.tools()))
     unknown, unknown_then = frozenset(unknown_plugins(before)), frozenset(unknown_plugins(after))
-    return SwitchPreview(
+    found = SwitchPreview(
         agent=agent,
         name=name,
         value=value,
@@ -120,6 +120,7 @@ async def preview(services: Services, parsed: ParsedLeases, agent: str, name: st
         unchanged=comparison.unchanged,
         unreadable=comparison.unreadable,
     )
+    return masked(found, await shown_names(services))
 
 
 def _only_in(these: CompiledPermissions, others: CompiledPermissions) -> tuple[Tool, ...]:

@@ -24,7 +24,7 @@ from pegboard.core.model.agents import World
 from pegboard.core.model.tools import Plugin, Tool
 from pegboard.operators.counting import CatalogCounting, count_ahead
 from pegboard.operators.explain import PlainReason, plain_reason
-from pegboard.operators.masked import Verbatim, masked
+from pegboard.operators.masked import Name, ShownNames, masked, shown_names
 
 T = TypeVar("T")
 
@@ -58,15 +58,15 @@ class SwitchRow:
     """
 
     kind: RowKind
-    name: Verbatim
-    plugin: Verbatim
+    name: Name
+    plugin: Name
     label: str
     icon: str
     description: str
     default: bool
     switch: bool | None
     stored: bool | None
-    switch_name: Verbatim
+    switch_name: Name
     on: bool
     reason: PlainReason
     available: bool = True
@@ -143,9 +143,10 @@ def _slice(found: Sequence[T], offset: int, limit: int) -> Sequence[T]:
 async def _shown(services: Services, agent: str) -> _Shown:
     agent_of(services.world, agent)
     await discover_every(services, IN_PROCESS)
-    compiler = services.compiler
+    compiler, names = services.compiler, await shown_names(services)
     await compiler.refresh()
-    return _Shown(services, compiler.of_agent(agent), compiler.without_switches(agent), compiler.stored(agent))
+    permissions, bare = compiler.of_agent(agent), compiler.without_switches(agent)
+    return _Shown(services, permissions, bare, compiler.stored(agent), names)
 
 
 class _Shown:
@@ -157,11 +158,13 @@ class _Shown:
         permissions: CompiledPermissions,
         bare: CompiledPermissions,
         stored: Mapping[str, bool],
+        names: ShownNames,
     ) -> None:
         self.permissions = permissions
         self._services = services
         self._rows = PanelRows(permissions, bare)
         self._stored = stored
+        self._names = names
 
     def group(self, group: PanelGroup, *, counted: bool) -> SwitchRow:
         """Return the row of a toolkit, plugin or unknown name."""
@@ -200,7 +203,7 @@ class _Shown:
             members_on=members_on,
             tokens=tokens,
         )
-        return masked(found, self._services.masker)
+        return masked(found, self._names)
 
 
 class PanelTexts:

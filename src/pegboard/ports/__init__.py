@@ -21,6 +21,7 @@ from pegboard.ports.calls import ArgumentValidator, CallContext, Progress
 from pegboard.ports.clients import LOG_LEVELS, AskRefusedError, Client, Listener
 from pegboard.ports.conditions import ConditionalSource, HookRunner
 from pegboard.ports.focus import FocusRules
+from pegboard.ports.own_files import OwnFiles
 from pegboard.ports.past_uses import USE_LIFETIME, USES_KEPT, UseRecord, UseStore
 from pegboard.ports.ranking import (
     UNLIKELY,
@@ -32,13 +33,15 @@ from pegboard.ports.ranking import (
     Ranking,
 )
 from pegboard.ports.resources import HasResources, ResourceSource
-from pegboard.ports.sources import CodeSource, Fingerprint, Source
+from pegboard.ports.sources import CodeSource, Fingerprint, ScopedSource, Source
 from pegboard.ports.stores import (
     UNCHECKED,
     ChangeToken,
+    GrantStore,
     ManifestStore,
     PermissionStore,
     ReadOnlyTrustStore,
+    SessionDataStore,
     SessionKey,
     SessionStore,
     StateChange,
@@ -50,6 +53,7 @@ from pegboard.ports.tokens import BILL_DAYS, BillCounts, BillPage, BillRecord, B
 
 if TYPE_CHECKING:
     from pegboard.ports.audit_filter import AuditFilter
+    from pegboard.ports.schedules import DueSchedule, ScheduleSource
     from pegboard.ports.score_parts import FieldShare, MatchedWord, PartKind, ScorePart, TextField
     from pegboard.ports.server_states import (
         Activity,
@@ -90,11 +94,13 @@ __all__ = [
     "ConditionalSource",
     "ConnectionPhase",
     "ConnectionState",
+    "DueSchedule",
     "Evidence",
     "Excluded",
     "FieldShare",
     "Fingerprint",
     "FocusRules",
+    "GrantStore",
     "HasHooks",
     "HasResources",
     "HookAnswer",
@@ -103,6 +109,7 @@ __all__ = [
     "ManifestStore",
     "MatchedWord",
     "NumberedRecord",
+    "OwnFiles",
     "PartKind",
     "PastUse",
     "PermissionStore",
@@ -115,7 +122,10 @@ __all__ = [
     "ReadOnlyTrustStore",
     "ResourceSource",
     "Restartable",
+    "ScheduleSource",
+    "ScopedSource",
     "ScorePart",
+    "SessionDataStore",
     "SessionKey",
     "SessionStore",
     "Source",
@@ -137,12 +147,14 @@ if not TYPE_CHECKING:
         "AuditFilter": "audit_filter",
         "ConnectionPhase": "server_states",
         "ConnectionState": "server_states",
+        "DueSchedule": "schedules",
         "Excluded": "server_states",
         "FieldShare": "score_parts",
         "MatchedWord": "score_parts",
         "PartKind": "score_parts",
         "PrintedLine": "server_states",
         "Restartable": "server_states",
+        "ScheduleSource": "schedules",
         "ScorePart": "score_parts",
         "TextField": "score_parts",
     }

@@ -21,6 +21,7 @@ AuditKind = Literal[
     "permission",
     "approval",
     "server",
+    "schedule",
     "forget",
 ]
 """What an audit record is about."""

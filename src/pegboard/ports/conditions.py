@@ -42,7 +42,9 @@ class HookRunner(Protocol):
 class ConditionalSource(Protocol):
     """A source whose plugins have predicates of their own in their code."""
 
-    async def holds(self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object) -> object:
+    async def holds(
+        self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object, scope: str = ""
+    ) -> object:
         """Return the answer of a predicate of a plugin.
 
         Args:
@@ -50,6 +52,7 @@ class ConditionalSource(Protocol):
             overrides: Those of the variant that is asked.
             condition: The predicate, as ``Tool.when`` names it.
             given: What it is called with.
+            scope: Whose object is asked (G9); where there is none, none is constructed for it.
 
         Returns:
             What it returned.

@@ -25,9 +25,9 @@ class ConnectionState:
     """One connection of a server, for operators; times are in seconds since the epoch.
 
     ``scope`` says who uses it: nothing where it was only asked for its tools. ``since`` is when its state last
-    changed, ``starts`` how often it came up, ``error`` why it last failed, at ``failed_at``, also where it is up again.
-    ``one_at_a_time``: calls wait for one another, since the server asks and nothing says for which call.
-    ``dropped`` are tools, ``excluded`` other items and lists.
+    changed, ``starts`` how often it came up, ``failures`` how often it did not, or ended by itself; ``error`` is why
+    it last failed, at ``failed_at``, also where it is up again. ``one_at_a_time``: calls wait for one another, since
+    the server asks and nothing says for which call. ``dropped`` are tools, ``excluded`` other items and lists.
     """
 
     scope: str
@@ -39,6 +39,7 @@ class ConnectionState:
     in_flight: int = 0
     one_at_a_time: bool = False
     starts: int = 0
+    failures: int = 0
     error: str = ""
     failed_at: float | None = None
     dropped: tuple[Excluded, ...] = ()

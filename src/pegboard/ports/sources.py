@@ -91,6 +91,19 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class ScopedSource(Protocol):
+    """A source that keeps objects or connections for each scope of calls (G9)."""
+
+    async def end_scope(self, scope: str) -> None:
+        """Close what a scope has, once nothing uses it any more; a call under the same scope begins anew.
+
+        Args:
+            scope: As ``CallContext.scope`` has it.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
     """What the manifest of a plugin that is code of this process is stored under (X1).

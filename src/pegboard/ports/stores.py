@@ -114,6 +114,50 @@ class SessionStore(Protocol):
         ...
 
 
+class SessionDataStore(Protocol):
+    """What plugins keep for a session, as JSON texts by name; the newest value of each name counts."""
+
+    async def session_data(self, key: SessionKey) -> Mapping[str, str]:
+        """Return what is kept for a session.
+
+        Args:
+            key: The session.
+
+        Returns:
+            The texts, by name.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def keep_session_data(self, key: SessionKey, changes: Mapping[str, str | None]) -> None:
+        """Keep some names for a session; the others stay as they are.
+
+        Args:
+            key: The session.
+            changes: The new texts, by name; None removes a name.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+    async def forget_session_data(self, key: SessionKey) -> bool:
+        """Remove everything that is kept for a session.
+
+        Args:
+            key: The session.
+
+        Returns:
+            Whether there was anything.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+
 class Unchecked(Enum):
     """The value that says that whatever is stored is replaced."""
 
@@ -134,6 +178,7 @@ class PermissionStore(Protocol):
         *,
         expected: bool | Unchecked | None = UNCHECKED,
         replaces: Sequence[str] = (),
+        principal: str | None = None,
         audit: Sequence[AuditRecord] = (),
     ) -> bool:
         """Store a switch, or remove it, in one transaction with what is recorded of it.
@@ -143,7 +188,8 @@ class PermissionStore(Protocol):
             name: A toolkit, plugin or tool, as the permissions have it.
             value: The boolean; None removes the stored one.
             expected: The boolean that was read, None where none was stored; ``UNCHECKED`` is any.
-            replaces: The names of other switches of the agent that are removed with it.
+            replaces: The names of other switches of the same that are removed with it.
+            principal: For whom alone it counts; None is everybody.
             audit: The records of the change.
 
         Returns:
@@ -159,6 +205,17 @@ class PermissionStore(Protocol):
 
         Returns:
             Booleans by agent and name.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def principal_switches(self) -> Mapping[str, Mapping[str, Mapping[str, bool]]]:
+        """Return the stored switches that count for one principal alone.
+
+        Returns:
+            Booleans by agent, principal and name.
 
         Raises:
             StoreError: It cannot be read.
@@ -260,6 +317,45 @@ class ReadOnlyTrustStore(Protocol):
         ...
 
 
+class GrantStore(Protocol):
+    """What each configuration granted when its last edit was accepted (P10)."""
+
+    async def accepted(self, configuration: str) -> str | None:
+        """Return what a configuration grants, as it was accepted last.
+
+        Args:
+            configuration: Its absolute path.
+
+        Returns:
+            The text that was stored, or None where none was.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        ...
+
+    async def accept(
+        self, configuration: str, text: str, *, expected: str | None, audit: Sequence[AuditRecord] = ()
+    ) -> bool:
+        """Store what a configuration grants, with the records of what that changes, in one transaction.
+
+        It counts in ``ChangeToken.permissions``.
+
+        Args:
+            configuration: Its absolute path.
+            text: What it grants.
+            expected: The text that was read; None where none was stored.
+            audit: The records.
+
+        Returns:
+            Whether it is stored: what is stored was still as expected; else nothing is.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        ...
+
+
 class ChangeToken(NamedTuple):
     """What a store stood at: equal tokens mean that nothing was changed between them.
 
@@ -273,10 +369,12 @@ class ChangeToken(NamedTuple):
 
 class Store(
     SessionStore,
+    SessionDataStore,
     PermissionStore,
     ApprovalStore,
     ManifestStore,
     ReadOnlyTrustStore,
+    GrantStore,
     AuditLog,
     UseStore,
     BillStore,
@@ -295,6 +393,20 @@ class Store(
 
         Raises:
             StoreError: It cannot be read.
+        """
+        ...
+
+    async def was_there_before(self, change: str) -> bool:
+        """Return whether what is stored was in use before a change of Pegboard; only to the first who asks.
+
+        Args:
+            change: The name of the change.
+
+        Returns:
+            Whether it was, for whoever informs people of the change.
+
+        Raises:
+            StoreError: It cannot be read or written.
         """
         ...
 

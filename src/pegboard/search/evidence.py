@@ -39,6 +39,29 @@ where tools are near each other, another may do as well.
 """
 
 
+STANDS_OUT: Final = 4.0
+"""From here on an answer stands out: so many times the spread of the background is it above it."""
+_IN_WORDS: Final = 2.0
+"""How many spreads count as much as a best answer in words that is as good as wrong answers usually are. Both were
+chosen on the first half of the messages in `benchmarks/messages`: `docs/retrieval.md` has what became of the other.
+"""
+_ALONE: Final = 0.5
+"""How good the best answer in words has to be where nothing is known of meaning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Background:
+    """How near texts about nothing in particular come to what may be found.
+
+    Attributes:
+        usual: the middle of how near their nearest rows are.
+        spread: how much that varies.
+    """
+
+    usual: float
+    spread: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
     """What the score of a row is made of: ``words`` is what a point of its lexical score counts in it."""
@@ -86,12 +109,14 @@ class Fused:
         cosines: how near it is to the need in meaning alone.
         said: how much the need says: the length of the sum of its pieces' rows.
         usual: how near the nearest other usually is to what one of the rows is for.
+        background: how near texts about nothing in particular come to the rows.
     """
 
     blend: Blend
     cosines: NDArray[np.float32]
     said: float
     usual: float
+    background: Background
 
 
 def relevance(score: float) -> float:
@@ -127,7 +152,7 @@ def evidence(
         fused: How well each row answers in words and meaning, where that is known.
     """
     if not rows:
-        return Evidence(fits=0.0)
+        return Evidence(fits=0.0, stands_out=False)
     if lexical.exact:
         return Evidence(clear=len(lexical.exact) == 1)
     first, second = rows[0], rows[1] if len(rows) > 1 else None
@@ -142,7 +167,25 @@ def evidence(
     else:
         near, known = float(fused.cosines[first]), need.known / max(need.mass, 1e-9)
         odds = float(_WITH_MEANING @ (reached, near, known, fused.said, fused.usual)) + _BASE_WITH_MEANING
-    return Evidence(fits=round(1 / (1 + math.exp(-odds)), 4), clear=lead >= LEAD and covered >= COVERED)
+    return Evidence(
+        fits=round(1 / (1 + math.exp(-odds)), 4),
+        clear=lead >= LEAD and covered >= COVERED,
+        stands_out=_stands_out(reached, fused),
+    )
+
+
+def _stands_out(reached: float, fused: Fused | None) -> bool:
+    """Return whether a need finds something better than what a text about nothing in particular finds.
+
+    Args:
+        reached: the words of the best answer, as a share of what wrong answers usually reach.
+        fused: How near each row is, and how near such texts come, where that is known.
+    """
+    if fused is None:
+        return reached >= _ALONE
+    background = fused.background
+    above = (float(fused.cosines.max()) - background.usual) / background.spread
+    return above + _IN_WORDS * reached >= STANDS_OUT
 
 
 def _reached(score: float, need: Need) -> float:

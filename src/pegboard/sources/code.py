@@ -57,7 +57,7 @@ def note_import(spec: PluginSpec) -> None:
 
 def forget_imports(folder: str) -> None:
     """Forget how modules in a folder looked that are not imported any more."""
-    for place in [place for place in _imported if Path(place).is_relative_to(folder)]:
+    for place in [place for place in _imported.copy() if Path(place).is_relative_to(folder)]:
         del _imported[place]
 
 

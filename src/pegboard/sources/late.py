@@ -7,12 +7,25 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegboard.core.model.specs import NAME_ONLY, PluginSpec, PythonSpec, RegisteredSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
-from pegboard.ports import CallContext, ConditionalSource, Fingerprint, HasHooks, HookAnswer, HookRunner, Source
+from pegboard.ports import (
+    CallContext,
+    ConditionalSource,
+    Fingerprint,
+    HasHooks,
+    HookAnswer,
+    HookRunner,
+    ScopedSource,
+    SessionDataStore,
+    Source,
+)
 from pegboard.sources.code import fingerprint
+
+if TYPE_CHECKING:
+    from pegboard.ports.schedules import DueSchedule
 
 
 class LateSource:
@@ -70,11 +83,33 @@ class LateSource:
             return HookAnswer()
         return await source.ask_hooks(spec, overrides, tool, arguments, context)
 
-    async def holds(self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object) -> object:
+    async def holds(
+        self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object, scope: str = ""
+    ) -> object:
         """Return what a predicate of the plugin's code answers (T12)."""
         source = self._source()
         assert isinstance(source, ConditionalSource)
-        return await source.holds(spec, overrides, condition, *given)
+        return await source.holds(spec, overrides, condition, *given, scope=scope)
+
+    async def claim_due(self, spec: PluginSpec) -> DueSchedule | None:
+        """Take a schedule of the plugin that is due, where the source keeps any."""
+        from pegboard.ports.schedules import ScheduleSource  # no start needs it
+
+        source = self._source()
+        return await source.claim_due(spec) if isinstance(source, ScheduleSource) else None
+
+    async def note_run(self, due: DueSchedule, error: str) -> None:
+        """Keep that a schedule was run."""
+        from pegboard.ports.schedules import ScheduleSource
+
+        source = self._source()
+        assert isinstance(source, ScheduleSource)
+        await source.note_run(due, error)
+
+    async def end_scope(self, scope: str) -> None:
+        """Close what a scope has, where the source keeps anything for scopes."""
+        if isinstance(self._made, ScopedSource):
+            await self._made.end_scope(scope)
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Call back when the tools of a plugin have changed by themselves."""
@@ -114,25 +149,30 @@ class LateHooks:
             self._made.close()
 
 
-def local_sources(database: Path | None) -> tuple[Source, ...]:
+def local_sources(
+    database: Path | None, *, store: SessionDataStore | None = None, idle: float | None = None
+) -> tuple[Source, ...]:
     """Return the sources of the plugins of this process: those written in Python, of packages, and Agno's toolkits.
 
-    ``database`` is where toolkits keep what they need one for; None is in memory.
+    ``database`` is where toolkits keep what they need one for, ``store`` has the states of sessions; None is in memory.
+    What plugins construct is closed after ``idle`` seconds without use; None keeps it (G9).
     """
-    theirs = cache(lambda: import_module("pegboard.sources.agno").AgnoToolkits(database))
+    theirs = cache(lambda: import_module("pegboard.sources.agno").AgnoToolkits(database, store))
 
     def adopt(target: object, overrides: JsonObject, *, plugin: str, parameters: Any = None) -> Any:
         known = "agno.tools.toolkit" in sys.modules  # else nothing can be one of Agno's toolkits
         return theirs().adopt(target, overrides, plugin=plugin, parameters=parameters) if known else None
 
     return (
-        LateSource(PythonSpec, lambda: import_module("pegboard.sources.python").PythonSource(adopt=adopt)),
+        LateSource(PythonSpec, lambda: import_module("pegboard.sources.python").PythonSource(adopt=adopt, idle=idle)),
         LateSource(
             RegisteredSpec,
-            lambda: import_module("pegboard.sources.packages").PackageSource(adopt=adopt),
+            lambda: import_module("pegboard.sources.packages").PackageSource(adopt=adopt, idle=idle),
             loaders=("entry_point:", "packaged:", NAME_ONLY),
         ),
         LateSource(
-            RegisteredSpec, lambda: import_module("pegboard.sources.agno").AgnoSource(theirs()), loaders=("agno:",)
+            RegisteredSpec,
+            lambda: import_module("pegboard.sources.agno").AgnoSource(theirs(), idle=idle),
+            loaders=("agno:",),
         ),
     )

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+import sys
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, cast
@@ -12,17 +16,16 @@ from typing import Any, Final, cast
 from pegboard.core.model.loadouts import category_of
 from pegboard.core.model.specs import NAME_ONLY, PluginSpec, RegisteredSpec
 from pegboard.core.model.toolkits import SHARED_ONLY
-from pegboard.core.model.tools import CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
+from pegboard.core.model.tools import Frozen, JsonObject, variant_key
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.code import note_import
 from pegboard.sources.signatures import (
-    Adopt,
-    ConstructedPlugins,
     LocalPlugin,
+    LocalSource,
+    Making,
     adopted,
+    constructs,
     distribution_of,
-    nothing_adopted,
 )
 
 log = logging.getLogger("pegboard")
@@ -65,15 +68,14 @@ class Packaged:
 
 def packaged() -> tuple[Packaged, ...]:
     """Return the toolkits and loadouts of installed packages, which are imported for it; one that fails is logged."""
-    entries = entry_points()
-    packages = {_package(entry): None for group in (TOOLKITS, LOADOUTS) for entry in entries.select(group=group)}
+    toolkits, loadouts = _entry_points(TOOLKITS), _entry_points(LOADOUTS)
     return tuple(
         Packaged(
             package=package,
-            toolkits=tuple(_values(entries.select(group=TOOLKITS), package)),
-            loadouts=tuple(_values(entries.select(group=LOADOUTS), package)),
+            toolkits=tuple(_values(toolkits, package)),
+            loadouts=tuple(_values(loadouts, package)),
         )
-        for package in sorted(packages)
+        for package in sorted({_package(entry) for entry in (*toolkits, *loadouts)})
     )
 
 
@@ -92,89 +94,88 @@ def _values(entries: Iterable[EntryPoint], package: str) -> Iterator[object]:
             yield {"name": entry.name, **cast("dict[str, Any]", value)} if isinstance(value, dict) else value
 
 
-class PackageSource:
+class PackageSource(LocalSource):
     """The source of plugins of packages; for known names without one, of what would bring them."""
-
-    def __init__(self, *, adopt: Adopt = nothing_adopted) -> None:
-        self._plugins = ConstructedPlugins()
-        self._adopt = adopt
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether a package has, or should have, the plugin."""
         return isinstance(spec, RegisteredSpec) and spec.loader.startswith((_ENTRY_POINT, _PACKAGED, NAME_ONLY))
 
-    def fingerprint(self, spec: PluginSpec) -> str:  # noqa: ARG002
-        """Return nothing: asking the code itself is cheaper and always right."""
-        return ""
-
-    async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
-        """Import the package, construct what it registers, and return its tools."""
+    def _making(self, spec: PluginSpec, overrides: JsonObject) -> Making:
         assert isinstance(spec, RegisteredSpec)
-        return (await self._built(spec, overrides)).manifest(spec.name)
-
-    async def call(
-        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
-    ) -> CallResult:
-        """Run the function; what it raises is an error result."""
-        assert isinstance(spec, RegisteredSpec)
-        return await (await self._built(spec, overrides)).call(spec.name, tool.name, arguments, context)
-
-    async def ask_hooks(
-        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
-    ) -> HookAnswer:
-        """Return what guard and approval hook of the function say to a call."""
-        assert isinstance(spec, RegisteredSpec)
-        return await (await self._built(spec, overrides)).ask_hooks(spec.name, tool.name, arguments, context)
-
-    async def holds(self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object) -> object:
-        """Return what a predicate of the plugin's code answers (T12)."""
-        assert isinstance(spec, RegisteredSpec)
-        return await self._plugins.ask(await self._built(spec, overrides), condition, *given)
-
-    def on_changed(self, callback: Callable[[str], None]) -> None:
-        """Take no callback: installed packages do not change by themselves."""
-
-    async def aclose(self) -> None:
-        """Close what was constructed."""
-        await self._plugins.aclose()
-
-    async def _built(self, spec: RegisteredSpec, overrides: JsonObject) -> LocalPlugin:
         if spec.loader.startswith(NAME_ONLY):
             raise _not_provided(spec)
+        packaged = spec.loader.startswith(_PACKAGED)
+        explained = nullcontext if packaged else _explained
+
+        def found() -> tuple[object, bool]:
+            with explained(spec):
+                target = _packaged(spec) if packaged else _loaded(spec)
+                return target, constructs(target, overrides)
+
+        def made(target: object) -> LocalPlugin:
+            with explained(spec):
+                return adopted(target, overrides, plugin=spec.name, adopt=self._adopt)
+
         key = (spec.name, spec.loader, variant_key(overrides))
-        load = _packaged if spec.loader.startswith(_PACKAGED) else _load
-        return await self._plugins.get(key, lambda: load(spec, overrides, self._adopt))
+        return Making(key=key, plugin=spec.name, find=found, make=made, idle=spec.idle)
 
 
 def _entries() -> dict[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda e: (_package(e), e.name)):
+    for entry in sorted(_entry_points(GROUP), key=lambda e: (_package(e), e.name)):
         found.setdefault(entry.name, entry)
     return found
+
+
+def _entry_points(group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group; all are read anew once a folder of the import path has changed."""
+    return _entry_points_of(tuple((folder, _changed(folder)) for folder in sys.path)).get(group, ())
+
+
+@lru_cache(maxsize=1)
+def _entry_points_of(_folders: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[EntryPoint, ...]]:
+    entries = entry_points()
+    return {group: tuple(entries.select(group=group)) for group in (GROUP, TOOLKITS, LOADOUTS)}
+
+
+def _changed(folder: str) -> int:
+    """Return when an entry was added to or removed from a folder, in nanoseconds; 0 where there is none."""
+    try:
+        return os.stat(folder or ".").st_mtime_ns  # noqa: PTH116
+    except OSError:
+        return 0
 
 
 def _package(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else ""
 
 
-def _packaged(spec: RegisteredSpec, overrides: JsonObject, adopt: Adopt) -> LocalPlugin:
+def _packaged(spec: RegisteredSpec) -> object:
     note_import(spec)
     module, _, name = spec.loader.removeprefix(_PACKAGED).partition(":")
     found = import_module(module)
-    return adopted(getattr(found, name) if name else found, overrides, plugin=spec.name, adopt=adopt)
+    return getattr(found, name) if name else found
 
 
-def _load(spec: RegisteredSpec, overrides: JsonObject, adopt: Adopt) -> LocalPlugin:
+def _loaded(spec: RegisteredSpec) -> object:
     entry = _entries().get(spec.loader.removeprefix(_ENTRY_POINT))
     if entry is None:
         raise _not_provided(spec)
-    package = _package(entry) or entry.value
     note_import(spec)
+    return entry.load()
+
+
+@contextmanager
+def _explained(spec: RegisteredSpec) -> Generator[None]:
+    """Raise ``ToolUnavailableError`` for whatever a package raises when it is imported, or its class is constructed."""
     try:
-        return adopted(entry.load(), overrides, plugin=spec.name, adopt=adopt)
+        yield
     except ToolUnavailableError:
         raise
-    except BaseException as error:  # whatever a broken package raises when it is imported
+    except BaseException as error:
+        entry = _entries().get(spec.loader.removeprefix(_ENTRY_POINT))
+        package = (_package(entry) or entry.value) if entry is not None else ""
         absent = (error.name if isinstance(error, ModuleNotFoundError) else None) or ""
         raise ToolUnavailableError(
             f"plugin '{spec.name}' of package '{package}' cannot be loaded: {type(error).__name__}: {error}",

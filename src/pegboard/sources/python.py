@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -12,16 +13,17 @@ from typing import Any
 
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.specs import PluginSpec, PythonSpec
-from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool, variant_key
+from pegboard.core.model.tools import JsonObject, Manifest, variant_key
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.code import note_import
 from pegboard.sources.signatures import (
     Adopt,
-    ConstructedPlugins,
     LocalPlugin,
+    LocalSource,
+    Making,
     ModulesBeside,
     adopted,
+    constructs,
     distribution_of,
     in_thread,
     nothing_adopted,
@@ -29,58 +31,42 @@ from pegboard.sources.signatures import (
 from pegboard.sources.stdout import plugin_output
 
 
-class PythonSource:
+class PythonSource(LocalSource):
     """The source of plugins that the configuration names with ``python:``."""
 
-    def __init__(self, *, adopt: Adopt = nothing_adopted) -> None:
-        self._plugins = ConstructedPlugins()
+    def __init__(self, *, adopt: Adopt = nothing_adopted, idle: float | None = None) -> None:
+        super().__init__(adopt=adopt, idle=idle)
         self._modules = ModulesBeside()
-        self._adopt = adopt
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the plugin is written in Python."""
         return isinstance(spec, PythonSpec)
 
-    def fingerprint(self, spec: PluginSpec) -> str:  # noqa: ARG002
-        """Return nothing: asking the code itself is cheaper and always right."""
-        return ""
-
     async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
         """Import the module, construct what it names, and return its tools."""
-        assert isinstance(spec, PythonSpec)
-        manifest = (await self._built(spec, overrides)).manifest(spec.name)
+        manifest = await super().describe(spec, overrides)
         return replace(manifest, description=spec.description or manifest.description)
-
-    async def call(
-        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
-    ) -> CallResult:
-        """Run the function; what it raises is an error result."""
-        assert isinstance(spec, PythonSpec)
-        return await (await self._built(spec, overrides)).call(spec.name, tool.name, arguments, context)
-
-    async def ask_hooks(
-        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
-    ) -> HookAnswer:
-        """Return what guard and approval hook of the function say to a call."""
-        assert isinstance(spec, PythonSpec)
-        return await (await self._built(spec, overrides)).ask_hooks(spec.name, tool.name, arguments, context)
-
-    async def holds(self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object) -> object:
-        """Return what a predicate of the plugin's code answers (T12)."""
-        assert isinstance(spec, PythonSpec)
-        return await self._plugins.ask(await self._built(spec, overrides), condition, *given)
-
-    def on_changed(self, callback: Callable[[str], None]) -> None:
-        """Take no callback: what was imported does not change by itself."""
 
     async def aclose(self) -> None:
         """Close what was constructed, and remove the modules that were imported for it."""
-        await self._plugins.aclose()
+        await super().aclose()
         self._modules.close()
 
-    async def _built(self, spec: PythonSpec, overrides: JsonObject) -> LocalPlugin:
+    def _making(self, spec: PluginSpec, overrides: JsonObject) -> Making:
+        assert isinstance(spec, PythonSpec)
+        module_name = spec.target.partition(":")[0]
+
+        def found() -> tuple[object, bool]:
+            with self._modules.visible(spec.folder, module_name), _explained(spec, module_name):
+                target = _imported(spec)
+                return target, constructs(target, overrides)
+
+        def made(target: object) -> LocalPlugin:
+            with self._modules.at_hand(spec.folder, module_name), _explained(spec, module_name):
+                return adopted(target, overrides, plugin=spec.name, adopt=self._adopt)
+
         key = (spec.name, spec.target, spec.folder, variant_key(overrides))
-        return await self._plugins.get(key, lambda: _load(spec, overrides, self._modules, self._adopt))
+        return Making(key=key, plugin=spec.name, find=found, make=made, idle=spec.idle)
 
 
 class Hooks:
@@ -124,24 +110,28 @@ class Hooks:
             return found
 
 
-def _load(spec: PythonSpec, overrides: JsonObject, modules: ModulesBeside, adopt: Adopt) -> LocalPlugin:
-    """Return the plugin; annotations are read while the modules beside the configuration are in sight."""
+def _imported(spec: PythonSpec) -> object:
+    """Return what a specification names, its module imported."""
     module_name, _, path = spec.target.partition(":")
-    with modules.visible(spec.folder, module_name):
-        note_import(spec)
-        try:
-            target = _attribute(importlib.import_module(module_name), path, spec)
-            return adopted(target, overrides, plugin=spec.name, adopt=adopt)
-        except ToolUnavailableError:
-            raise
-        except ModuleNotFoundError as error:
-            raise _missing(spec, module_name, error) from error
-        except SyntaxError as error:
-            where = f"{Path(error.filename).name}:{error.lineno}" if error.filename else module_name
-            raise ToolUnavailableError(f"plugin '{spec.name}': {where}: {error.msg}.") from error
-        except BaseException as error:  # whatever a module raises when it is imported
-            reason = f"{type(error).__name__}: {error}"
-            raise ToolUnavailableError(f"plugin '{spec.name}': importing '{module_name}' failed: {reason}") from error
+    note_import(spec)
+    return _attribute(importlib.import_module(module_name), path, spec)
+
+
+@contextmanager
+def _explained(spec: PythonSpec, module_name: str) -> Generator[None]:
+    """Raise ``ToolUnavailableError`` for whatever a module raises when it is imported, or its class is constructed."""
+    try:
+        yield
+    except ToolUnavailableError:
+        raise
+    except ModuleNotFoundError as error:
+        raise _missing(spec, module_name, error) from error
+    except SyntaxError as error:
+        where = f"{Path(error.filename).name}:{error.lineno}" if error.filename else module_name
+        raise ToolUnavailableError(f"plugin '{spec.name}': {where}: {error.msg}.") from error
+    except BaseException as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ToolUnavailableError(f"plugin '{spec.name}': importing '{module_name}' failed: {reason}") from error
 
 
 def _attribute(module: ModuleType, path: str, spec: PythonSpec) -> object:

@@ -205,6 +205,17 @@ def registered() -> Mapping[str, RegisteredSpec]:
     return Frozen(found)
 
 
+_ABOUT: Final[Mapping[str, str]] = {
+    "scheduler": "Schedules, which are stored here and run only where the host runs them."
+}
+_POLICY: Final[Mapping[str, Mapping[str, str]]] = {
+    "scheduler": dict.fromkeys(
+        ("create_schedule", "enable_schedule", "trigger_schedule"),
+        "A schedule is only stored: it runs where the host of this agent runs schedules, and nowhere else.",
+    )
+}
+
+
 def _agno(line: str) -> RegisteredSpec:
     name, target, *packages = line.split()
     module, _, toolkit = target.rpartition(":")
@@ -212,6 +223,8 @@ def _agno(line: str) -> RegisteredSpec:
         name=name,
         loader=f"agno:agno.tools.{module or name}:{toolkit}",
         category=category_of(name),
+        description=_ABOUT.get(name, ""),
+        policy=Frozen(_POLICY.get(name, {})),
         install=" ".join(["pip install", *map(shlex.quote, ("pegboard[agno]", *packages))]),
         shared_only=name in SHARED_ONLY,
         counterpart=_COUNTERPARTS.get(name, ""),

@@ -9,7 +9,14 @@ from pegboard.ports import Adapters
 from pegboard.stores.memory import MemoryStore
 from pegboard.testing.fake_client import FakeClient, FakeListener, Notification
 from pegboard.testing.fake_resources import FakeResources
-from pegboard.testing.fake_services import FakeFocusRules, FakeHooks, FakeRanker, FakeValidator, WordCounter
+from pegboard.testing.fake_services import (
+    FakeFocusRules,
+    FakeHooks,
+    FakeOwnFiles,
+    FakeRanker,
+    FakeValidator,
+    WordCounter,
+)
 from pegboard.testing.fake_source import Canned, FakeSource, ToolCall
 from pegboard.testing.manual_clock import ManualClock
 from pegboard.testing.script_steps import (
@@ -37,6 +44,7 @@ __all__ = [
     "FakeFocusRules",
     "FakeHooks",
     "FakeListener",
+    "FakeOwnFiles",
     "FakeRanker",
     "FakeResources",
     "FakeSource",

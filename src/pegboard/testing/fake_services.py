@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from pegboard.core.access.named_paths import OwnKind
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.surface.searchable import Group, Searchable
 from pegboard.ports import Evidence, RankContext, Ranked, Ranking, ScorePart
@@ -110,6 +111,54 @@ class WordCounter:
             How many runs without a blank it has.
         """
         return len(text.split())
+
+
+class FakeOwnFiles:
+    """Files of Pegboard's own, which are named by the texts that it was given."""
+
+    def __init__(self, names: Mapping[str, OwnKind] | None = None) -> None:
+        """Set the names.
+
+        Args:
+            names: What each is for, by the text that names it.
+        """
+        self._names: dict[str, OwnKind] = dict(names or {})
+
+    def entries(self, start: str, folders: Sequence[str]) -> tuple[frozenset[str], ...]:  # noqa: ARG002
+        """Return the names in lower case.
+
+        Args:
+            start: Not looked at.
+            folders: Not looked at.
+
+        Returns:
+            A set of them.
+        """
+        return (frozenset(name.casefold() for name in self._names),)
+
+    def named(
+        self,
+        tool: str,  # noqa: ARG002
+        arguments: JsonObject,
+        folders: Iterable[str],  # noqa: ARG002
+        *,
+        reading: bool,  # noqa: ARG002
+    ) -> tuple[str, OwnKind] | None:
+        """Return the first argument that is one of the names.
+
+        Args:
+            tool: Not looked at.
+            arguments: What the tool is called with.
+            folders: Not looked at.
+            reading: Not looked at.
+
+        Returns:
+            The argument and what the file is for, or None.
+        """
+        kinds: dict[str, OwnKind] = {
+            name: self._names[str(value)] for name, value in arguments.items() if str(value) in self._names
+        }
+        return next(iter(kinds.items()), None)
 
 
 class FakeValidator:

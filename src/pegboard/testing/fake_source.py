@@ -12,7 +12,8 @@ from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest, Tool, variant_key
 from pegboard.errors import PegboardError, ToolUnavailableError
 from pegboard.ports import Activity, CallContext, ConnectionState, Fingerprint, HookAnswer, PrintedLine
-from pegboard.sources.signatures import Built, as_result, built, end_free_threads, failure, run
+from pegboard.ports.schedules import DueSchedule
+from pegboard.sources.signatures import Built, as_result, built, constructs, end_free_threads, failure, run
 from pegboard.testing.fake_resources import FakeResources
 
 ANY_ARGUMENTS: Final[JsonObject] = Frozen({"type": "object"})
@@ -69,8 +70,8 @@ class FakeSource:
     >>> source.calls
     []
 
-    ``calls`` is the log of all calls in order, ``restarted`` the names of what was restarted; ``resources`` is what
-    the plugins offer besides tools.
+    ``calls`` is the log of all calls in order, ``restarted`` the names of what was restarted, ``runs`` what was run of
+    the schedules that are ``due``, each with why that failed; ``resources`` is what the plugins offer besides tools.
     """
 
     def __init__(self, plugins: Mapping[str, object], *, resources: FakeResources | None = None) -> None:
@@ -84,10 +85,12 @@ class FakeSource:
         """
         self.calls: list[ToolCall] = []
         self.restarted: list[str] = []
+        self.due: list[DueSchedule] = []
+        self.runs: list[tuple[DueSchedule, str]] = []
         self.resources = resources or FakeResources()
         self._plugins = dict(plugins)
         self._faults: dict[str, ToolUnavailableError] = {}
-        self._built: dict[tuple[str, str], Built] = {}
+        self._built: dict[tuple[str, str, str], Built] = {}
         self._used: dict[tuple[str, str], int] = {}
         self._callbacks: list[Callable[[str], None]] = []
         self._lines: dict[str, list[PrintedLine]] = {}
@@ -124,6 +127,37 @@ class FakeSource:
         """
         line = PrintedLine(at=time.time(), kind="stderr", text=text, scope="shared")
         self._lines.setdefault(plugin, []).append(line)
+
+    def plan(self, due: DueSchedule) -> None:
+        """Let a schedule be due, once.
+
+        Args:
+            due: The schedule.
+        """
+        self.due.append(due)
+
+    async def claim_due(self, spec: PluginSpec) -> DueSchedule | None:
+        """Take a schedule of a plugin that is due.
+
+        Args:
+            spec: The plugin.
+
+        Returns:
+            The schedule, or None where none is due.
+        """
+        found = next((due for due in self.due if due.plugin == spec.name), None)
+        if found is not None:
+            self.due.remove(found)
+        return found
+
+    async def note_run(self, due: DueSchedule, error: str) -> None:
+        """Keep that a schedule was run in ``runs``.
+
+        Args:
+            due: The schedule.
+            error: Why that failed, or empty.
+        """
+        self.runs.append((due, error))
 
     def connections(self, spec: PluginSpec) -> Sequence[ConnectionState]:
         """Return the one connection of a plugin, which is down after :meth:`fail`.
@@ -250,7 +284,7 @@ class FakeSource:
         )
         if spec.name in self._faults:
             raise self._faults[spec.name]
-        made, canned = self._defined(spec.name, overrides)
+        made, canned = self._defined(spec.name, overrides, context.scope)
         if tool.name in canned:
             return self._next(spec.name, tool.name, canned[tool.name])
         if tool.name not in made.tools:
@@ -272,12 +306,14 @@ class FakeSource:
         Returns:
             The answer.
         """
-        made, canned = self._defined(spec.name, overrides)
+        made, canned = self._defined(spec.name, overrides, context.scope)
         if tool.name in canned:
             return HookAnswer()
         return await made.ask_hooks(spec.name, tool.name, arguments, context)
 
-    async def holds(self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object) -> object:
+    async def holds(
+        self, spec: PluginSpec, overrides: JsonObject, condition: str, *given: object, scope: str = ""
+    ) -> object:
         """Return what a predicate in the code of a plugin answers.
 
         Args:
@@ -285,6 +321,7 @@ class FakeSource:
             overrides: Those of the variant that is asked.
             condition: The predicate, as ``Tool.when`` names it.
             given: What it is called with.
+            scope: Whose object is asked.
 
         Returns:
             What it returned.
@@ -292,11 +329,20 @@ class FakeSource:
         Raises:
             ToolUnavailableError: There is no such predicate.
         """
-        predicate = self._defined(spec.name, overrides)[0].predicate(condition)
+        predicate = self._defined(spec.name, overrides, scope)[0].predicate(condition)
         if predicate is None:
             raise ToolUnavailableError(f"plugin '{spec.name}' has no condition '{condition}'.")
         answer = predicate(*given)
         return await answer if inspect.isawaitable(answer) else answer
+
+    async def end_scope(self, scope: str) -> None:
+        """Close what classes and factories made for a scope.
+
+        Args:
+            scope: As ``CallContext.scope`` has it.
+        """
+        for key in [key for key in self._built if scope and key[2] == scope]:
+            await self._built.pop(key).aclose()
 
     def on_changed(self, callback: Callable[[str], None]) -> None:
         """Call back with the name of a plugin after :meth:`change`.
@@ -313,12 +359,12 @@ class FakeSource:
         self._built.clear()
         end_free_threads()
 
-    def _defined(self, plugin: str, overrides: JsonObject) -> tuple[Built, Mapping[str, Canned]]:
-        """Return the functions of a plugin, and the tools whose results are given."""
+    def _defined(self, plugin: str, overrides: JsonObject, scope: str = "") -> tuple[Built, Mapping[str, Canned]]:
+        """Return the functions of a plugin, for a scope where they are constructed, and what results are given."""
         target = self._plugins[plugin]
         entries = _entries(target)
         canned = {name: _canned(value) for name, value in entries.items() if not _is_function(value)}
-        key = (plugin, variant_key(overrides))
+        key = (plugin, variant_key(overrides), scope if constructs(target, overrides) else "")
         if key not in self._built:
             functions = {name: value for name, value in entries.items() if _is_function(value)}
             only_canned = bool(entries) and not functions

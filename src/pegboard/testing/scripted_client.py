@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from pegboard.core.model.tools import JsonObject
+from pegboard.mcp_extra import require
 from pegboard.testing.script_steps import (
     CallTool,
     GetPrompt,
@@ -87,6 +88,7 @@ class ScriptedClient:
         Yields:
             The client; the process ends with the context.
         """
+        require("A scripted client")
         from mcp.client.stdio import StdioServerParameters
 
         arguments = ["-m", "pegboard", "serve", "--stdio", "--config", str(config), *options]
@@ -122,6 +124,7 @@ class ScriptedClient:
         Raises:
             UnknownAgentError: There is no such agent.
         """
+        require("A scripted client")
         from pegboard.gateway import serving
 
         async with (
@@ -146,6 +149,7 @@ class ScriptedClient:
         Yields:
             The client.
         """
+        require("A scripted client")
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 

@@ -120,7 +120,7 @@ async def test_an_approval_counts_for_nobody_else(board: Pegboard, ada: Session,
 
 
 async def test_an_approval_does_not_count_once_the_tool_or_its_rules_have_changed(config: Path, tmp_path: Path) -> None:
-    """A2: neither for `resume`, which says why, nor for the call made again."""
+    """A2, A6: neither for `resume`, which says why, nor for the call made again."""
     changes = [
         ("Delete a file.", "Delete a file for good.", config.with_name("files_tools.py"), "the definition of the tool"),
         ("files_tools}", "files_tools, approve: {'*': always}}", config, "the rules in force"),
@@ -147,6 +147,32 @@ async def test_an_approval_does_not_count_once_the_tool_or_its_rules_have_change
                 assert (resumed.status, again.status) == ("ok", "ok")
         file.write_text(before)
     assert len(ran(tmp_path)) == 2
+
+
+async def test_a_call_in_flight_goes_on_when_its_rules_change(tmp_path: Path) -> None:
+    """A6: what a person allowed is running; the next call waits again."""
+    (tmp_path / "slow_tools.py").write_text(
+        "import asyncio\nfrom pathlib import Path\nHERE = Path(__file__).parent\n"
+        "async def wipe() -> str:\n    (HERE / 'begun').touch()\n"
+        "    while not (HERE / 'go').exists():\n        await asyncio.sleep(0.01)\n    return 'wiped'\n"
+    )
+    config = tmp_path / "pegboard.yaml"
+    text = "plugins: {slow: {python: slow_tools, approve: {wipe: always}}}\nagents: {ada: {tools: [slow/wipe]}}\n"
+    config.write_text(text)
+    async with Pegboard.open(config) as board:
+        session = await board.session(agent="ada", session_id="thread")
+        waiting = (await session.call("wipe", {})).approval
+        assert waiting is not None
+        await board.approvals.allow(waiting.id, by="grace")
+        running = asyncio.create_task(session.resume(waiting.id))
+        async with asyncio.timeout(10):
+            while not (tmp_path / "begun").exists():  # noqa: ASYNC110 - the file tells, and nothing else
+                await asyncio.sleep(0.01)
+        config.write_text(text.replace("{wipe: always}", "{'*': always}"))
+        assert await board.reload() == []
+        (tmp_path / "go").touch()
+        assert (await running).status == "ok"
+        assert (await session.call("wipe", {})).status == "needs_approval"
 
 
 async def test_permission_is_asked_again_when_the_call_is_resumed(

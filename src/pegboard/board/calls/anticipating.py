@@ -35,8 +35,8 @@ _GAVE_WAY: Final = "It had been loaded ahead of being asked for, and gave way to
 def anticipation_of(services: Services, snapshot: Snapshot) -> Anticipation | None:
     """Return what a session may load ahead of being asked for, or None where nothing.
 
-    An array that is cached is not touched. What is paid in full with every request goes when it idles;
-    what is cached, or stands in the history, costs more to take away than to keep (D3).
+    An array that is cached is not touched. What nobody uses goes when it idles, except from an array that will be
+    cached: there it costs more to take away than to keep (D3).
     """
     info, permissions = snapshot.info, snapshot.permissions
     limits = permissions.agent.anticipate
@@ -46,14 +46,15 @@ def anticipation_of(services: Services, snapshot: Snapshot) -> Anticipation | No
     if in_full and info.host.cache is not None and info.host.cache.tokens:
         return None
     term = permissions.agent.lease or dialect_of(services, permissions).lease
-    until = min(term, _IDLE) if in_full and info.host.cache is None else term
+    until = term if in_full and info.host.cache is not None else min(term, _IDLE)
     return Anticipation(limits=limits, carried=carried(info.host), until=until, price=services.prices)
 
 
-async def _ranked_for(services: Services, snapshot: Snapshot, message: str) -> Sequence[Hit]:
+async def _ranked_for(services: Services, snapshot: Snapshot, message: str) -> Sequence[Hit] | None:
     """Return the known tools that a message needs most probably, best first; nothing is asked or started for it.
 
-    Earlier messages do not count: what they needed is loaded already, and they hide that the subject changes.
+    None where it needs nothing: what it finds does not stand out from what any text finds. Earlier messages do not
+    count: what they needed is loaded already, and they hide that the subject changes.
     """
     if anticipation_of(services, snapshot) is None:
         return ()
@@ -61,6 +62,8 @@ async def _ranked_for(services: Services, snapshot: Snapshot, message: str) -> S
     await services.ranker.prepare(among)
     context = await rank_context(services, snapshot, [message], messages=())
     ranking = services.ranker.rank([message], among, context, limit=RANKED)
+    if not all(need.stands_out for need in ranking.needs):
+        return None
     return [(hit.found, hit.score) for hit in ranking.hits if isinstance(hit.found, Tool)]
 
 
@@ -74,6 +77,8 @@ async def anticipate(
     """
     now = (snapshot.state.turn, message)
     hits = await _ranked_for(services, snapshot, message) if now != ranked else ()
+    if hits is None:
+        return snapshot, now
 
     def decide(newest: Snapshot) -> Change[None]:
         state, brought = _brought(services, newest, hits)

@@ -9,12 +9,12 @@ from typing import Final
 from pegboard.board.calls.call_request import CallRequest, guarded
 from pegboard.board.services import Services
 from pegboard.board.snapshot import DecidedCall, Snapshot
-from pegboard.core.access.approvals.approval import Approval, Binding
+from pegboard.core.access.approvals.approval import Approval, Binding, Decider
 from pegboard.core.access.approvals.demands import Demand, ToolRules, demanded
-from pegboard.core.access.approvals.digests import canonical, definition_digest, digest, rules_digest
+from pegboard.core.access.approvals.digests import binding_of, canonical, digest, require_json
 from pegboard.core.access.approvals.verdicts import Ask, Declined, Stands, Use, Verdict, Wait, judge, mismatch
 from pegboard.core.model.tools import Frozen, JsonObject, Tool, text_result
-from pegboard.core.state.call_plans import CallAnswer, answer
+from pegboard.core.state.call_plans import CallAnswer, CallStatus, answer
 from pegboard.errors import ToolUnavailableError
 from pegboard.ports import AuditRecord, CallContext, HasHooks, HookAnswer
 
@@ -22,6 +22,13 @@ LONGEST: Final = 64 * 1024
 """How many bytes of JSON the arguments may have that a person is asked about."""
 MOST_WAITING: Final = 100
 """How many calls of one session may wait for a person."""
+MOST_OF_PRINCIPAL: Final = 200
+"""How many calls of one principal may wait for a person, in all sessions and of all agents."""
+LARGEST_OF_PRINCIPAL: Final = 2 * 1024 * 1024
+"""How many bytes of JSON the arguments may have in all of one principal's calls that wait."""
+_NOT_JSON: Final = (
+    "a number that JSON does not have (NaN, Infinity), half of a character, or nested too deeply. Nobody was asked."
+)
 _NOTHING: Final = HookAnswer()
 
 Passed = CallAnswer | JsonObject
@@ -45,6 +52,11 @@ class GatedCall:
         """Return the services of the board."""
         return self.call.services
 
+    @property
+    def decider(self) -> Decider:
+        """Return who may answer: as the rule says, else as the configuration does (A5)."""
+        return self.demand.decider or self.snapshot.permissions.agent.approvals_by
+
     def audited(self, decision: str, approval: Approval) -> tuple[AuditRecord, ...]:
         """Return the record that something became of an approval by a call."""
         snapshot, recorder = self.snapshot, self.services.recorder
@@ -54,6 +66,15 @@ class GatedCall:
                 reason=approval.reason, outcome=approval.id, arguments=self.recorded,
             ),
         )  # fmt: skip
+
+
+async def is_due(
+    call: CallRequest, snapshot: Snapshot, decided: DecidedCall, rules: ToolRules, context: CallContext
+) -> bool:
+    """Return whether a person has to approve a call before it runs; nobody is asked."""
+    weighed = replace(call, deciding=True, asks=False)
+    passed = await pass_gate(weighed, snapshot, decided, rules, context, "")
+    return isinstance(passed, CallAnswer) and passed.status == "needs_approval"
 
 
 async def pass_gate(
@@ -76,7 +97,7 @@ async def pass_gate(
         except ToolUnavailableError as error:
             return answer("tool_unavailable", services.masker.text(error.text), tool=tool)
     if hooks.refused:
-        return await guarded(services, snapshot, tool, text_result(hooks.refused, is_error=True))
+        return await guarded(call, snapshot, tool, text_result(hooks.refused, is_error=True))
     if demand is None:
         if not hooks.approval:
             return call.arguments
@@ -107,20 +128,12 @@ async def _gated(
     tool, key = decided.tool.tool, await call.services.store.digest_key()
     try:
         text = canonical(call.arguments)
+        require_json(call.arguments)
     except (ValueError, TypeError, RecursionError):
-        return answer(
-            "refused", f"The arguments of '{tool.wire}' are not JSON: nobody can be asked about it.", tool=tool
-        )
-    session = snapshot.info.key
-    binding = Binding(
-        principal=session.principal,
-        agent=session.agent,
-        session=session.session,
-        tool=tool.id,
-        definition=definition_digest(key, tool),
-        arguments=digest(key, text),
-        rules=rules_digest(key, rules.in_force, decided.tool.key, decided.source.fingerprint(decided.spec)),
-    )
+        message = f"The arguments of '{tool.wire}' are not JSON: {_NOT_JSON}"
+        return answer("refused", message, tool=tool)
+    variant, fingerprint = decided.tool.key, decided.source.fingerprint(decided.spec)
+    binding = binding_of(key, snapshot.info.key, tool, digest(key, text), rules.in_force, variant, fingerprint)
     return GatedCall(
         call=call, snapshot=snapshot, tool=tool, demand=demand, text=text, binding=binding, recorded=recorded
     )
@@ -135,7 +148,7 @@ async def _decided(gated: GatedCall) -> Passed:
                 return gated.call.arguments
             case Use(approval=approval):
                 arguments = await _arguments(gated, approval)
-                if isinstance(arguments, CallAnswer) or await _used(gated, approval):
+                if isinstance(arguments, CallAnswer) or gated.call.deciding or await _used(gated, approval):
                     return arguments
             case Wait(approval=approval):
                 handed_in = gated.call.result if gated.demand.kind == "external" else None
@@ -153,9 +166,9 @@ async def _decided(gated: GatedCall) -> Passed:
 async def _verdict(gated: GatedCall) -> Verdict:
     store, resumed = gated.services.store, gated.call.approval
     if resumed is None:
-        return judge(gated.binding, await store.approvals_for(gated.binding), time.time())
+        return judge(gated.binding, await store.approvals_for(gated.binding), time.time(), gated.decider)
     newest = await store.approval(resumed.id)
-    return judge(gated.binding, () if newest is None else (newest,), time.time())
+    return judge(gated.binding, () if newest is None else (newest,), time.time(), gated.decider)
 
 
 async def _used(gated: GatedCall, approval: Approval) -> bool:
@@ -186,10 +199,19 @@ async def _arguments(gated: GatedCall, approval: Approval) -> Passed:
 
 async def _asked(gated: GatedCall) -> CallAnswer:
     """Store that a person is asked, and return the answer that says so."""
+    async with gated.services.asking:  # what is counted is what is added to
+        return await _too_much(gated) or (await _added(gated) if gated.call.asks else _to_be_asked(gated))
+
+
+def _to_be_asked(gated: GatedCall) -> CallAnswer:
+    """Return the answer that a person would be asked."""
+    message = f"'{gated.tool.wire}' needs the approval of a person ({gated.demand.reason}). Nobody was asked yet."
+    return answer("needs_approval", gated.services.masker.text(message), tool=gated.tool)
+
+
+async def _added(gated: GatedCall) -> CallAnswer:
     import secrets  # every start would pay for it
 
-    if (refused := await _too_much(gated)) is not None:
-        return refused
     services, demand, now = gated.services, gated.demand, time.time()
     shown: JsonObject = services.masker.value(dict(gated.call.arguments))
     approval = Approval(
@@ -203,6 +225,7 @@ async def _asked(gated: GatedCall) -> CallAnswer:
         asked=gated.binding.arguments,
         turn=gated.snapshot.state.turn,
         asked_at=now,
+        decider=gated.decider,
         expires_at=now + gated.snapshot.permissions.agent.approval_expires,
     )
     if canonical(shown) != gated.text:
@@ -222,28 +245,33 @@ async def _too_much(gated: GatedCall) -> CallAnswer | None:
         )
         return answer("refused", message, tool=gated.tool)
     own, store = gated.binding, gated.services.store
-    known = await store.approvals(principal=own.principal, agent=own.agent, session=own.session, open_at=time.time())
-    if sum(one.status == "waiting" for one in known) < MOST_WAITING:
+    known = await store.approvals(principal=own.principal, open_at=time.time())
+    waiting = [one.binding for one in known if one.status == "waiting"]
+    here = sum((one.agent, one.session) == (own.agent, own.session) for one in waiting)
+    size = sum(len(canonical(one.arguments)) for one in known if one.status == "waiting") + len(gated.text)
+    if here >= MOST_WAITING:
+        most = f"{MOST_WAITING} calls of this session wait for the approval of a person."
+    elif len(waiting) >= MOST_OF_PRINCIPAL:
+        most = f"{MOST_OF_PRINCIPAL} calls of this user wait for the approval of a person."
+    elif size > LARGEST_OF_PRINCIPAL:
+        most = f"Calls of this user with {LARGEST_OF_PRINCIPAL:,} bytes of arguments wait for the approval of a person."
+    else:
         return None
-    message = (
-        f"{MOST_WAITING} calls of this session wait for the approval of a person. '{gated.tool.wire}' was not called."
-    )
-    return answer("refused", message, tool=gated.tool)
+    return answer("refused", f"{most} '{gated.tool.wire}' was not called.", tool=gated.tool)
 
 
 def waiting(approval: Approval, tool: Tool | None, why: str = "") -> CallAnswer:
     """Return the answer that a call waits for a person; ``why`` is why nobody has answered yet."""
     fields = ", ".join(approval.fields.get("properties", ()))
     how = {
-        "confirm": f"`pegboard approvals allow {approval.id}` allows it; the same call made again then runs once.",
-        "user_input": f"`pegboard approvals allow {approval.id} --fields JSON` fills in {fields}; the same call made "
-        "again then runs once.",
-        "external": "It is run elsewhere, and whoever runs it hands its result in.",
+        "confirm": "waits for an operator; once they have allowed it, the same call made again runs once.",
+        "user_input": f"waits for an operator to fill in {fields}; once they have, the same call made again runs once.",
+        "external": "is waiting. It is run elsewhere, and whoever runs it hands its result in.",
     }
     more = f" {why}" if why else ""
     message = (
         f"'{approval.tool}' needs the approval of a person and was not called: {approval.reason}.{more} "
-        f"Approval {approval.id} is waiting. {how[approval.kind]}"
+        f"Approval {approval.id} {how[approval.kind]}"
     )
     return _of_approval("needs_approval", message, approval, tool)
 
@@ -256,7 +284,8 @@ def declined(approval: Approval, tool: Tool) -> CallAnswer:
 
 
 def _outdated(gated: GatedCall, approval: Approval) -> CallAnswer:
-    return ended(approval) or outdated(approval, mismatch(approval, gated.binding) or "it was used already", gated.tool)
+    why = mismatch(approval, gated.binding, gated.decider) or "it was used already"
+    return ended(approval) or outdated(approval, why, gated.tool)
 
 
 def ended(approval: Approval) -> CallAnswer | None:
@@ -272,7 +301,7 @@ def outdated(approval: Approval, why: str, tool: Tool | None = None) -> CallAnsw
     return _of_approval("refused", message, approval, tool)
 
 
-def _of_approval(status: str, message: str, approval: Approval, tool: Tool | None) -> CallAnswer:
+def _of_approval(status: CallStatus, message: str, approval: Approval, tool: Tool | None) -> CallAnswer:
     about = {"id": approval.id, "kind": approval.kind, "tool": approval.tool, "expires_at": approval.expires_at}
     data = {"status": status, "message": message, "approval": about}
     result = replace(text_result(message, is_error=True), structured=data)

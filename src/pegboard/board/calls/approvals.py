@@ -16,14 +16,21 @@ from pegboard.errors import UsageError
 from pegboard.ports import SessionKey
 
 _LASTS = {"once": "For once.", "session": "For the session.", "always": "For always."}
+_BY_CLIENT = "By the user of the client."
 _LONGEST_MESSAGE = 1000
 
 
 class Approvals:
-    """The calls that wait for a person, and the answers; the next call of every session is bound by them (A2)."""
+    """The calls that wait for a person, and the answers; the next call of every session is bound by them (A2).
 
-    def __init__(self, services: Services) -> None:
+    Args:
+        services: the services of the board.
+        elicited: whether it is the users of clients who answer here.
+    """
+
+    def __init__(self, services: Services, *, elicited: bool = False) -> None:
         self._services = services
+        self._elicited = elicited
 
     async def list(self, *, agent: str | None = None, ended: bool = False) -> tuple[Approval, ...]:
         """Return the approvals that something may still come of, the newest first.
@@ -77,11 +84,13 @@ class Approvals:
                 status="allowed",
                 lasts=lasts,
                 by=by,
+                elicited=self._elicited,
                 message="",
                 decided_at=now,
                 expires_at=now + self._lifetime(known) if lasts == "once" else None,
             )
-            if await self._changed(known, allowed, _LASTS[lasts]):
+            reason = f"{_LASTS[lasts]} {_BY_CLIENT}" if self._elicited else _LASTS[lasts]
+            if await self._changed(known, allowed, reason):
                 return allowed
 
     async def refuse(
@@ -110,6 +119,7 @@ class Approvals:
                 known,
                 status="refused",
                 by=by,
+                elicited=self._elicited,
                 message=one_line(reason, limit=_LONGEST_MESSAGE),
                 decided_at=now,
                 expires_at=now + self._lifetime(known),

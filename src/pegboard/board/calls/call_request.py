@@ -30,12 +30,15 @@ class CallRequest:
         arguments: its arguments, not validated yet.
         shown: what the model was shown last, which binds the call (F3, D3).
         request: the request that it came with, in flight until it is answered (D2).
+        passed_on: whether it came through ``call_tool`` or ``call_read_only_tool`` (X1).
         read_only: whether only a tool that counts as read-only may run (G6).
         progress: takes what the tool reports, or None.
         client: takes what an upstream asks and reports, and can be asked for an approval; or None.
         meta: the request's ``_meta`` for an upstream.
         waiting: entered while the client is asked for an approval.
         approval: the approval that the call is resumed with, or None.
+        deciding: whether it is only decided: nothing is loaded, recorded or run, and no approval is used up.
+        asks: whether a person is asked about a call that is only decided.
         result: what the call came to where it was run elsewhere (T13), or None.
     """
 
@@ -44,6 +47,7 @@ class CallRequest:
     arguments: JsonObject
     shown: Shown
     request: Request
+    passed_on: bool = False
     read_only: bool = False
     progress: Progress | None = None
     client: Client | None = None
@@ -51,6 +55,8 @@ class CallRequest:
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext
     approval: Approval | None = None
     result: CallResult | None = None
+    deciding: bool = False
+    asks: bool = True
 
     def context(self, info: SessionInfo, scope: str) -> CallContext:
         """Return what a source is told of the call; ``scope`` chooses the connection of its pool (G9)."""
@@ -67,31 +73,32 @@ class CallRequest:
 
 
 async def denied(
-    services: Services, snapshot: Snapshot, refusal: Refuse, name: str, *, result: CallResult | None = None
+    call: CallRequest, snapshot: Snapshot, refusal: Refuse, name: str, *, result: CallResult | None = None
 ) -> CallAnswer:
     """Audit a refusal with its true reason, and return what the model reads of it (P9).
 
     Args:
-        services: the services of the board.
+        call: the call; one that is only decided leaves no record.
         snapshot: the session.
         refusal: what was decided.
         name: what was called, for the trail where it is no tool.
         result: what the model reads where it is more than the message.
     """
     tool, reason = refusal.tool, refusal.reason
-    await services.recorder.denied(
-        snapshot.info.key,
-        snapshot.state.turn,
-        subject=tool.wire if tool is not None else name,
-        reason=reason.text,
-        outcome=reason.code,
-    )
+    if not call.deciding:
+        await call.services.recorder.denied(
+            snapshot.info.key,
+            snapshot.state.turn,
+            subject=tool.wire if tool is not None else name,
+            reason=reason.text,
+            outcome=reason.code,
+        )
     if result is None:
         return answer(refusal.status, refusal.message, tool=tool)
     return CallAnswer(status=refusal.status, result=result, message=refusal.message, tool=tool)
 
 
-async def guarded(services: Services, snapshot: Snapshot, tool: Tool, result: CallResult) -> CallAnswer:
+async def guarded(call: CallRequest, snapshot: Snapshot, tool: Tool, result: CallResult) -> CallAnswer:
     """Audit that a guard of the plugin refused the call, before anything ran (T10), and return its answer."""
     text = " ".join(str(block.get("text", "")) for block in result.content)
-    return await denied(services, snapshot, refused_by_guard(tool, text), tool.wire, result=result)
+    return await denied(call, snapshot, refused_by_guard(tool, text), tool.wire, result=result)

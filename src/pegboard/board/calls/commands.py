@@ -13,7 +13,7 @@ from pegboard.board.meta_tools import command_context, session_hints
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
-from pegboard.board.snapshot import Change, Note, Snapshot, change, read
+from pegboard.board.snapshot import Change, Note, Snapshot, change, read, would_change
 from pegboard.board.views.policy_hooks import later_policy
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.names import lookup
@@ -38,22 +38,33 @@ from pegboard.ports import AuditKind, SessionKey
 
 
 async def carry_out(
-    services: Services, snapshot: Snapshot, command: Command, request: Request | None = None
+    services: Services,
+    snapshot: Snapshot,
+    command: Command,
+    request: Request | None = None,
+    *,
+    deciding: bool = False,
 ) -> tuple[Snapshot, Outcome]:
     """Return the session after a command, and its outcome; what is loaded or named has been seen before.
 
-    No other call that is in flight with ``request`` runs on what it loads (D2).
+    No other call that is in flight with ``request`` runs on what it loads (D2). With ``deciding`` it is what it would
+    come to: nothing is stored or recorded.
     """
     snapshot = await discover_loaded(services, snapshot)
     if isinstance(command, Load):
         if snapshot.info.conversation.hints is None:  # as they are before what is named is brought in (F2)
             session_hints(services, snapshot.info, snapshot.permissions, snapshot.state)
         snapshot = await discover_named(services, snapshot, command)
-    return await apply_command(services, snapshot, command, request)
+    return await apply_command(services, snapshot, command, request, deciding=deciding)
 
 
 async def apply_command(
-    services: Services, snapshot: Snapshot, command: Command, request: Request | None = None
+    services: Services,
+    snapshot: Snapshot,
+    command: Command,
+    request: Request | None = None,
+    *,
+    deciding: bool = False,
 ) -> tuple[Snapshot, Outcome]:
     """Return the session after a command, and its outcome, over what has been seen so far."""
     snapshot = await _with_sharing(services, snapshot, command)
@@ -63,7 +74,7 @@ async def apply_command(
         siblings = isinstance(command, Load) and command.siblings
         anticipation = anticipation_of(services, newest) if siblings else None
         state, outcome = apply(newest.permissions, newest.stored, command, context, anticipation)
-        if request is not None and outcome.added:
+        if request is not None and outcome.added and not deciding:
             request.bring(tool.id for tool in outcome.added)
         notes = _notes(services, newest.info.key, command, outcome, newest.info.by)
         if not newest.sharing:
@@ -75,7 +86,7 @@ async def apply_command(
         notes = (*notes, *chain.from_iterable(theirs))
         return Change(state=state, result=outcome, notes=notes, beside=[after for _, after, _ in beside])
 
-    snapshot, outcome = await change(services, snapshot, decide)
+    snapshot, outcome = await (would_change if deciding else change)(services, snapshot, decide)
     if outcome.added and policy.hooked_with(snapshot.permissions, snapshot.state, outcome.added):
         text = await later_policy(services, snapshot.permissions, snapshot.state, outcome.added)
         outcome = replace(outcome, policy=text)

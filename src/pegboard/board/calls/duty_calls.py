@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, cast
 
-from pegboard.board.calls.call_request import Answered, denied
+from pegboard.board.calls.call_request import Answered, CallRequest, denied
 from pegboard.board.calls.commands import apply_command
 from pegboard.board.meta_tools import duty_fault
 from pegboard.board.services import Services
@@ -19,7 +19,7 @@ from pegboard.core.access.permissions import delegates
 from pegboard.core.access.settings.own_settings import OFF, SELF, VALUES, lease_of, own_settings, stored_value
 from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import did_you_mean, one_line
-from pegboard.core.model.tools import Frozen, JsonObject, Tool, text_result
+from pegboard.core.model.tools import Frozen, JsonObject, Tool, joined_text, text_result
 from pegboard.core.state.call_plans import CallAnswer, answer, refused_as_unavailable
 from pegboard.core.state.commands import SetLoadout
 from pegboard.core.state.narrowing import active_plugins
@@ -37,20 +37,24 @@ def is_duty(tool: Tool) -> bool:
     return tool.wire in _DUTIES
 
 
+async def unavailable_duty(call: CallRequest, snapshot: Snapshot, tool: Tool) -> CallAnswer | None:
+    """Return the answer that one of the host's own tools cannot run now, or None (P6)."""
+    fault = duty_fault(call.services, tool.wire) if is_duty(tool) else ""
+    return await denied(call, snapshot, refused_as_unavailable(tool, fault), tool.wire) if fault else None
+
+
 async def call_duty(services: Services, snapshot: Snapshot, tool: Tool, arguments: JsonObject) -> Answered:
     """Return the session after a call of one of the host's own tools, and its answer; it is audited as any call."""
-    if fault := duty_fault(services, tool.wire):
-        return snapshot, await denied(services, snapshot, refused_as_unavailable(tool, fault), tool.wire)
     digest, started = await services.recorder.digest(arguments), time.perf_counter()
-    status = "cancelled"
+    status, error = "cancelled", ""
     try:
         snapshot, answered = await _DUTIES[tool.wire](services, snapshot, tool, arguments)
-        status = answered.status
+        status, error = answered.status, joined_text(answered.result) if answered.is_error else ""
     finally:
         duration = round((time.perf_counter() - started) * 1000, 3)
         key, turn = snapshot.info.key, snapshot.state.turn
         record = services.recorder.entry(
-            key, turn, "call", tool.wire, "allowed", duration=duration, outcome=status, arguments=digest
+            key, turn, "call", tool.wire, "allowed", reason=error, duration=duration, outcome=status, arguments=digest
         )
         services.recorder.note_later(record, "called")
     return snapshot, answered
@@ -117,7 +121,7 @@ async def self_config(services: Services, snapshot: Snapshot, tool: Tool, argume
 
 async def _settings(services: Services, snapshot: Snapshot, tool: Tool) -> CallAnswer:
     permissions, agent = snapshot.permissions, snapshot.permissions.agent
-    own = own_settings((await services.store.all_switches()).get(agent.name, {}))
+    own, whole = own_settings(await _own(services, snapshot)), own_settings(await _of_all(services, snapshot))
     lease = None if agent.lease is None else str(agent.lease)
     document = {
         "switches": dict(permissions.switches.effective),
@@ -127,6 +131,8 @@ async def _settings(services: Services, snapshot: Snapshot, tool: Tool) -> CallA
         "set_by_yourself": {**dict.fromkeys(own.off, False), **own.values},
         "may_change": list(agent.self_config),
     }
+    if whole.off or whole.values:
+        document["set_for_every_principal"] = {**dict.fromkeys(whole.off, False), **whole.values}
     text = json.dumps(services.masker.value(document), ensure_ascii=False, sort_keys=True)
     return CallAnswer(status="ok", result=text_result(text), tool=tool)
 
@@ -135,25 +141,28 @@ async def _set_switch(services: Services, snapshot: Snapshot, tool: Tool, name: 
     """Take something away, or give back what the agent has taken away itself: it grants nothing."""
     if value is not None and not isinstance(value, bool):
         return snapshot, answer("invalid_arguments", "A switch is true or false.", tool=tool)
-    agent, shown = snapshot.permissions.agent.name, one_line(name, limit=100)
-    own = own_settings((await services.store.all_switches()).get(agent, {})).off
+    shown = one_line(name, limit=100)
+    whole = own_settings(await _of_all(services, snapshot)).off
+    own = (*own_settings(await _own(services, snapshot)).off, *whole)
     if value is False:
         if lookup(snapshot.permissions, name) is None and name not in own:
             return snapshot, answer("not_found", f"'{shown}' was not found.", tool=tool)
         return await _stored(services, snapshot, tool, {f"{OFF}{name}": False}, f"'{shown}' is off.")
     if name in own:
-        return await _stored(services, snapshot, tool, {f"{OFF}{name}": None}, f"'{shown}' is as it was given to you.")
+        message = f"'{shown}' is as it was given to you."
+        return await _stored(services, snapshot, tool, {f"{OFF}{name}": None}, message, of_all=name in whole)
     if value is None or lookup(snapshot.permissions, name) is not None:
         return snapshot, _done(tool, f"You have not taken '{shown}' away; nothing has changed.")
     return snapshot, answer("not_found", f"'{shown}' was not found.", tool=tool)
 
 
 async def _set_value(services: Services, snapshot: Snapshot, tool: Tool, setting: str, value: Any) -> Answered:
-    agent = snapshot.permissions.agent
     if value is not None and (fault := _unfit(snapshot, setting, value)):
         return snapshot, answer("invalid_arguments", fault, tool=tool)
-    stored = (await services.store.all_switches()).get(agent.name, {})
-    before = [name for name in stored if name.startswith(f"{SELF}{setting}:")]
+    whole = [name for name in await _of_all(services, snapshot) if name.startswith(f"{SELF}{setting}:")]
+    before = [name for name in await _own(services, snapshot) if name.startswith(f"{SELF}{setting}:")]
+    if value is None and whole:
+        snapshot, _ = await _stored(services, snapshot, tool, dict.fromkeys(whole), "", of_all=True)
     fresh = {stored_value(setting, value): True} if value is not None else {}
     changes = {**fresh, **{name: None for name in before if name not in fresh}}
     done = "is set" if value is not None else "is as your operator has it"
@@ -189,18 +198,53 @@ async def _set_loadout(services: Services, snapshot: Snapshot, tool: Tool, value
     return after, _done(tool, outcome.message)
 
 
+async def _own(services: Services, snapshot: Snapshot) -> Mapping[str, bool]:
+    """Return what the agent has set for itself, for this principal, or for this child alone (P10)."""
+    info = snapshot.info
+    if info.parent is not None:
+        return info.settings
+    return (await services.store.principal_switches()).get(info.key.agent, {}).get(info.key.principal, {})
+
+
+async def _of_all(services: Services, snapshot: Snapshot) -> Mapping[str, bool]:
+    """Return what it has set for every principal, in a store of before; a child has no part in that."""
+    if snapshot.info.parent is not None:
+        return {}
+    stored = (await services.store.all_switches()).get(snapshot.info.key.agent, {})
+    return {name: on for name, on in stored.items() if name.startswith(SELF)}
+
+
 async def _stored(
-    services: Services, snapshot: Snapshot, tool: Tool, changes: dict[str, bool | None], message: str
+    services: Services,
+    snapshot: Snapshot,
+    tool: Tool,
+    changes: Mapping[str, bool | None],
+    message: str,
+    *,
+    of_all: bool = False,
 ) -> Answered:
-    """Store settings of the agent, each with its record in the audit trail."""
-    key = snapshot.info.key
+    """Store settings of the agent for its principal, or of a child for itself, each with its record (P10, X4)."""
+    key, child = snapshot.info.key, snapshot.info.parent is not None
     for name, value in changes.items():
         state = "unset" if value is None else "on" if value else "off"
         by = f"agent {key.agent}"
         record = services.recorder.entry(key, snapshot.state.turn, "permission", name, state, by=by)
-        await services.store.set_switch(key.agent, name, value, audit=[record])
+        if child:
+            await services.recorder.note(record)
+            _set(snapshot.info.settings, name, value)
+            services.compiler.note_settings()
+        else:
+            whose = None if of_all else key.principal
+            await services.store.set_switch(key.agent, name, value, principal=whose, audit=[record])
         services.events.emit("permissions_changed", {"agent": key.agent, "subject": name, "by": by})
     return await read(services, snapshot.info), _done(tool, message)
+
+
+def _set(settings: dict[str, bool], name: str, value: bool | None) -> None:
+    if value is None:
+        settings.pop(name, None)
+    else:
+        settings[name] = value
 
 
 def _done(tool: Tool, message: str) -> CallAnswer:

@@ -13,6 +13,7 @@ from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.errors import UsageError
 from pegboard.ports import AskRefusedError, Client
+from pegboard.support.visible_text import visible
 
 LONGEST: Final = 16_000
 """How many characters of arguments a client is shown."""
@@ -25,12 +26,14 @@ async def asked_client(call: CallRequest, client: Client, approval: Approval) ->
 
     While it is asked no call is in flight, so that neither other calls nor the end of the turn wait for it.
     """
-    shown = json.dumps(approval.arguments, ensure_ascii=False, indent=1)
+    if approval.decider == "operator":
+        return "An operator answers it, not the user of the client."
+    shown = visible(json.dumps(approval.arguments, ensure_ascii=False, indent=1))
     form = _form(approval)
     if form is None or len(shown) > LONGEST:
         return "It cannot be asked for by a form."
     message = (
-        f"Agent '{approval.binding.agent}' wants to call '{approval.tool}': {approval.reason}.\n"
+        f"Agent '{approval.binding.agent}' wants to call '{approval.tool}': {visible(approval.reason)}.\n"
         f"Arguments: {shown}\nAllow this call once?"
     )
     try:
@@ -47,15 +50,17 @@ async def asked_client(call: CallRequest, client: Client, approval: Approval) ->
 
 
 async def _answered(services: Services, approval: Approval, answer: JsonObject) -> str:
-    approvals, by = Approvals(services), approval.binding.principal
+    approvals, by = Approvals(services, elicited=True), approval.binding.principal
     match answer.get("action"):
         case "accept":
             content: object = answer.get("content")
             given = cast("JsonObject", content) if isinstance(content, Mapping) else EMPTY
-            await approvals.allow(approval.id, by=by, fields=given if approval.kind == "user_input" else None)
+            fields = given if approval.kind == "user_input" else None
+            await approvals.allow(approval.id, by=by, fields=fields, expected="waiting")
             return ""
         case "decline":
-            await approvals.refuse(approval.id, by=by, reason="Refused by the user of the client.")
+            reason = "Refused by the user of the client."
+            await approvals.refuse(approval.id, by=by, reason=reason, expected="waiting")
             return ""
         case _:
             return "The user of the client has closed the question."

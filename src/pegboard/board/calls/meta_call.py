@@ -11,7 +11,7 @@ from typing import Final
 from pegboard.board.calls import pipeline
 from pegboard.board.calls.call_request import Answered, CallRequest
 from pegboard.board.calls.commands import carry_out
-from pegboard.board.calls.duty_calls import call_duty, is_duty
+from pegboard.board.calls.duty_calls import call_duty, is_duty, unavailable_duty
 from pegboard.board.meta_tools import dialect_of
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
@@ -41,23 +41,45 @@ async def call_meta_tool(call: CallRequest, snapshot: Snapshot, tool: Tool) -> A
     The third equal failure in a row is not executed (X3).
     """
     services = call.services
-    if tool.wire in (CALL, CALL_READ_ONLY) and not services.validator.problems(tool, call.arguments):
-        return await _through(call, snapshot, tool)
+    if _passes_on(call, tool):
+        inner, meta_tool = _inner(call, snapshot, tool)
+        if meta_tool is not None:
+            return await call_meta_tool(inner, snapshot, meta_tool)
+        return await pipeline.run(inner, snapshot)
     if not is_duty(tool):
         services.metrics.meta_called(snapshot.info.key)
     call = replace(call, arguments=_tidied(tool, call.arguments))
+    done = await _not_executed(call, snapshot, tool)
+    if done is None:
+        snapshot, done = await _executed(call, snapshot, tool)
+    if done.status == "stopped":
+        return snapshot, done
+    return await _counted(services, snapshot, tool, call.arguments, failed=_is_failure(done)), done
+
+
+async def decide_meta_call(call: CallRequest, snapshot: Snapshot, tool: Tool) -> CallAnswer | Tool:
+    """Return what a call of a meta-tool comes to without being executed, else the tool that would run."""
+    if not _passes_on(call, tool):
+        call = replace(call, arguments=_tidied(tool, call.arguments))
+        return await _not_executed(call, snapshot, tool) or tool
+    inner, meta_tool = _inner(call, snapshot, tool)
+    if meta_tool is not None:
+        return await decide_meta_call(inner, snapshot, meta_tool)
+    return await pipeline.decide(inner, snapshot)
+
+
+async def _not_executed(call: CallRequest, snapshot: Snapshot, tool: Tool) -> CallAnswer | None:
+    """Return the answer to a call of a meta-tool that is not executed, or None (X2, X3, P6)."""
     if _stopped(snapshot.state, tool, call.arguments):
         message = (
             f"'{tool.wire}' failed {FAILURES} times with the same arguments in this turn; this call "
             "was not executed. Do something else, or go on without it."
         )
-        return snapshot, answer("stopped", message, tool=tool)
-    if problems := services.validator.problems(tool, call.arguments):
+        return answer("stopped", message, tool=tool)
+    if problems := call.services.validator.problems(tool, call.arguments):
         message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
-        done = answer("invalid_arguments", message, tool=tool)
-    else:
-        snapshot, done = await _executed(call, snapshot, tool)
-    return await _counted(services, snapshot, tool, call.arguments, failed=_is_failure(done)), done
+        return answer("invalid_arguments", message, tool=tool)
+    return await unavailable_duty(call, snapshot, tool)
 
 
 def _is_failure(done: CallAnswer) -> bool:
@@ -134,14 +156,21 @@ async def _step(
     return snapshot, Done(view=view_of(services, snapshot), outcome=outcome)
 
 
-async def _through(call: CallRequest, snapshot: Snapshot, tool: Tool) -> Answered:
-    """Call the tool that ``call_tool`` or ``call_read_only_tool`` names; meta-tools can be named, not these two."""
-    inner: JsonObject = call.arguments.get("arguments", {})
-    call = replace(call, name=str(call.arguments["name"]), arguments=inner, read_only=tool.wire == CALL_READ_ONLY)
-    meta_tool = snapshot.meta_tools.get(call.name)
-    if meta_tool is not None and meta_tool.wire not in (CALL, CALL_READ_ONLY):
-        return await call_meta_tool(call, snapshot, meta_tool)
-    return await pipeline.run(call, snapshot)
+def _passes_on(call: CallRequest, tool: Tool) -> bool:
+    """Return whether a call is for the tool that its arguments name."""
+    return tool.wire in (CALL, CALL_READ_ONLY) and not call.services.validator.problems(tool, call.arguments)
+
+
+def _inner(call: CallRequest, snapshot: Snapshot, tool: Tool) -> tuple[CallRequest, Tool | None]:
+    """Return the call that ``call_tool`` or ``call_read_only_tool`` passes on, and the meta-tool that it names.
+
+    Meta-tools can be named, not these two.
+    """
+    arguments: JsonObject = call.arguments.get("arguments", {})
+    name, read_only = str(call.arguments["name"]), tool.wire == CALL_READ_ONLY
+    inner = replace(call, name=name, arguments=arguments, read_only=read_only, passed_on=True)
+    meta_tool = snapshot.meta_tools.get(name)
+    return inner, None if meta_tool is None or meta_tool.wire in (CALL, CALL_READ_ONLY) else meta_tool
 
 
 def _digest(tool: Tool, arguments: JsonObject) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
-from pegboard.board.calls.approval_gate import pass_gate, waiting
+from pegboard.board.calls.approval_gate import Passed, is_due, pass_gate, waiting
 from pegboard.board.calls.call_request import Answered, CallRequest, denied, guarded
 from pegboard.board.calls.commands import apply_command, carry_out
 from pegboard.board.calls.eliciting import asked_client
@@ -17,13 +17,15 @@ from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import DecidedCall, Snapshot, read
 from pegboard.core.access.approvals.demands import rules_of
 from pegboard.core.access.guards import broken
-from pegboard.core.access.permissions import pool_scope
+from pegboard.core.access.instances import pool_scope
+from pegboard.core.model.destructive import is_destructive
 from pegboard.core.model.naming import did_you_mean, some_of
 from pegboard.core.model.specs import ServerSpec
-from pegboard.core.model.tools import Tool, text_result
+from pegboard.core.model.tools import Tool, joined_text, text_result
 from pegboard.core.state.active_tools import starting_tools
 from pegboard.core.state.call_plans import (
     CallAnswer,
+    CallStatus,
     LoadFirst,
     Plan,
     Refuse,
@@ -32,6 +34,7 @@ from pegboard.core.state.call_plans import (
     not_read_only,
     outside_focus,
     plan_call,
+    refused_for_own_file,
     same_batch,
 )
 from pegboard.core.state.commands import Load, Use
@@ -68,6 +71,17 @@ async def run(call: CallRequest, snapshot: Snapshot) -> Answered:
     return await _execute(call, snapshot, decided)
 
 
+async def decide(call: CallRequest, snapshot: Snapshot) -> CallAnswer | Tool:
+    """Return what a call comes to that does not run, else the tool that would run; nothing of it is stored."""
+    decided = _known(call, snapshot)
+    if decided is None:
+        snapshot, decided = await _decided(call, snapshot)
+        if isinstance(decided, CallAnswer):
+            return decided
+    passed = await _checked(call, snapshot, decided)
+    return passed if isinstance(passed, CallAnswer) else decided.tool.tool
+
+
 def _known(call: CallRequest, snapshot: Snapshot) -> DecidedCall | None:
     """Return how a call runs, if one of its name was decided for these permissions and this state (P4)."""
     decided = snapshot.decided.get(call.name)
@@ -75,8 +89,10 @@ def _known(call: CallRequest, snapshot: Snapshot) -> DecidedCall | None:
         return None
     if decided.stored is not snapshot.stored and decided.stored != snapshot.stored:
         return None
-    refused = _refused_here(call, snapshot, decided.tool.tool) is not None
-    return None if refused or _came_too_early(call, decided) else decided
+    here = call.shown.focus is None and not call.read_only
+    if not here and _refused_here(call, snapshot, decided.tool.tool) is not None:
+        return None
+    return None if _came_too_early(call, decided) else decided
 
 
 def _came_too_early(call: CallRequest, decided: DecidedCall) -> bool:
@@ -89,12 +105,14 @@ async def _decided(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, Dec
     """Return how a call runs, or the answer to one that does not; what is not loaded is loaded first (X1)."""
     snapshot, plan = await _planned(call, snapshot)
     if isinstance(plan, Refuse):
-        return snapshot, await denied(call.services, snapshot, _with_hint(call, snapshot, plan), call.name)
+        return snapshot, await denied(call, snapshot, _with_hint(call, snapshot, plan), call.name)
     if isinstance(plan, LoadFirst):
         snapshot, loaded = await _load_first(call, snapshot, plan)
         if loaded is not None:
             return snapshot, loaded
-        tool, snapshot = plan.tool, await read(call.services, snapshot.info)
+        tool = plan.tool
+        if not call.deciding:
+            snapshot = await read(call.services, snapshot.info)
         plan = plan_call(snapshot.permissions, snapshot.state, call.name)
         if not isinstance(plan, Run):
             return snapshot, answer("not_loaded", f"'{tool.wire}' could not be loaded.", tool=tool)
@@ -102,10 +120,10 @@ async def _decided(call: CallRequest, snapshot: Snapshot) -> tuple[Snapshot, Dec
     if len(snapshot.decided) >= MOST_DECIDED:
         snapshot.decided.clear()
     snapshot.decided[call.name] = decided
-    if _came_too_early(call, decided):
+    if _came_too_early(call, decided) and not await _is_safe(call, snapshot, decided):
         refusal = same_batch(decided.tool.tool)
         result = answer(refusal.status, refusal.message, data=schema_of(decided.tool.tool)).result
-        return snapshot, await denied(call.services, snapshot, refusal, call.name, result=result)
+        return snapshot, await denied(call, snapshot, refusal, call.name, result=result)
     return snapshot, decided
 
 
@@ -159,10 +177,10 @@ def _call_of(services: Services, snapshot: Snapshot, plan: Run) -> DecidedCall:
         tool=plan.loaded,
         spec=spec,
         source=services.loader.source_of(spec),
-        scope=pool_scope(permissions, spec, info.key.principal),
+        scope=pool_scope(permissions, spec, info.pool_user),
         guards=spec.guards,
         renews=lapses and used(permissions, snapshot.state, tool.id) is not snapshot.state,
-        rules=rules_of(plugin, spec, tool, services.trust.counted(plugin.name)),
+        rules=rules_of(plugin, spec, tool, services.trust.claims_of(plugin.name)),
     )
 
 
@@ -190,13 +208,16 @@ async def _load_first(call: CallRequest, snapshot: Snapshot, plan: LoadFirst) ->
     """Load the called tool alone; the answer is None where it is to run now (X1)."""
     services, tool = call.services, plan.tool
     command = Load(names=(f"tool:{tool.id}",), renews=plan.renews)
-    snapshot, outcome = await carry_out(services, snapshot, command, None if plan.renews else call.request)
+    request = None if plan.renews else call.request
+    snapshot, outcome = await carry_out(services, snapshot, command, request, deciding=call.deciding)
     item = outcome.items[0]
     if outcome.status != "ok":
-        return snapshot, answer(item.status, item.message, tool=tool)
+        return snapshot, answer(cast("CallStatus", item.status), item.message, tool=tool)
+    loaded = plan_call(snapshot.permissions, snapshot.state, call.name)
+    tool = loaded.loaded.tool if isinstance(loaded, Run) else tool  # its code may have changed since it was known
     fits = not services.validator.problems(tool, call.arguments)
     later = command_context(services, snapshot.info, snapshot.permissions).from_next_turn and not plan.renews
-    if plan.then == "run" and fits and not later:
+    if fits and not later and await _runs_at_once(call, snapshot, plan, loaded):
         return snapshot, None
     when = "It can be called from the next request on, not in this turn." if later else "Call it again."
     message = f"'{tool.wire}' was not loaded; it is now, and has not run. {when}"
@@ -204,32 +225,46 @@ async def _load_first(call: CallRequest, snapshot: Snapshot, plan: LoadFirst) ->
     return snapshot, answer("not_loaded", message, tool=tool, data={**schema_of(tool), **policy})
 
 
+async def _runs_at_once(call: CallRequest, snapshot: Snapshot, plan: LoadFirst, loaded: Plan) -> bool:
+    """Return whether a call runs on the load that was made for it (X1)."""
+    if plan.then != "safe":
+        return plan.then == "run"
+    return isinstance(loaded, Run) and await _is_safe(call, snapshot, _call_of(call.services, snapshot, loaded))
+
+
+async def _is_safe(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> bool:
+    """Return whether a call may run though the model may not have read its schema (X1: ``safe``).
+
+    It came through ``call_tool``, its arguments fit, it destroys nothing, and nobody has to approve it.
+    """
+    tool = decided.tool.tool
+    if snapshot.permissions.agent.unloaded_call != "safe" or not call.passed_on or is_destructive(tool):
+        return False
+    if call.services.validator.problems(tool, call.arguments):
+        return False
+    context = call.context(snapshot.info, decided.scope)
+    return decided.rules is None or not await is_due(call, snapshot, decided, decided.rules, context)
+
+
 async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> Answered:
-    """Check arguments and guards, pass the gate, run the tool, and audit what came of it (X2, T10, A1, X4)."""
-    services, arguments, tool = call.services, call.arguments, decided.tool.tool
+    """Check a call, run the tool, and audit what came of it (X2, T10, A1, X4)."""
+    services, tool = call.services, decided.tool.tool
     info, turn, started = snapshot.info, snapshot.state.turn, time.perf_counter()
-    digest = await services.recorder.digest(arguments)
-    if problems := services.validator.problems(tool, arguments):
-        _called(services, info, turn, tool, "invalid_arguments", digest, started)
-        message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
-        return snapshot, answer("invalid_arguments", message, tool=tool, data=schema_of(tool))
-    if decided.guards and (rule := broken(decided.guards, tool, arguments)):
-        return snapshot, await guarded(services, snapshot, tool, text_result(rule, is_error=True))
+    digest = await services.recorder.digest(call.arguments)
+    arguments = call.arguments if _is_plain(call, decided) else await _checked(call, snapshot, decided, digest)
+    if isinstance(arguments, CallAnswer):
+        why = "Its arguments do not fit." if arguments.status == "invalid_arguments" else ""
+        if arguments.status in ("invalid_arguments", "ok"):
+            _called(services, info, turn, tool, arguments.status, digest, started, error=why)
+        return snapshot, arguments
     context = call.context(info, decided.scope)
-    if decided.rules is not None:
-        passed = await pass_gate(call, snapshot, decided, decided.rules, context, digest)
-        if isinstance(passed, CallAnswer):
-            if passed.status == "ok":
-                _called(services, info, turn, tool, "ok", digest, started)
-            return snapshot, passed
-        arguments = passed
     if decided.renews:
         snapshot, _ = await apply_command(services, snapshot, Use(tool=tool.id))
     try:
         result = await decided.source.call(decided.spec, decided.tool.overrides, tool, arguments, context)
     except PegboardError as error:
         failed = _failed(services, tool, error)
-        _called(services, info, turn, tool, failed.status, digest, started)
+        _called(services, info, turn, tool, failed.status, digest, started, error=failed.message)
         return snapshot, failed
     except BaseException:
         _called(services, info, turn, tool, "cancelled", digest, started)
@@ -237,12 +272,48 @@ async def _execute(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) 
     if not isinstance(decided.spec, ServerSpec) and result.is_error:
         result = replace(result, content=tuple(services.masker.value(result.content)))
     if result.meta.get("pegboard/refused_by") == "guard":
-        return snapshot, await guarded(services, snapshot, tool, result)
+        return snapshot, await guarded(call, snapshot, tool, result)
     status = "error" if result.is_error else "ok"
-    _called(services, info, turn, tool, status, digest, started)
+    _called(services, info, turn, tool, status, digest, started, error=joined_text(result) if result.is_error else "")
     if status == "ok" and decided.permissions.agent.remember and (needs := info.conversation.add_call(tool.id, turn)):
         services.uses.remember(info.key, needs, tool.id)
     return snapshot, CallAnswer(status=status, result=result, tool=tool)
+
+
+def _is_plain(call: CallRequest, decided: DecidedCall) -> bool:
+    """Return whether it is seen at once that nothing holds a call back, as with most: :func:`_checked` lets it run."""
+    if decided.guards or decided.rules is not None:
+        return False
+    services, arguments = call.services, call.arguments
+    return not services.validator.problems(decided.tool.tool, arguments) and services.own_files.clears(
+        decided.spec, decided.tool.overrides, arguments
+    )
+
+
+async def _checked(call: CallRequest, snapshot: Snapshot, decided: DecidedCall, digest: str = "") -> Passed:
+    """Return the arguments that a call runs with, else the answer: they fit, guards and the gate let it through."""
+    tool = decided.tool.tool
+    if problems := call.services.validator.problems(tool, call.arguments):
+        message = f"The arguments of '{tool.wire}' do not fit: {'; '.join(problems)}."
+        return answer("invalid_arguments", message, tool=tool, data=schema_of(tool))
+    if decided.guards and (rule := broken(decided.guards, tool, call.arguments)):
+        return await guarded(call, snapshot, tool, text_result(rule, is_error=True))
+    if not call.services.own_files.clears(decided.spec, decided.tool.overrides, call.arguments):
+        refused = await _refused_for_own_file(call, snapshot, decided)
+        if refused is not None:
+            return refused
+    if decided.rules is None:
+        return call.arguments
+    context = call.context(snapshot.info, decided.scope)
+    return await pass_gate(call, snapshot, decided, decided.rules, context, digest)
+
+
+async def _refused_for_own_file(call: CallRequest, snapshot: Snapshot, decided: DecidedCall) -> CallAnswer | None:
+    """Return the refusal of arguments that name Pegboard's own files, or None (P10)."""
+    services, tool = call.services, decided.tool.tool
+    reading = services.trust.reads_only(decided.permissions.world.catalog.plugins[tool.plugin], tool)
+    own = await services.own_files.refusal(decided.spec, decided.tool.overrides, tool, call.arguments, reading=reading)
+    return await denied(call, snapshot, refused_for_own_file(tool, own), tool.wire) if own else None
 
 
 def _failed(services: Services, tool: Tool, error: PegboardError) -> CallAnswer:
@@ -253,18 +324,27 @@ def _failed(services: Services, tool: Tool, error: PegboardError) -> CallAnswer:
 
 
 def _called(
-    services: Services, info: SessionInfo, turn: int, tool: Tool, status: str, digest: str, started: float
+    services: Services,
+    info: SessionInfo,
+    turn: int,
+    tool: Tool,
+    status: str,
+    digest: str,
+    started: float,
+    *,
+    error: str = "",
 ) -> None:
+    """Note a call in the trail; where it failed, the error is its reason (X4)."""
     decision = "refused" if status == "invalid_arguments" else "allowed"
     duration = round((time.perf_counter() - started) * 1000, 3)
     recorder = services.recorder
     entry = recorder.entry(
-        info.key, turn, "call", tool.wire, decision, duration=duration, outcome=status, arguments=digest
+        info.key, turn, "call", tool.wire, decision, reason=error, duration=duration, outcome=status, arguments=digest
     )
     recorder.note_later(entry, "called")
 
 
-def failure_of(error: PegboardError) -> str:
+def failure_of(error: PegboardError) -> CallStatus:
     """Return the status of a request that failed this way."""
     match error:
         case UpstreamTimeoutError():

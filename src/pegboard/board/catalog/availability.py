@@ -7,10 +7,12 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from pegboard.board.catalog.loader import CONSTRUCT_WAIT, CatalogLoader
 from pegboard.board.session_info import SessionInfo
+from pegboard.core.access.instances import pool_scope
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.predicates import Asker, Condition, conditions, fault_of, fault_of_error
 from pegboard.core.model.naming import one_line
@@ -25,7 +27,8 @@ LONGEST_REASON: Final = 300
 _MOST: Final = 4096
 _MOST_SHOWN: Final = 50
 _UNASKED: Final = ("", 0.0)
-_Key = tuple[Condition, Asker]
+_Key = tuple[Condition, Asker, str]
+"""A predicate, on whose behalf it is asked, and whose object answers (G9)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,9 @@ class Availability:
         found = conditions(permissions)
         if not found:
             return permissions
-        return self._with(permissions, await self._of_tools(info, found))
+        keys = self._keys(info, permissions, found)
+        await self._renew([key for key in dict.fromkeys(key for _, key in keys) if not self._counts(key)])
+        return self._with(permissions, self._faults_of(keys))
 
     def _with(self, permissions: CompiledPermissions, faults: Mapping[str, str]) -> CompiledPermissions:
         if not faults:
@@ -75,18 +80,22 @@ class Availability:
 
     def as_known(self, info: SessionInfo, permissions: CompiledPermissions) -> CompiledPermissions:
         """Return the permissions of a session with what could not run by the newest answers; none is asked for."""
-        return self._with(permissions, self._faults_of(_asker(info), conditions(permissions)))
+        return self._with(permissions, self._faults_of(self._keys(info, permissions, conditions(permissions))))
 
-    async def _of_tools(self, info: SessionInfo, found: Iterable[tuple[str, Condition]]) -> dict[str, str]:
-        who = _asker(info)
-        keys = {(condition, who): None for _, condition in found}
-        await self._renew([key for key in keys if not self._counts(key)])
-        return self._faults_of(who, found)
+    def _keys(
+        self, info: SessionInfo, permissions: CompiledPermissions, found: Iterable[tuple[str, Condition]]
+    ) -> list[tuple[str, _Key]]:
+        who, specs = _asker(info), self._loader.specs
+        scopes = {
+            name: pool_scope(permissions, specs[name], info.pool_user)
+            for name in {condition.plugin for _, condition in found if ":" not in condition.name}
+        }
+        return [(tool_id, (one, who, "" if ":" in one.name else scopes[one.plugin])) for tool_id, one in found]
 
-    def _faults_of(self, who: Asker, found: Iterable[tuple[str, Condition]]) -> dict[str, str]:
+    def _faults_of(self, keys: Iterable[tuple[str, _Key]]) -> dict[str, str]:
         faults: dict[str, str] = {}
-        for tool_id, condition in found:
-            if fault := self._faults.get((condition, who), _UNASKED)[0]:
+        for tool_id, key in keys:
+            if fault := self._faults.get(key, _UNASKED)[0]:
                 faults.setdefault(tool_id, fault)
         return faults
 
@@ -119,7 +128,7 @@ class Availability:
     async def _prepared(self, due: Iterable[_Key]) -> None:
         """Import the functions of the configuration: that takes longer than they may."""
         if self._hooks is not None:
-            hooks = {condition.name for condition, _ in due if ":" in condition.name}
+            hooks = {condition.name for condition, _, _ in due if ":" in condition.name}
             imports = [asyncio.ensure_future(self._hooks.prepare(hook)) for hook in hooks]
             if imports:
                 await asyncio.wait(imports, timeout=CONSTRUCT_WAIT)
@@ -128,23 +137,26 @@ class Availability:
 
     def _ask(self, key: _Key) -> asyncio.Task[str]:
         task = self._asking[key] = asyncio.create_task(self._fault(*key), name=f"condition of {key[0].plugin}")
-        task.add_done_callback(lambda _: self._over(key))
+        task.add_done_callback(partial(self._over, key))
         return task
 
-    def _over(self, key: _Key) -> None:
+    def _over(self, key: _Key, task: asyncio.Task[str]) -> None:
+        """Keep an answer at once: whoever comes before those who wait for it does not ask again."""
         self._asking.pop(key, None)
+        if key not in self._late and not task.cancelled() and task.exception() is None:
+            self._answered(key, task.result())
         self._late.discard(key)
 
-    async def _fault(self, condition: Condition, who: Asker) -> str:
+    async def _fault(self, condition: Condition, who: Asker, scope: str) -> str:
         try:
-            answer = await self._answer(condition, who)
+            answer = await self._answer(condition, who, scope)
         except (Exception, SystemExit) as error:  # a predicate's own code may raise anything
             fault = fault_of_error(error)
         else:
             fault = fault_of(answer)
         return self._loader.masker.text(one_line(fault, limit=LONGEST_REASON))
 
-    async def _answer(self, condition: Condition, who: Asker) -> object:
+    async def _answer(self, condition: Condition, who: Asker, scope: str) -> object:
         given = who.principal, who.agent, who.sub_app
         if ":" in condition.name and self._hooks is not None:
             return await self._hooks.ask(condition.name, *given)
@@ -152,14 +164,14 @@ class Availability:
         source = self._loader.source_of(spec)
         if not isinstance(source, ConditionalSource):
             return "Nothing can ask its condition."
-        return await source.holds(spec, condition.overrides, condition.name, *given)
+        return await source.holds(spec, condition.overrides, condition.name, *given, scope=scope)
 
     def newest_faults(self, plugin: str) -> tuple[ConditionFault, ...]:
         """Return for whom the predicates of a plugin last said that it cannot run."""
         found = ((key, fault) for key, (fault, _) in self._faults.items() if fault and key[0].plugin == plugin)
         return tuple(
             ConditionFault(condition=condition.name, principal=who.principal, agent=who.agent, fault=fault)
-            for (condition, who), fault in itertools.islice(found, _MOST_SHOWN)
+            for (condition, who, _), fault in itertools.islice(found, _MOST_SHOWN)
         )
 
     async def aclose(self) -> None:

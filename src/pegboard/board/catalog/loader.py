@@ -82,6 +82,7 @@ def plugin_of(spec: PluginSpec) -> Plugin:
         trusted=trusted,
         variants=Frozen({"": Variant(unavailable=fault)} if fault else {}),
         by_category=isinstance(spec, RegisteredSpec) and spec.by_category,
+        gates=tuple(spec.approve),
         place=spec.place,
     )
 
@@ -352,12 +353,7 @@ class CatalogLoader:
         for clash in self.catalog.clashes:
             if clash in known:
                 continue
-            log.warning(
-                "tools %s and %s are both called %s: the later one is not listed",
-                clash.first,
-                clash.second,
-                clash.wire,
-            )
+            log.warning("tools %s", clash.text)
         self.conditional = self.conditional or _conditional(arrived.values())
         self._changed(arrived)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pegboard.board.catalog.read_only import ReadOnlyTrust
 from pegboard.board.session_info import SessionInfo, agent_of
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints, delegates
-from pegboard.core.access.settings.own_settings import switches_of, with_own, with_switch
+from pegboard.core.access.settings.own_settings import by_itself, joined, switches_of, with_own, with_switch
 from pegboard.core.model.agents import World
 from pegboard.core.model.tools import EMPTY
 from pegboard.ports import ChangeToken, Store
@@ -25,6 +25,7 @@ class PermissionCompiler:
         self._token: ChangeToken | None = None
         self._as_of: object = object()
         self._switches: Mapping[str, Mapping[str, bool]] = {}
+        self._personal: Mapping[str, Mapping[str, Mapping[str, bool]]] = {}
         self._compiled: dict[tuple[object, ...], CompiledPermissions] = {}
         self._before: dict[tuple[object, ...], CompiledPermissions] = {}
         self._bare: dict[str, CompiledPermissions] = {}
@@ -49,11 +50,19 @@ class PermissionCompiler:
         if token != self._token:
             if self._token is None or token.permissions != self._token.permissions:
                 before, self._switches = self._switches, await self._store.all_switches()
+                own, self._personal = self._personal, await self._store.principal_switches()
                 if await self._trust.refresh() or self._token is None:
                     self._outdate()
                 else:
-                    agents = before.keys() | self._switches.keys()
-                    self._outdate({one for one in agents if before.get(one, EMPTY) != self._switches.get(one, EMPTY)})
+                    agents = before.keys() | self._switches.keys() | own.keys() | self._personal.keys()
+                    self._outdate(
+                        {
+                            one
+                            for one in agents
+                            if before.get(one, EMPTY) != self._switches.get(one, EMPTY)
+                            or own.get(one, EMPTY) != self._personal.get(one, EMPTY)
+                        }
+                    )
             self._token = token
             self._as_of = object()
         return self._as_of
@@ -87,16 +96,25 @@ class PermissionCompiler:
             parent = self._parent(info.parent, narrowed_above)
             if not (info.delegated and info.key.agent in delegates(parent)):
                 constraints = replace(constraints, parent=parent)
-        return self._compile(info.key.agent, constraints)
+        personal = self.personal(info.key.agent, info.key.principal)
+        return self._compile(info.key.agent, constraints, personal, info.settings)
+
+    def note_settings(self) -> None:
+        """Note that a child has set something for itself, which is stored nowhere."""
+        self._as_of = object()
+
+    def personal(self, agent: str, principal: str) -> Mapping[str, bool]:
+        """Return the stored switches of an agent for one principal alone, its own settings among them."""
+        return self._personal.get(agent, EMPTY).get(principal, EMPTY)
 
     def _parent(self, info: SessionInfo, narrowed: tuple[str | None, ...]) -> CompiledPermissions:
         own, *above = narrowed
         inner = replace(info, constraints=replace(info.constraints, narrowed=own))
         return self.permissions(inner, tuple(above))
 
-    def of_agent(self, agent: str) -> CompiledPermissions:
-        """Return what an agent may outside of any session, as of the last refresh."""
-        return self._compile(agent, SessionConstraints())
+    def of_agent(self, agent: str, principal: str | None = None) -> CompiledPermissions:
+        """Return what an agent may outside of any session, for one principal or anybody, as of the last refresh."""
+        return self._compile(agent, SessionConstraints(), self.personal(agent, principal) if principal else EMPTY)
 
     def without_switches(self, agent: str) -> CompiledPermissions:
         """Return what an agent would be permitted without any switch, as of the last refresh; kept while that stands.
@@ -130,14 +148,26 @@ class PermissionCompiler:
         """Return the stored switches of an agent, its own settings among them, as of the last refresh."""
         return self._switches.get(agent, {})
 
-    def _compile(self, agent: str, constraints: SessionConstraints) -> CompiledPermissions:
+    def _compile(
+        self,
+        agent: str,
+        constraints: SessionConstraints,
+        personal: Mapping[str, bool] = EMPTY,
+        of_child: Mapping[str, bool] = EMPTY,
+    ) -> CompiledPermissions:
         c = constraints
-        key = agent, c.sub_app, c.worker_scope, c.narrowed, c.everything, c.draws_ui, c.parent
+        own = (*personal.items(), *of_child.items())
+        key = agent, c.sub_app, c.worker_scope, c.narrowed, c.everything, c.draws_ui, c.parent, own
         known = self._compiled.get(key)
         if known is None:
             switches = self._switches.get(agent, {})
-            profile = with_own(agent_of(self.world, agent), switches)
-            stored = replace(constraints, stored=switches_of(switches))
+            profile = with_own(agent_of(self.world, agent), {**switches, **personal, **of_child})
+            stored = replace(
+                constraints,
+                stored=switches_of(switches),
+                personal=joined(personal, of_child),
+                by_itself=by_itself(switches),
+            )
             known = self._compiled[key] = CompiledPermissions(
                 self.world, profile, stored, before=self._before.pop(key, None)
             )

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
+from pegboard.core.access.instances import pool_scope
 from pegboard.core.access.listed_items import CAPABILITY, ListKind, plugins_with_lists
-from pegboard.core.access.permissions import pool_scope
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import JsonObject, Plugin
 from pegboard.ports import CallContext, HasResources, ResourceSource, SessionKey
@@ -57,6 +57,6 @@ def _reached(services: Services, snapshot: Snapshot, plugin: Plugin) -> ReachedS
     source = services.loader.source_of(spec) if spec is not None else None
     if spec is None or source is None or getattr(spec, "unavailable", "") or not isinstance(source, HasResources):
         return None
-    scope = pool_scope(snapshot.permissions, spec, snapshot.info.key.principal)
+    scope = pool_scope(snapshot.permissions, spec, snapshot.info.pool_user)
     fingerprint = source.fingerprint(spec)
     return ReachedServer(plugin=plugin, spec=spec, source=source.offering, scope=scope, fingerprint=fingerprint)

@@ -11,6 +11,7 @@ from pegboard.board.discover import discover_every
 from pegboard.board.meta_tools import duty_fault
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot, read
+from pegboard.board.views.approval_reasons import approval_reason
 from pegboard.core.access.decisions import Reason
 from pegboard.core.access.names import named_tool
 from pegboard.core.access.permissions import CompiledPermissions, host_duties
@@ -33,7 +34,15 @@ async def explain_name(services: Services, snapshot: Snapshot, name: str) -> tup
     if snapshot.permissions.world.catalog.find_tool(name) is None:
         await discover_every(services)
         snapshot = await read(services, snapshot.info)
-    return snapshot, _explained(services, snapshot, name)
+    found = _explained(services, snapshot, name)
+    tool = named_tool(snapshot.permissions.world.catalog, name)
+    if tool is None or tool.wire != found.tool or not found.permitted:
+        return snapshot, found
+    reason = await approval_reason(services, snapshot, tool)
+    if reason is None:
+        return snapshot, found
+    runs = found.callable and reason.code != "needs_approval"
+    return snapshot, replace(found, callable=runs, reasons=(*found.reasons, reason))
 
 
 def _explained(services: Services, snapshot: Snapshot, name: str) -> Explanation:

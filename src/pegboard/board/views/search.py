@@ -142,7 +142,7 @@ def _hint(services: Services, snapshot: Snapshot, needs: Search, ranking: Rankin
     if unlikely:
         which = ", ".join(f"'{one_line(query, limit=QUOTED_CHARACTERS)}'" for query in unlikely)
         return f"Nothing seems to fit {which}. Try other words for it."
-    loaded = [result.name for result in results if result.status == "callable"]
+    loaded = [result.name for result in results if result.status == "callable" and result.kind == "tool"]
     verb = "is" if len(loaded) == 1 else "are"
     return f"{', '.join(loaded)} {verb} loaded already: call by name." if loaded else ""
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pegboard.board.meta_tools import hints_to_show, meta_tools, view
+from pegboard.board.meta_tools import command_context, hints_to_show, meta_tools, view
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
 from pegboard.core.model.delivery import choose
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import starting_tools
+from pegboard.core.state.requirements import usable
 from pegboard.core.state.sessions import DEFAULT
+from pegboard.core.state.shrinking import Size, over
 from pegboard.core.surface.cache_cost import Sizes, plan, wire_list
 from pegboard.core.surface.surfaces import Surface
 
@@ -20,11 +22,13 @@ from pegboard.core.surface.surfaces import Surface
 class Shown:
     """What the model was shown last.
 
-    ``focus`` are the wire names that the focus of the newest surface allows, None without one. ``wire_list`` is the
-    tool list that was sent last, ``unloaded`` the wire names of what was unloaded by name since, ``answered`` the ids
-    of what reached the model in the answer of its load, and waits for a boundary of the cache to be listed (D1).
+    ``surface`` are the tools of the newest surface, ``focus`` the wire names that its focus allows, None without one.
+    ``wire_list`` is the tool list that was sent last, ``unloaded`` the wire names of what was unloaded by name since,
+    ``answered`` the ids of what reached the model in the answer of its load, and waits for a boundary of the cache to
+    be listed (D1).
     """
 
+    surface: tuple[Tool, ...] = ()
     focus: frozenset[str] | None = None
     wire_list: tuple[Tool, ...] = ()
     unloaded: frozenset[str] = frozenset()
@@ -42,7 +46,16 @@ class Shown:
 
 def everything_pays(services: Services, snapshot: Snapshot) -> bool:
     """Return whether loading all that is permitted from the start is cheapest for the host's cache (F4)."""
-    return plan(_sizes(services, snapshot), snapshot.info.host).everything
+    return everything_fits(services, snapshot) and plan(_sizes(services, snapshot), snapshot.info.host).everything
+
+
+def everything_fits(services: Services, snapshot: Snapshot) -> bool:
+    """Return whether the budget has room for all that is permitted (S9)."""
+    permissions = snapshot.permissions
+    if not permissions.budgeted:
+        return True
+    terms = command_context(services, snapshot.info, permissions)
+    return not over(permissions, Size(tools=0).with_tools(permissions, (*terms.meta, *usable(permissions)), terms))
 
 
 def _sizes(services: Services, snapshot: Snapshot) -> Sizes:
@@ -69,7 +82,7 @@ def next_wire_list(services: Services, snapshot: Snapshot, shown: Shown, surface
     warm = bool(shown.wire_list) and info.host.cache is not None and bool(info.host.cache.tokens)
     answered = shown.answered - listed if warm else frozenset[str]()
     loaded = tuple(loaded.tool for loaded in surface.tools if loaded.tool.id not in answered)
-    unloaded = shown.unloaded - {tool.wire for tool in loaded}
+    unloaded = shown.unloaded - {one.tool.wire for one in surface.tools if not one.leaving}
 
     def may_stay(tool: Tool) -> bool:
         return tool.wire not in unloaded and snapshot.permissions.permits(tool)

@@ -29,7 +29,7 @@ from pegboard.core.state.sessions import DEFAULT, ShownHints, State
 from pegboard.core.surface import policy
 from pegboard.core.surface.focus import MESSAGE, Directive, answered, directive, members, overlay, rules
 from pegboard.core.surface.hints import hints_since
-from pegboard.core.surface.surfaces import Costs, Surface, resolve, suffix
+from pegboard.core.surface.surfaces import Costs, Focus, Surface, resolve, suffix
 from pegboard.ports import FocusRules
 
 log = logging.getLogger("pegboard")
@@ -148,7 +148,7 @@ async def instructions(services: Services, snapshot: Snapshot) -> str:
 
 async def _focus_of(
     services: Services, permissions: CompiledPermissions, surface: Surface, message: str | None
-) -> JsonObject | None:
+) -> Focus | None:
     """Return the focus that a message asks for by the rules of the toolkits, or None (F3)."""
     if message is None or services.focus is None:
         return None

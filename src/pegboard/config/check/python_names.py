@@ -16,12 +16,19 @@ def offered(target: str, folder: Path) -> frozenset[str] | None:
     so that both give None.
     """
     module, _, wanted = target.partition(":")
+    tree = source_of(module, folder)
+    if tree is None:
+        return None
+    return _methods(tree.body, wanted) if wanted else _bound(tree.body)
+
+
+def source_of(module: str, folder: Path) -> ast.Module | None:
+    """Return a module beside the configuration as it is written; None where there is none that can be read."""
     base = folder.joinpath(*module.split("."))
     for path in (base.with_suffix(".py"), base / "__init__.py"):
         try:
             if path.is_file() and path.stat().st_size < 1_000_000:
-                body = ast.parse(path.read_text("utf-8")).body
-                return _methods(body, wanted) if wanted else _bound(body)
+                return ast.parse(path.read_text("utf-8"))
         except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
             return None
     return None

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from pegboard.config.check.member_names import Names
-from pegboard.config.compile import SQLITE, UncheckedConfig
+from pegboard.config.compile import UncheckedConfig
 from pegboard.config.documents.document import Key
 from pegboard.config.documents.env_files import ENV_FILE
+from pegboard.config.location import SQLITE
 from pegboard.config.problem_codes import ProblemCode
 from pegboard.core.model.addresses import STORE_RIGHT, store_fault
 from pegboard.core.model.catalog import split_kind

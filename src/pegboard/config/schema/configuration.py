@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Catalog
@@ -25,7 +26,8 @@ class Configuration:
     ``specs`` are the plugins that join the catalog. ``store`` is a URL with an absolute path.
     ``transformer`` is where the transformer is switched on, if it is.
     ``secrets`` must never be written anywhere (X5). ``problems`` are warnings only. ``files`` were
-    read and ``folders`` were looked into: a change in either makes a new configuration.
+    read and ``folders`` were looked into: a change in either makes a new configuration. ``reload`` is whether an edit
+    that widens counts at once, or when a person accepts it (P10).
     """
 
     path: Path
@@ -40,6 +42,7 @@ class Configuration:
     transformer: Place | None = None
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     problems: tuple[Problem, ...] = ()
+    reload: Literal["live", "ask"] = "live"
     files: tuple[Path, ...] = ()
     folders: tuple[Path, ...] = ()
 

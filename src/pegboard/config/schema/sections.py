@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from pegboard.config.documents.document import is_mapping
 from pegboard.config.schema.expressions import pattern_fault
@@ -17,6 +17,7 @@ from pegboard.config.schema.values import (
     Name,
     Names,
     NeedsOfPlugin,
+    OperatorRights,
     Policy,
     Rules,
     Seconds,
@@ -75,7 +76,11 @@ class TokenSection(Section):
 
     token: Text = Field(description="The bearer token; write ${NAME} to take it from the environment.")
     agents: Names = Field(description='The agents that this principal may use; "*" for all.')
-    console: Flag = _optional("Whether this principal may use the console, for these agents.", default=False)
+    console: OperatorRights = _optional(
+        "What this principal may do as an operator, of these agents: see, approve, switch, configure. "
+        "true is see, approve and switch.",
+        default=(),
+    )
 
 
 class GuardRule(Section):
@@ -101,6 +106,19 @@ class Needs(Section):
     @classmethod
     def _is_a_hook(cls, value: str | None) -> str | None:
         return hook(value)
+
+
+def _instance(value: object) -> object:
+    if value == "store":
+        raise bad(
+            "`instance: store` is one over all replicas, and there are none yet.",
+            "Write `instance: all` for one in this process.",
+        )
+    return value
+
+
+InstanceOf = Annotated[Literal["session", "client", "principal", "all"], BeforeValidator(_instance)]
+INSTANCE = "Who shares what it constructs, or its connections: one for each session, client or principal, or for all."
 
 
 NEEDS = "What a tool cannot work without, by its name; without a name, what all of them cannot."
@@ -133,7 +151,8 @@ class ServerSection(Section):
     description: Text = _optional("What the server is for.", default="")
     category: Name | None = _optional("Its category, one of the thirteen or your own.")
     prefix: Text | None = _optional('What stands before `__` in the names of its tools; "" for bare names.')
-    shared: Flag = _optional("Let several principals share one process.", default=False)
+    shared: Flag = _optional("Let several principals share one process: `instance: all`.", default=False)
+    instance: InstanceOf | None = _optional(INSTANCE)
     requires: dict[str, Names] = _optional("Tools that a tool brings with it.", default_factory=dict)
     policy: dict[str, Text] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
     needs: Annotated[dict[str, Needs], NeedsOfPlugin] = _optional(NEEDS, default_factory=dict)
@@ -146,6 +165,12 @@ class ServerSection(Section):
     trust: Literal["annotations"] | None = _optional("Trust the annotations of its tools, as first seen.")
     default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
+
+    @model_validator(mode="after")
+    def _shared_by_all(self) -> ServerSection:
+        if self.shared and self.instance not in (None, "all"):
+            raise bad(f"`shared: true` contradicts `instance: {self.instance}`.", "Remove one of them.")
+        return self
 
 
 class PluginSection(Section):
@@ -168,6 +193,8 @@ class PluginSection(Section):
     )
     default_on: Flag = _optional("Whether what is granted of it is on where no switch says so.", default=True)
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
+    instance: InstanceOf | None = _optional(INSTANCE)
+    idle: Seconds | None = _optional("How long without a call what it constructed stays: 1h, 90s.")
 
 
 class FocusRule(Section):
@@ -330,8 +357,8 @@ class AgentSection(Section):
     lease: LeaseSection | None = _optional("How long loaded tools stay loaded.")
     budget: BudgetSection | None = _optional("How much may be loaded at once.")
     hints: HintsSection | None = _optional("How much text describes tools that are not loaded.")
-    unloaded_call: Literal["schema", "run", "reject"] = _optional(
-        "What the call of a tool that is not loaded does.", default="schema"
+    unloaded_call: Literal["safe", "schema", "run", "reject"] = _optional(
+        "What the call of a tool that is not loaded does.", default="safe"
     )
     anticipate: Anticipated | None = _optional(ANTICIPATE)
     may_delegate: Names = _optional(
@@ -357,12 +384,19 @@ class ApprovalsSection(Section):
     """How calls wait for a person."""
 
     expires: Seconds = _optional("For how long a call may wait, and an answer counts: 1h, 15m.", default=3600.0)
+    by: Literal["operator", "client"] = _optional(
+        "Who may answer: an operator only, or also the user of the client, where the client can ask.", default="client"
+    )
 
 
 class File(Section):
     """A Pegboard configuration."""
 
     store: Text | None = _optional("Where state is stored: sqlite:///path, relative to this file.")
+    reload: Literal["live", "ask"] = _optional(
+        "What becomes of an edit that lets an agent do more: it counts at once, or when a person accepts it.",
+        default="live",
+    )
     tokens: dict[Name, TokenSection] = _optional("Who may use the gateway as whom.", default_factory=dict)
     servers: dict[Name, ServerSection] = _optional("MCP servers.", default_factory=dict)
     plugins: dict[Name, PluginSection] = _optional("Plugins written in Python.", default_factory=dict)

@@ -180,7 +180,7 @@ def _words(detail: ErrorDetails, path: tuple[Key, ...], model: type[BaseModel]) 
         case "missing":
             return "missing_key", f"'{path[-1]}' is missing.", ""
         case "extra_forbidden":
-            return "unknown_key", f"the key '{path[-1]}' is not known here.", _keys_hint(path, model)
+            return "unknown_key", f"the key '{path[-1]}' is not known here.", _keys_hint(path, value, model)
         case "list_type":
             return "wrong_type", f"expected {_listed(path)}, found {found(value)}.", _list_hint(value)
         case "dict_type" | "model_type" | "model_attributes_type":
@@ -212,10 +212,12 @@ def _list_hint(value: Any) -> str:
     return "Write each name as an entry `- name`." if is_mapping(value) else ""
 
 
-def _keys_hint(path: tuple[Key, ...], model: type[BaseModel]) -> str:
+def _keys_hint(path: tuple[Key, ...], value: Any, model: type[BaseModel]) -> str:
     section = section_at(model, path[:-1])
     keys = known_keys(section) if section is not None else ()
     wrong = str(path[-1])
+    if value is None and " " in wrong:
+        return 'Where it is part of the text before it: inside braces a text with a comma is quoted, "like, this".'
     other = _ELSEWHERE.get(wrong)
     if other in keys:
         return f"Write '{other}'."

@@ -11,6 +11,8 @@ from pydantic import BeforeValidator, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from pegboard.config.documents.document import Expanded, YamlWord, is_list, is_mapping
+from pegboard.core.model.naming import one_line
+from pegboard.core.principals.bearer_tokens import OPERATOR, RIGHTS, Right
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _UNITS: Final[Mapping[str | None, float]] = {None: 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -209,12 +211,40 @@ def _approve(value: Any) -> Any:
         raise wrong("always, destructive or a mapping of arguments", value, hint)
     if not value:
         raise bad("names no argument.", hint)
+    if isinstance(value.get("by"), str):
+        return _answered_by(value)
     for argument, patterns in value.items():
         if not is_list(patterns):
             raise wrong(f"a list of patterns for '{argument}'", patterns, "Write [pattern].")
         if not patterns:
             raise bad(f"names no pattern for '{argument}'.", "Write [pattern].")
     return {str(name): tuple(_text(pattern) for pattern in patterns) for name, patterns in value.items()}
+
+
+def _answered_by(value: Any) -> Any:
+    """Return a rule that says who may answer a call (A5); an argument `by` has a list of patterns."""
+    hint = "Write {when: always, by: operator}."
+    if set(value) != {"when", "by"}:
+        raise bad("has 'by', and not 'when' alone beside it.", hint)
+    if value["by"] not in ("operator", "client"):
+        raise bad("is answered by none of operator and client.", hint)
+    return {"when": _approve(value["when"]), "by": str(value["by"])}
+
+
+def _rights(value: Any) -> Any:
+    """Return the rights of an operator, in their order; any of them comes with seeing what it is about (A5)."""
+    hint = f"Write true, false, or a list of {', '.join(RIGHTS)}."
+    if not is_list(value):
+        try:
+            return tuple(right for right in RIGHTS if right in OPERATOR) if _flag(value) else ()
+        except PydanticCustomError:
+            raise wrong("true, false or a list of rights", value, hint) from None
+    given = [_text(one) for one in value]
+    if unknown := next((one for one in given if one not in RIGHTS), None):
+        raise bad(f"has '{one_line(unknown, limit=80)}', which is no right of an operator.", hint)
+    if not given:
+        raise bad("names no right.", hint)
+    return tuple(right for right in RIGHTS if right in given or right == "see")
 
 
 def _bounds(value: Any) -> Any:
@@ -231,6 +261,18 @@ _APPROVE_SCHEMA: Final = {
             "minProperties": 1,
             "additionalProperties": {"type": "array", "minItems": 1, "items": {"type": "string"}},
         },
+        {
+            "type": "object",
+            "properties": {"when": {"type": ["string", "object"]}, "by": {"enum": ["operator", "client"]}},
+            "required": ["when", "by"],
+            "additionalProperties": False,
+        },
+    ]
+}
+_RIGHTS_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "boolean"},
+        {"type": "array", "minItems": 1, "items": {"enum": list(RIGHTS)}},
     ]
 }
 _SETTINGS: Final = {"type": ["object", "null"], "additionalProperties": True}
@@ -262,6 +304,7 @@ Seconds = Annotated[float, BeforeValidator(_seconds), WithJsonSchema(_DURATION_S
 Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
 Free = Annotated[dict[str, Any], BeforeValidator(_free)]
 ToolEntry = Annotated[Any, BeforeValidator(_entry), WithJsonSchema(_ENTRY)]
+OperatorRights = Annotated[tuple[Right, ...], BeforeValidator(_rights), WithJsonSchema(_RIGHTS_SCHEMA)]
 ApproveRule = Annotated[Any, BeforeValidator(_approve), WithJsonSchema(_APPROVE_SCHEMA)]
 
 

@@ -11,14 +11,15 @@ from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.core.access.approvals.approval import ApprovalStatus, Lasting
-from pegboard.operators.approvals import ApprovalOverview, EndedApprovals, OpenApprovals
+from pegboard.operators.approvals import ApprovalOverview, EndedApprovals, OpenApprovals, meant_fields
+from pegboard.operators.masked import Name
 
 
 @received
 class ApprovalQuery:
     """Which approvals are listed."""
 
-    agent: str = ""
+    agent: Name = ""
     """Only those of calls of this agent."""
     offset: Annotated[int, Field(ge=0)] = 0
     """How many are passed over."""
@@ -74,8 +75,9 @@ async def approval(context: Context, visit: Visit, *, id: str) -> ApprovalOvervi
 async def allow(context: Context, visit: Visit, *, id: str, body: Allowed) -> ApprovalOverview:  # noqa: A002
     """Allow a call that waits; it runs when it is resumed, or made again."""
     found = await approval(context, visit, id=id)
+    fields = None if body.fields is None else meant_fields(found, body.fields, visit.names)
     await context.board.approvals.allow(
-        found.id, by=visit.operator.name, lasts=body.lasts, fields=body.fields, expected=body.expected
+        found.id, by=visit.operator.name, lasts=body.lasts, fields=fields, expected=body.expected
     )
     return await approval(context, visit, id=id)
 
@@ -93,6 +95,6 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/api/approvals", approvals, ("unknown_agent",)),
     Endpoint("GET", "/api/approvals/ended", ended_approvals, ("unknown_agent",)),
     Endpoint("GET", "/api/approvals/{id}", approval, _ONE),
-    Endpoint("POST", "/api/approvals/{id}/allow", allow, (*_DECIDED, "approval_kind", "bad_fields")),
-    Endpoint("POST", "/api/approvals/{id}/refuse", refuse, _DECIDED),
+    Endpoint("POST", "/api/approvals/{id}/allow", allow, (*_DECIDED, "approval_kind", "bad_fields"), "approve"),
+    Endpoint("POST", "/api/approvals/{id}/refuse", refuse, _DECIDED, "approve"),
 )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import date
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, Field
-from starlette.responses import StreamingResponse
+from starlette.responses import Response
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
+from pegboard.console.exports import ExportForm
 from pegboard.console.visits import Visit
-from pegboard.operators.audit import AuditPage, AuditQuery, as_csv_line, as_json_line, csv_header
+from pegboard.operators.audit import AuditPage, AuditQuery
 from pegboard.operators.bill import Bill, BillUnit
+from pegboard.operators.masked import Name
 from pegboard.ports import AuditKind
 
 JSON_LINES: Final = "application/jsonl"
@@ -25,11 +26,11 @@ Cursor = Annotated[int, Field(ge=0, lt=2**63)]
 class RecordFilter:
     """Which records of the trail are wanted."""
 
-    agent: str = ""
+    agent: Name = ""
     """Only those of this agent."""
-    principal: str = ""
+    principal: Name = ""
     """Only those of this principal's sessions."""
-    session: str = ""
+    session: Name = ""
     """Only those of this session."""
     kind: AuditKind | Literal[""] = ""
     """Only those about this."""
@@ -37,7 +38,7 @@ class RecordFilter:
     """Only those with this decision."""
     outcome: str = ""
     """Only those with this outcome."""
-    text: str = ""
+    text: Name = ""
     """Only those with this text in the subject, the reason or who did it."""
     since: AwareDatetime | None = None
     """The first moment, in ISO form with its zone."""
@@ -61,7 +62,7 @@ class RecordQuery(RecordFilter):
 class RecordExport(RecordFilter):
     """Which records of the trail are wanted as a file."""
 
-    format: Literal["jsonl", "csv"] = "jsonl"
+    format: ExportForm = "jsonl"
     """A line of JSON for each, or a table."""
 
 
@@ -75,11 +76,11 @@ class BillPeriod:
     """The first day (UTC); without it the oldest that is kept."""
     until: date | None = None
     """The last day; without it today."""
-    agent: str = ""
+    agent: Name = ""
     """Only what this agent came to."""
-    principal: str = ""
+    principal: Name = ""
     """Only what was done for this principal."""
-    session: str = ""
+    session: Name = ""
     """Only what was done in this session."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 400
     """How many rows there are at most; the others are summed up."""
@@ -91,21 +92,11 @@ async def audit(context: Context, visit: Visit, *, query: RecordQuery) -> AuditP
     return await context.operations.audit(_wanted(context, visit, query, **cursors))
 
 
-async def export_audit(context: Context, visit: Visit, *, query: RecordExport) -> StreamingResponse:
+async def export_audit(context: Context, visit: Visit, *, query: RecordExport) -> Response:
     """Return the records of the audit trail as a file, newest first."""
     wanted = _wanted(context, visit, query)
-    await context.operations.audit(wanted)  # a store that cannot be read is reported while there is a status for it
     media, name = (CSV, "audit.csv") if query.format == "csv" else (JSON_LINES, "audit.jsonl")
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(_lines(context, wanted, query.format), media_type=media, headers=headers)
-
-
-async def _lines(context: Context, wanted: AuditQuery, form: Literal["jsonl", "csv"]) -> AsyncIterator[str]:
-    written = as_csv_line if form == "csv" else as_json_line
-    if form == "csv":
-        yield csv_header()
-    async for line in context.operations.export(wanted):
-        yield written(line)
+    return await context.exports.response(visit, wanted, query.format, media=media, name=name)
 
 
 def _wanted(context: Context, visit: Visit, query: RecordFilter, **cursors: Any) -> AuditQuery:
@@ -141,6 +132,6 @@ async def bill(context: Context, visit: Visit, *, query: BillPeriod) -> Bill:
 _CODES: Final = ("unknown_agent",)
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/audit", audit, _CODES),
-    Endpoint("GET", "/api/audit/export", export_audit, _CODES, (JSON_LINES, CSV)),
+    Endpoint("GET", "/api/audit/export", export_audit, (*_CODES, "too_many_exports"), media=(JSON_LINES, CSV)),
     Endpoint("GET", "/api/bill", bill, _CODES),
 )

@@ -9,6 +9,8 @@ from typing import Any, Final, Literal, TypeVar, dataclass_transform, get_type_h
 
 from pydantic import ConfigDict, TypeAdapter
 
+from pegboard.core.principals.bearer_tokens import Right
+
 T = TypeVar("T")
 
 JSON: Final = "application/json"
@@ -33,6 +35,7 @@ class Endpoint:
         function: takes the context and the visit; by keyword the segments, ``query`` and ``body``, which are classes
             that are ``received``. What it returns becomes JSON, unless it is a response already.
         codes: those of the errors that it answers with, beside what every endpoint does.
+        right: what the operator has to have.
         media: of what media types the answer is.
     """
 
@@ -40,6 +43,7 @@ class Endpoint:
     path: str
     function: Callable[..., Awaitable[object]]
     codes: tuple[str, ...] = ()
+    right: Right = "see"
     media: tuple[str, ...] = (JSON,)
 
 

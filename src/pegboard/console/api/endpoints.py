@@ -20,10 +20,11 @@ from pegboard.console.api import (
 from pegboard.console.api.endpoint import JSON, Endpoint, adapter, signature_of
 from pegboard.console.api.openapi_document import openapi
 from pegboard.console.api.request_values import body_of, query_of
-from pegboard.console.context import Context, Handler
+from pegboard.console.context import Context, Handler, require_right
 from pegboard.console.entry.own_requests import cookie_name
 from pegboard.console.pages.all_pages import events
 from pegboard.console.visits import Visit
+from pegboard.operators.masked import resolved
 
 EVENTS: Final = "text/event-stream"
 
@@ -49,7 +50,7 @@ ENDPOINTS: Final = (
     *approval_endpoints.ENDPOINTS,
     *server_endpoints.ENDPOINTS,
     *audit_endpoints.ENDPOINTS,
-    Endpoint("GET", "/api/events", event_stream, ("too_many_pages",), (EVENTS,)),
+    Endpoint("GET", "/api/events", event_stream, ("too_many_pages",), media=(EVENTS,)),
     Endpoint("GET", "/api/openapi.json", openapi_document),
 )
 
@@ -83,12 +84,14 @@ async def answered(endpoint: Endpoint, context: Context, visit: Visit) -> Respon
     Raises:
         PegboardError: the request does not fit, or is refused.
     """
+    require_right(visit, endpoint.right)
     request, signature = visit.request, signature_of(endpoint)
-    given: dict[str, Any] = {name: unquote(request.path_params[name]) for name in signature.segments}
+    meant = visit.names.meant
+    given: dict[str, Any] = {name: meant(unquote(request.path_params[name])) for name in signature.segments}
     if signature.query is not None:
-        given["query"] = query_of(request, signature.query)
+        given["query"] = resolved(query_of(request, signature.query), visit.names)
     if signature.body is not None:
-        given["body"] = await body_of(request, signature.body)
+        given["body"] = resolved(await body_of(request, signature.body), visit.names)
     answer = await endpoint.function(context, visit, **given)
     if isinstance(answer, Response):
         return answer

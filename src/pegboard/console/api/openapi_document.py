@@ -16,7 +16,7 @@ from pegboard.console.refusals import status_of
 from pegboard.support.version import __version__
 
 _REF: Final = "#/components/schemas/{model}"
-_ALWAYS: Final = ("operator_required", "store_failed", "store_busy")
+_ALWAYS: Final = ("operator_required", "right_required", "store_failed", "store_busy")
 _OF_QUERY: Final = ("bad_request",)
 _OF_BODY: Final = ("not_json", "bad_json", "body_too_large", "bad_request")
 _ERROR: Final = {
@@ -62,7 +62,7 @@ def openapi(endpoints: Iterable[Endpoint], *, cookie: str) -> dict[str, Any]:
             "title": "Pegboard",
             "version": __version__,
             "description": "What the pages of the console show and do, as JSON. A request bears a token with "
-            "`console: true`, or is made by a browser that has signed in; the latter sends what its page was given "
+            "`console`, or is made by a browser that has signed in; the latter sends what its page was given "
             "as `X-CSRF-Token` with whatever changes something.",
         },
         "paths": paths,

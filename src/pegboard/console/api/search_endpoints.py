@@ -11,6 +11,7 @@ from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.core.access.permissions import LOCAL
 from pegboard.operators.explain import OperatorExplanation
+from pegboard.operators.masked import Name
 from pegboard.operators.search import SearchAnswer
 
 
@@ -18,13 +19,13 @@ from pegboard.operators.search import SearchAnswer
 class CatalogSearch:
     """What is searched for, and for whom."""
 
-    agent: str
+    agent: Name
     """The agent whose model would search."""
-    query: str
+    query: Name
     """A need in words, or a name."""
-    principal: str = LOCAL
+    principal: Name = LOCAL
     """Whose session it is."""
-    session: str = ""
+    session: Name = ""
     """Its id; without it a new one."""
     limit: Annotated[int, Field(ge=1, le=100)] = 20
     """How many hits there are at most."""
@@ -34,15 +35,15 @@ class CatalogSearch:
 class Question:
     """Which tool is asked about, and for whom."""
 
-    agent: str
+    agent: Name
     """The agent."""
-    name: str
+    name: Name
     """A tool or plugin; one that does not exist is explained, too."""
-    principal: str = LOCAL
+    principal: Name = LOCAL
     """Whose session it is."""
-    session: str = ""
+    session: Name = ""
     """Its id; without it a new one."""
-    sub_app: str = ""
+    sub_app: Name = ""
     """What the session was opened with."""
 
 

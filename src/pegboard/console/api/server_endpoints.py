@@ -9,6 +9,7 @@ from pegboard.console.api.endpoint import Endpoint
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.operators.configuration import ConfigurationState
+from pegboard.operators.masked import Name
 from pegboard.operators.servers import ServerState
 from pegboard.ports import PrintedLine
 
@@ -17,7 +18,7 @@ from pegboard.ports import PrintedLine
 class ServerLog:
     """What a server printed, the newest line last."""
 
-    name: str
+    name: Name
     lines: tuple[PrintedLine, ...]
 
 
@@ -36,7 +37,8 @@ async def server(context: Context, visit: Visit, *, name: str) -> ServerState:
 async def server_log(context: Context, visit: Visit, *, name: str) -> ServerLog:
     """Return what a server printed, also its processes that have ended."""
     context.require_every_agent(visit)
-    return ServerLog(name=name, lines=context.operations.server_log(name))
+    lines = await context.operations.server_log(name)
+    return ServerLog(name=visit.names.shown(name), lines=lines)
 
 
 async def restart_server(context: Context, visit: Visit, *, name: str) -> ServerState:
@@ -46,9 +48,9 @@ async def restart_server(context: Context, visit: Visit, *, name: str) -> Server
 
 
 async def configuration(context: Context, visit: Visit) -> ConfigurationState:
-    """Return since when the configuration is in force, and what is wrong with its newest edit."""
+    """Return since when the configuration is in force, what is wrong with its newest edit, and what with plugins."""
     context.require_every_agent(visit)
-    return context.board.configuration_state
+    return await context.operations.configuration(context.board.configuration_state)
 
 
 _EVERY: Final = ("every_agent_required",)
@@ -57,6 +59,6 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/api/servers", servers, _EVERY),
     Endpoint("GET", "/api/servers/{name}", server, _ONE),
     Endpoint("GET", "/api/servers/{name}/log", server_log, _ONE),
-    Endpoint("POST", "/api/servers/{name}/restart", restart_server, (*_ONE, "tool_unavailable", "usage")),
+    Endpoint("POST", "/api/servers/{name}/restart", restart_server, (*_ONE, "tool_unavailable", "usage"), "switch"),
     Endpoint("GET", "/api/configuration", configuration, _EVERY),
 )

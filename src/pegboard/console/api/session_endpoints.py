@@ -14,17 +14,18 @@ from pegboard.console.visits import Visit
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.delivery import TakesEffect
 from pegboard.core.state.commands import Outcome, Status
+from pegboard.operators.masked import Name, masked
 from pegboard.operators.sessions import SessionOverview, SessionPage
 from pegboard.ports import SessionKey
 
-Names = Annotated[tuple[str, ...], Field(min_length=1, max_length=100)]
+Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemAnswer:
     """The answer to one name."""
 
-    name: str
+    name: Name
     status: Status
     message: str
 
@@ -45,7 +46,7 @@ class CommandAnswer:
     status: Literal["ok", "partial", "refused"]
     items: tuple[ItemAnswer, ...]
     takes_effect: TakesEffect | None
-    loaded: tuple[str, ...]
+    loaded: tuple[Name, ...]
     turn: int
     message: str
 
@@ -61,9 +62,9 @@ class Deleted:
 class SessionQuery:
     """Which sessions are listed."""
 
-    agent: str = ""
+    agent: Name = ""
     """Only those of this agent."""
-    principal: str = ""
+    principal: Name = ""
     """Only those of this principal."""
     query: str = ""
     """Words that all stand in principal, agent or id."""
@@ -77,11 +78,11 @@ class SessionQuery:
 class NamedSession:
     """One session."""
 
-    agent: str
+    agent: Name
     """The agent."""
-    session: str
+    session: Name
     """The session's id."""
-    principal: str = LOCAL
+    principal: Name = LOCAL
     """Whose session it is."""
 
     @property
@@ -112,7 +113,7 @@ class Unloading:
 class LoadoutChoice:
     """What a session is narrowed to."""
 
-    loadout: str | None
+    loadout: Name | None
     """The name of a loadout, or null to narrow nothing."""
 
 
@@ -136,25 +137,25 @@ async def session(context: Context, visit: Visit, *, query: NamedSession) -> Ses
 async def load(context: Context, visit: Visit, *, query: NamedSession, body: Loading) -> CommandAnswer:
     """Load toolkits, plugins or tools in a session; what is refused is an item of the answer."""
     opened = await operated_session(context, visit, query.key)
-    return _answer(await opened.load(*body.names, keep=body.keep))
+    return _answer(visit, await opened.load(*body.names, keep=body.keep))
 
 
 async def unload(context: Context, visit: Visit, *, query: NamedSession, body: Unloading) -> CommandAnswer:
     """Unload toolkits, plugins or tools in a session; what is refused is an item of the answer."""
     opened = await operated_session(context, visit, query.key)
-    return _answer(await opened.unload(*body.names))
+    return _answer(visit, await opened.unload(*body.names))
 
 
 async def end_turn(context: Context, visit: Visit, *, query: NamedSession) -> CommandAnswer:
     """End the turn of a session: what lapses with it is unloaded."""
     opened = await operated_session(context, visit, query.key)
-    return _answer(await opened.end_turn())
+    return _answer(visit, await opened.end_turn())
 
 
 async def use_loadout(context: Context, visit: Visit, *, query: NamedSession, body: LoadoutChoice) -> CommandAnswer:
     """Narrow a session to a loadout at once, or to nothing any more."""
     opened = await operated_session(context, visit, query.key)
-    return _answer(await opened.use_loadout(body.loadout))
+    return _answer(visit, await opened.use_loadout(body.loadout))
 
 
 async def delete_session(context: Context, visit: Visit, *, query: NamedSession) -> Deleted:
@@ -163,8 +164,8 @@ async def delete_session(context: Context, visit: Visit, *, query: NamedSession)
     return Deleted(deleted=await context.operations.delete_session(query.key, by=visit.operator.name))
 
 
-def _answer(outcome: Outcome) -> CommandAnswer:
-    return CommandAnswer(
+def _answer(visit: Visit, outcome: Outcome) -> CommandAnswer:
+    answer = CommandAnswer(
         status=outcome.status,
         items=tuple(ItemAnswer(name=item.name, status=item.status, message=item.text) for item in outcome.items),
         takes_effect=outcome.takes_effect,
@@ -172,15 +173,16 @@ def _answer(outcome: Outcome) -> CommandAnswer:
         turn=outcome.turn,
         message=outcome.message,
     )
+    return masked(answer, visit.names)
 
 
 _CODES: Final = ("unknown_agent", "unknown_session")
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/sessions", sessions, ("unknown_agent",)),
     Endpoint("GET", "/api/session", session, _CODES),
-    Endpoint("POST", "/api/session/load", load, _CODES),
-    Endpoint("POST", "/api/session/unload", unload, _CODES),
-    Endpoint("POST", "/api/session/end-turn", end_turn, _CODES),
-    Endpoint("POST", "/api/session/loadout", use_loadout, _CODES),
-    Endpoint("POST", "/api/session/delete", delete_session, ("unknown_agent",)),
+    Endpoint("POST", "/api/session/load", load, _CODES, "switch"),
+    Endpoint("POST", "/api/session/unload", unload, _CODES, "switch"),
+    Endpoint("POST", "/api/session/end-turn", end_turn, _CODES, "switch"),
+    Endpoint("POST", "/api/session/loadout", use_loadout, _CODES, "switch"),
+    Endpoint("POST", "/api/session/delete", delete_session, ("unknown_agent",), "switch"),
 )

@@ -10,6 +10,7 @@ from pydantic import Field
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
 from pegboard.console.visits import Visit
+from pegboard.operators.masked import Name, masked
 from pegboard.operators.switch_preview import SwitchPreview
 from pegboard.operators.switches import GroupKind, PanelPage
 from pegboard.ports import UNCHECKED
@@ -19,7 +20,7 @@ from pegboard.ports import UNCHECKED
 class AgentName:
     """An agent that the operator sees."""
 
-    name: str
+    name: Name
     display_name: str
     role: str
 
@@ -28,8 +29,8 @@ class AgentName:
 class SwitchSet:
     """A switch as it is stored now; null is none, so that the file's counts."""
 
-    agent: str
-    name: str
+    agent: Name
+    name: Name
     value: bool | None
 
 
@@ -37,7 +38,7 @@ class SwitchSet:
 class PanelQuery:
     """Which switches are listed."""
 
-    query: str = ""
+    query: Name = ""
     """Words that all stand in a row's label, name or description, or in those of one of its members."""
     offset: Annotated[int, Field(ge=0)] = 0
     """How many rows are passed over."""
@@ -51,9 +52,9 @@ class MembersQuery:
 
     kind: GroupKind
     """Which kind of row it is."""
-    name: str
+    name: Name
     """Its name; where there is no such row, there are no members."""
-    query: str = ""
+    query: Name = ""
     """Words that all stand in a member's label, name or description."""
     offset: Annotated[int, Field(ge=0)] = 0
     """How many are passed over."""
@@ -65,7 +66,7 @@ class MembersQuery:
 class SupposedSwitch:
     """What a switch would be."""
 
-    name: str
+    name: Name
     """A toolkit, plugin or tool: the `switch_name` of a row."""
     value: Literal["true", "false", "null"]
     """On, off, or the stored switch taken back."""
@@ -75,7 +76,7 @@ class SupposedSwitch:
 class NewSwitch:
     """What a switch is to be."""
 
-    name: str
+    name: Name
     """A toolkit, plugin or tool: the `switch_name` of a row."""
     value: bool | None
     """On, off, or null to take the stored switch back, so that the file's counts again."""
@@ -86,11 +87,9 @@ class NewSwitch:
 
 async def agents(context: Context, visit: Visit) -> tuple[AgentName, ...]:
     """Return the agents."""
-    mask = context.board.services.masker.text
-    return tuple(
-        AgentName(name=agent.name, display_name=mask(agent.display_name), role=mask(agent.role))
-        for agent in context.agents(visit)
-    )
+    seen = context.agents(visit)
+    found = (AgentName(name=agent.name, display_name=agent.display_name, role=agent.role) for agent in seen)
+    return masked(tuple(found), visit.names)
 
 
 async def switches(context: Context, visit: Visit, *, agent: str, query: PanelQuery) -> PanelPage:
@@ -118,14 +117,14 @@ async def set_switch(context: Context, visit: Visit, *, agent: str, body: NewSwi
     name = context.agent(visit, agent).name
     expected = UNCHECKED if body.expected == "any" else body.expected
     await context.board.permissions.set(name, body.name, body.value, by=visit.operator.name, expected=expected)
-    return SwitchSet(agent=name, name=body.name, value=body.value)
+    return masked(SwitchSet(agent=name, name=body.name, value=body.value), visit.names)
 
 
 _CODES: Final = ("unknown_agent", "unknown_name", "usage")
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/agents", agents),
     Endpoint("GET", "/api/agents/{agent}/switches", switches, ("unknown_agent",)),
-    Endpoint("PUT", "/api/agents/{agent}/switches", set_switch, (*_CODES, "switch_changed")),
+    Endpoint("PUT", "/api/agents/{agent}/switches", set_switch, (*_CODES, "switch_changed"), "switch"),
     Endpoint("GET", "/api/agents/{agent}/switches/members", switch_members, ("unknown_agent",)),
     Endpoint("GET", "/api/agents/{agent}/switches/preview", preview_switch, _CODES),
 )

@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
-from pegboard.core.principals.bearer_tokens import Token, opens, owner_of, token_of
+from pegboard.core.principals.bearer_tokens import RIGHTS, Right, Token, opens, owner_of, token_of
 
 LOCAL: Final = "local"
 """The operator on loopback where no tokens are configured."""
 LIFETIME: Final = 12 * 3600.0
 """For how long a browser stays signed in after its last request, in seconds."""
 MOST: Final = 1000
-"""How many browsers are signed in at once; the one without a request for longest gives way."""
+"""How many browsers are signed in at once; of the operator who has most, the one without a request for longest gives
+way."""
 CODE_LIFETIME: Final = 600.0
 """For how long a one-time code can be used, in seconds."""
 MOST_CODES: Final = 64
@@ -34,6 +36,11 @@ class Operator:
     def sees(self, agent: str) -> bool:
         """Return whether an agent is there for this operator."""
         return opens(self.token, agent)
+
+    @property
+    def rights(self) -> frozenset[Right]:
+        """Return what this operator may do; whoever started a gateway without tokens may do everything."""
+        return frozenset(RIGHTS) if self.token is None else self.token.rights
 
     @property
     def agents(self) -> frozenset[str] | None:
@@ -134,7 +141,9 @@ class OperatorAccess:
     def _begin(self, operator: Operator, token: bytes | None) -> str:
         cookie = secrets.token_urlsafe(32)
         while len(self._sign_ins) >= MOST:
-            del self._sign_ins[next(iter(self._sign_ins))]
+            names = Counter(known.operator.name for known in self._sign_ins.values())
+            ((most, _),) = names.most_common(1)
+            del self._sign_ins[next(key for key, known in self._sign_ins.items() if known.operator.name == most)]
         until = self._clock() + LIFETIME
         self._sign_ins[digest(cookie)] = SignIn(
             operator=operator, csrf=secrets.token_urlsafe(32), token=token, until=until
@@ -150,7 +159,7 @@ class OperatorAccess:
 
 def _operator(token: Token | None) -> Operator | None:
     """Return the operator whose token it is, if its owner is one."""
-    return Operator(name=token.principal, token=token) if token is not None and token.console else None
+    return Operator(name=token.principal, token=token) if token is not None and token.rights else None
 
 
 def digest(secret: str) -> bytes:

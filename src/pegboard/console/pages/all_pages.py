@@ -29,7 +29,7 @@ async def home(_context: Context, _visit: Visit) -> Response:
 
 async def events(context: Context, visit: Visit) -> Response:
     """Stream what changes, as long as the operator is signed in."""
-    if context.streams.full:
+    if context.streams.full(visit.operator.name):
         raise UsageError("There are too many open pages.", code="too_many_pages", hint="Close some, and try again.")
     request, access = visit.request, context.access
     cookie = request.cookies.get(cookie_name(request))
@@ -40,7 +40,7 @@ async def events(context: Context, visit: Visit) -> Response:
             return access.bearer(by_token) is not None
         return access.signed_in(cookie, renew=False) is not None
 
-    response = context.streams.response(still, request.query_params.get("after", ""))
+    response = context.streams.response(visit.operator.name, still, request.query_params.get("after", ""))
     return Response(headers=dict(response.headers)) if request.method == "HEAD" else response
 
 

@@ -13,7 +13,7 @@ from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, te
 from pegboard.console.visits import Visit
 from pegboard.core.access.approvals.approval import ApprovalStatus, Lasting
 from pegboard.errors import UsageError
-from pegboard.operators.approvals import ApprovalOverview, FieldOverview
+from pegboard.operators.approvals import ApprovalOverview, FieldOverview, meant_fields
 
 LIMIT: Final = 20
 """How many calls that wait, or rows, a page shows."""
@@ -64,7 +64,7 @@ async def allow(context: Context, visit: Visit) -> Response:
     """Allow a call as the form says."""
     form = await visit.request.form()
     found = await context.operations.approvals.one(text_of(form, "id"), visit.operator.sees)
-    fields = _fields(found, form)
+    fields = meant_fields(found, _fields(found, form), visit.names)
     if found.fields:
         problems = await context.operations.approvals.field_problems(found.id, fields, visit.operator.sees)
         if problems:
@@ -164,7 +164,7 @@ PAGES: Final = (
     Page(f"{_HOME}/one", approval),
     Page(f"{_HOME}/allow", allow_form),
     Page(f"{_HOME}/refuse", refuse_form),
-    Page(f"{_HOME}/allow", allow, "POST"),
-    Page(f"{_HOME}/refuse", refuse, "POST"),
+    Page(f"{_HOME}/allow", allow, "POST", "approve"),
+    Page(f"{_HOME}/refuse", refuse, "POST", "approve"),
 )
 """The addresses of approvals."""

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, get_args
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from pegboard.console.context import Context, Page
+from pegboard.console.exports import ExportForm
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
 from pegboard.errors import UsageError
-from pegboard.operators.audit import AuditLine, AuditQuery, as_csv_line, as_json_line, csv_header
+from pegboard.operators.audit import AuditQuery
 from pegboard.ports import AuditKind
 
 ROWS: Final = 100
 KINDS: Final = get_args(AuditKind)
 FIELDS: Final = ("agent", "principal", "session", "kind", "decision", "text", "since", "until")
-_FORMATS: Final[Mapping[str, tuple[str, Callable[[AuditLine], str]]]] = {
-    "jsonl": ("application/x-ndjson", as_json_line),
-    "csv": ("text/csv; charset=utf-8", as_csv_line),
-}
+_MEDIA: Final[Mapping[ExportForm, str]] = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 
 
 async def audit_page(context: Context, visit: Visit) -> Response:
@@ -36,30 +34,20 @@ async def audit_page(context: Context, visit: Visit) -> Response:
         given=given,
         before=before,
         kinds=KINDS,
-        agents=[agent.name for agent in context.agents(visit)],
+        agents=context.shown_agents(visit),
         here=query("/console/audit", **given, before=before),
     )
 
 
 async def export(context: Context, visit: Visit) -> Response:
-    """Send all records that are wanted as a file, in bounded memory."""
+    """Send all records that are wanted as a file."""
     given = {name: visit.request.query_params.get(name, "").strip() for name in FIELDS}
     form = visit.request.query_params.get("format", "jsonl")
-    if form not in _FORMATS:
+    if form not in _MEDIA:
         raise UsageError("The audit trail is exported as jsonl or csv.", hint="Choose one: format=jsonl.")
-    media, line_of = _FORMATS[form]
-    wanted = _wanted(visit, given, "")
-    await context.operations.audit(wanted)  # a store that cannot be read is reported while there is a status for it
-
-    async def lines() -> AsyncGenerator[str]:
-        if form == "csv":
-            yield csv_header()
-        async for line in context.operations.export(wanted):
-            yield line_of(line)
-
     name = f"pegboard-audit-{datetime.now(UTC):%Y%m%d-%H%M%S}.{form}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(lines(), media_type=media, headers=headers)
+    wanted = _wanted(visit, given, "")
+    return await context.exports.response(visit, wanted, form, media=_MEDIA[form], name=name)
 
 
 def _wanted(visit: Visit, given: Mapping[str, str], before: str) -> AuditQuery:
@@ -69,13 +57,13 @@ def _wanted(visit: Visit, given: Mapping[str, str], before: str) -> AuditQuery:
     if given["kind"] and given["kind"] not in KINDS:
         raise UsageError("There is no such kind of record.", hint=f"Kinds: {', '.join(KINDS)}.")
     return AuditQuery(
-        agent=given["agent"] or None,
+        agent=visit.names.meant(given["agent"]) or None,
         agents=visit.operator.agents,
-        principal=given["principal"] or None,
-        session=given["session"] or None,
+        principal=visit.names.meant(given["principal"]) or None,
+        session=visit.names.meant(given["session"]) or None,
         kind=given["kind"] or None,
         decision=given["decision"] or None,
-        text=given["text"] or None,
+        text=visit.names.meant(given["text"]) or None,
         since=_moment("since", given["since"]),
         until=_moment("until", given["until"]),
         before=int(before) if before else None,

@@ -23,7 +23,7 @@ async def bill_page(context: Context, visit: Visit) -> Response:
     """Show the bill by day, by agent or by session."""
     given = visit.request.query_params
     unit = _unit(given.get("by", "day"))
-    agent = given.get("agent", "")
+    agent = visit.given("agent")
     if agent:
         context.agent(visit, agent)
     days = _days(given.get("days", ""))
@@ -36,14 +36,14 @@ async def bill_page(context: Context, visit: Visit) -> Response:
         "bill.html",
         visit,
         bill=bill,
-        agents=[known.name for known in context.agents(visit)],
-        agent=agent,
+        agents=context.shown_agents(visit),
+        agent=visit.names.shown(agent),
         days=days,
         periods=PERIODS,
         units=UNITS,
         since=since,
         most=max((row.tokens + max(row.saved, 0) for row in bill.rows), default=0),
-        here=query("/console/bill", by=unit, days=days, agent=agent),
+        here=query("/console/bill", by=unit, days=days, agent=visit.names.shown(agent)),
     )
 
 

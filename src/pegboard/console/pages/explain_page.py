@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -42,30 +42,32 @@ class _Asked:
 
 async def explain_page(context: Context, visit: Visit) -> Response:
     """Show what answers a text, and the explanation of what was chosen or is named."""
-    asked, operations = _asked(context, visit), context.operations
+    asked, operations, shown = _asked(context, visit), context.operations, visit.names.shown
     agents = [agent.name for agent in context.agents(visit)]
     found: SearchAnswer | CommonAnswer
     if asked.agent:
         session = {"principal": asked.principal, "session": asked.session}
         found = await operations.search(asked.agent, asked.q, limit=HITS, **session)
-        name = asked.tool or _named(found)
+        name = asked.tool or visit.names.meant(_named(found))
         chosen = await operations.explain(asked.agent, name, **session) if name else None
         permissions = None
     else:
         found = await operations.search_all(agents, asked.q, limit=HITS)
-        name, chosen = asked.tool or _named(found), None
+        name, chosen = asked.tool or visit.names.meant(_named(found)), None
         permissions = await operations.who_may_use(agents, name) if name else None
+    approvals = await _waiting(context, asked, name)
+    asked = _Asked(**{field: shown(text) for field, text in asdict(asked).items()})
     return context.templates.page(
         "explain.html",
         visit,
         asked=asked,
-        agents=agents,
+        agents=context.shown_agents(visit),
         found=found,
-        subject=name,
+        subject=shown(name),
         chosen=chosen,
         permissions=permissions,
-        approvals=await _waiting(context, asked, name),
-        unasked=operations.unasked(),
+        approvals=approvals,
+        unasked=[*map(shown, operations.unasked())],
         restarts=visit.operator.agents is None,
         here=asked.address(),
     )
@@ -73,16 +75,16 @@ async def explain_page(context: Context, visit: Visit) -> Response:
 
 async def load(context: Context, visit: Visit) -> Response:
     """Load something in a session."""
-    form = await visit.request.form()
-    agent, name = context.agent(visit, text_of(form, "agent")).name, text_of(form, "name")
-    principal, session_id = text_of(form, "principal"), text_of(form, "session")
+    form, meant = await visit.request.form(), visit.names.meant
+    agent, name = context.agent(visit, meant(text_of(form, "agent"))).name, meant(text_of(form, "name"))
+    principal, session_id = meant(text_of(form, "principal")), meant(text_of(form, "session"))
     if not session_id:
         raise UsageError("Something is loaded in a session, and none is named.", hint="Write its id beside the agent.")
     session = await begun_session(context, visit, SessionKey(principal=principal, agent=agent, session=session_id))
     outcome = await session.load(name)
     kind = "error" if outcome.status == "refused" else "done"
-    notice = Notice(message=context.board.services.masker.text(outcome.message), kind=kind)
-    return after_form(context, visit, notice, back=_back(form, agent))
+    notice = Notice(message=outcome.message, kind=kind)
+    return after_form(context, visit, notice, back=_back(form, visit.names.shown(agent)))
 
 
 async def ask(context: Context, visit: Visit) -> Response:
@@ -99,23 +101,25 @@ async def restart(context: Context, visit: Visit) -> Response:
     """Start a server again."""
     context.require_every_agent(visit)
     form = await visit.request.form()
-    name = text_of(form, "name")
+    name = visit.names.meant(text_of(form, "name"))
     state = await context.operations.restart(name, by=visit.operator.name)
-    notice = Notice(message=f"Server {one_line(name, limit=100)} was started again.", hint=f"It is {state.state} now.")
+    notice = Notice(
+        message=f"Server {one_line(state.name, limit=100)} was started again.", hint=f"It is {state.state} now."
+    )
     return after_form(context, visit, notice, back=_back(form, ""))
 
 
 def _asked(context: Context, visit: Visit) -> _Asked:
-    given, seen = visit.request.query_params, context.agents(visit)
-    agent = given.get("agent", "")
+    given, seen = visit.given, context.agents(visit)
+    agent = given("agent")
     if agent or len(seen) == 1:
         agent = context.agent(visit, agent).name if agent else seen[0].name
     return _Asked(
         agent=agent,
-        principal=given.get("principal", "").strip() or LOCAL,
-        session=given.get("session", "").strip(),
-        q=given.get("q", ""),
-        tool=given.get("tool", ""),
+        principal=given("principal").strip() or LOCAL,
+        session=given("session").strip(),
+        q=given("q"),
+        tool=given("tool"),
     )
 
 
@@ -154,7 +158,7 @@ def _back(form: Mapping[str, Any], agent: str) -> str:
 
 PAGES: Final = (
     Page(_HOME, explain_page),
-    Page(f"{_HOME}/ask", ask, "POST"),
-    Page(f"{_HOME}/load", load, "POST"),
-    Page(f"{_HOME}/restart", restart, "POST"),
+    Page(f"{_HOME}/ask", ask, "POST", "switch"),
+    Page(f"{_HOME}/load", load, "POST", "switch"),
+    Page(f"{_HOME}/restart", restart, "POST", "switch"),
 )

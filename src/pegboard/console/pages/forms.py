@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -38,7 +38,8 @@ class Notice:
 
 def after_form(context: Context, visit: Visit, notice: Notice, *, back: str) -> Response:
     """Return the answer after a form: the notice for a script of the page, else the page with it."""
-    sign_in = visit.sign_in
+    sign_in, mask = visit.sign_in, visit.names.masker.text
+    notice = replace(notice, message=mask(notice.message), hint=mask(notice.hint))
     if visit.partial:
         csrf = sign_in.csrf if sign_in is not None else ""
         text = context.templates.text("notice.html", notice=notice, csrf=csrf)

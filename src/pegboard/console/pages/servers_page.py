@@ -68,40 +68,40 @@ def _failing(states: Sequence[ServerState]) -> int:
 async def server(context: Context, visit: Visit) -> Response:
     """Show everything that is known of a server or plugin."""
     context.require_every_agent(visit)
-    name, offset = visit.request.query_params.get("name", ""), offset_of(visit.request.query_params)
+    name, offset = visit.given("name"), offset_of(visit.request.query_params)
     state = await context.operations.server(name)
     return context.templates.page(
         "server.html",
         visit,
         one=state,
-        tools=context.operations.server_tools(name, offset=offset, limit=ROWS),
+        tools=await context.operations.server_tools(name, offset=offset, limit=ROWS),
         offset=offset,
         limit=ROWS,
-        lines=context.operations.server_log(name),
-        here=query(_ONE, name=name, offset=offset or None),
+        lines=await context.operations.server_log(name),
+        here=query(_ONE, name=state.name, offset=offset or None),
     )
 
 
 async def server_log(context: Context, visit: Visit) -> Response:
     """Show what a server printed."""
     context.require_every_agent(visit)
-    name = visit.request.query_params.get("name", "")
-    lines = context.operations.server_log(name)
-    return context.templates.page("server_log.html", visit, server=name, lines=lines)
+    name = visit.given("name")
+    lines = await context.operations.server_log(name)
+    return context.templates.page("server_log.html", visit, server=visit.names.shown(name), lines=lines)
 
 
 async def restart(context: Context, visit: Visit) -> Response:
     """Restart a server; where that breaks off calls, ask first."""
     context.require_every_agent(visit)
     form = await visit.request.form()
-    name = text_of(form, "name")
+    name = visit.names.meant(text_of(form, "name"))
     state = await context.operations.server(name)
     if state.in_flight and "sure" not in form:
         response = context.templates.page("restart.html", visit, one=state)
         response.headers.update({"HX-Retarget": "#dialog", "HX-Reswap": "innerHTML", "HX-Reselect": "#restart"})
         return response
     after = await context.operations.restart(name, by=visit.operator.name)
-    return after_form(context, visit, _outcome(after), back=query(_ONE, name=name))
+    return after_form(context, visit, _outcome(after), back=query(_ONE, name=after.name))
 
 
 def _outcome(state: ServerState) -> Notice:
@@ -124,6 +124,6 @@ PAGES: Final = (
     Page(f"{_HOME}/plugins", plugins),
     Page(_ONE, server),
     Page(f"{_ONE}/log", server_log),
-    Page(f"{_ONE}/restart", restart, "POST"),
+    Page(f"{_ONE}/restart", restart, "POST", "switch"),
 )
 """The addresses of servers."""

@@ -17,6 +17,7 @@ from pegboard.core.model.labels import label_problem
 from pegboard.core.model.naming import one_line
 from pegboard.core.state.commands import Outcome
 from pegboard.errors import UsageError
+from pegboard.operators.sessions import SessionOverview
 from pegboard.ports import SessionKey
 
 ROWS: Final = 50
@@ -30,12 +31,13 @@ async def sessions_page(context: Context, visit: Visit) -> Response:
     """Show the sessions, the newest change first."""
     given = {name: visit.request.query_params.get(name, "").strip() for name in ("agent", "principal", "q")}
     offset = offset_of(visit.request.query_params)
-    if given["agent"]:
-        context.agent(visit, given["agent"])
+    agent = visit.given("agent").strip()
+    if agent:
+        context.agent(visit, agent)
     found = await context.operations.sessions(
-        agent=given["agent"] or None,
+        agent=agent or None,
         agents=visit.operator.agents,
-        principal=given["principal"] or None,
+        principal=visit.given("principal").strip() or None,
         query=given["q"],
         offset=offset,
         limit=ROWS,
@@ -47,7 +49,7 @@ async def sessions_page(context: Context, visit: Visit) -> Response:
         given=given,
         offset=offset,
         limit=ROWS,
-        agents=[agent.name for agent in context.agents(visit)],
+        agents=context.shown_agents(visit),
         here=query("/console/sessions", **given, offset=offset or None),
     )
 
@@ -57,10 +59,10 @@ async def session_page(context: Context, visit: Visit) -> Response:
     key = _key(context, visit, visit.request.query_params)
     found = await session_overview(context, visit, key)
     world = context.board.world
-    loadouts = sorted({*world.loadouts, *([found.loadout] if found.loadout else [])})
+    loadouts = sorted({*map(visit.names.shown, world.loadouts), *([found.loadout] if found.loadout else [])})
     configured = key.agent in world.agents
     return context.templates.page(
-        "session.html", visit, found=found, configured=configured, loadouts=loadouts, keeps=KEEPS, here=_address(key)
+        "session.html", visit, found=found, configured=configured, loadouts=loadouts, keeps=KEEPS, here=_address(found)
     )
 
 
@@ -71,14 +73,13 @@ async def suggestions_page(context: Context, visit: Visit) -> Response:
     words = given.get("names", "").strip()
     found = (
         await context.operations.search(
-            key.agent, words, principal=key.principal, session=key.session, limit=SUGGESTIONS
+            key.agent, visit.names.meant(words), principal=key.principal, session=key.session, limit=SUGGESTIONS
         )
         if words
         else None
     )
-    here = query(
-        "/console/session/suggestions", principal=key.principal, agent=key.agent, session=key.session, names=words
-    )
+    shown = {name: given.get(name, "") for name in ("principal", "agent", "session")}
+    here = query("/console/session/suggestions", **shown, names=words)
     return context.templates.page("suggestions.html", visit, found=found, here=here)
 
 
@@ -87,8 +88,8 @@ async def change(context: Context, visit: Visit) -> Response:
     form = await visit.request.form()
     key = _key(context, visit, form)
     session = await operated_session(context, visit, key)
-    outcome = await _changed(session, text_of(form, "do"), form)
-    return after_form(context, visit, _notice(outcome), back=_address(key))
+    outcome = await _changed(visit, session, text_of(form, "do"), form)
+    return after_form(context, visit, _notice(outcome), back=_address(_shown(visit, key)))
 
 
 async def delete(context: Context, visit: Visit) -> Response:
@@ -97,7 +98,8 @@ async def delete(context: Context, visit: Visit) -> Response:
     key = _key(context, visit, form)
     if not await context.operations.delete_session(key, by=visit.operator.name):
         raise unknown_session(key)
-    message = f"Session {one_line(key.session, limit=100)} is deleted; the next use of its name begins anew."
+    name = one_line(visit.names.shown(key.session), limit=100)
+    message = f"Session {name} is deleted; the next use of its name begins anew."
     if visit.partial:
         return Response(headers={"HX-Redirect": "/console/sessions"})
     return after_form(context, visit, Notice(message=message), back="/console/sessions")
@@ -105,25 +107,26 @@ async def delete(context: Context, visit: Visit) -> Response:
 
 async def delete_form(context: Context, visit: Visit) -> Response:
     """Ask whether a session is to be deleted."""
-    key = _key(context, visit, visit.request.query_params)
+    key = _shown(visit, _key(context, visit, visit.request.query_params))
     return context.templates.page("delete_session.html", visit, key=key, back=_address(key))
 
 
-async def _changed(session: Session, do: str, form: Mapping[str, Any]) -> Outcome:
+async def _changed(visit: Visit, session: Session, do: str, form: Mapping[str, Any]) -> Outcome:
+    meant = visit.names.meant
     match do:
         case "load":
-            names = [name for name in text_of(form, "names").replace(",", " ").split() if name]
+            names = [meant(name) for name in text_of(form, "names").replace(",", " ").split() if name]
             if not names:
                 raise UsageError("Nothing is named.", hint="Write the name of a toolkit, plugin or tool.")
             if len(names) > NAMES:
                 raise UsageError(f"{len(names):,} names are too many; at most {NAMES} are loaded at once.")
             return await session.load(*names, keep=text_of(form, "keep") or None)
         case "unload":
-            return await session.unload(text_of(form, "names"))
+            return await session.unload(meant(text_of(form, "names")))
         case "end-turn":
             return await session.end_turn()
         case "loadout":
-            return await session.use_loadout(text_of(form, "loadout") or None)
+            return await session.use_loadout(meant(text_of(form, "loadout")) or None)
         case _:
             raise UsageError("This form does nothing that is known.", hint="Load the page again.")
 
@@ -142,7 +145,9 @@ def _key(context: Context, visit: Visit, given: Mapping[str, Any]) -> SessionKey
         UsageError: it cannot be one.
         UnknownAgentError: the operator does not see its agent.
     """
-    agent, principal, session = (str(given.get(name, "")) for name in ("agent", "principal", "session"))
+    agent, principal, session = (
+        visit.names.meant(str(given.get(name, ""))) for name in ("agent", "principal", "session")
+    )
     context.agent_of_list(visit, agent)
     for what, label in (("agent", agent), ("principal", principal), ("session", session)):
         if problem := label_problem(label):
@@ -150,15 +155,22 @@ def _key(context: Context, visit: Visit, given: Mapping[str, Any]) -> SessionKey
     return SessionKey(principal=principal, agent=agent, session=session)
 
 
-def _address(key: SessionKey) -> str:
+def _shown(visit: Visit, key: SessionKey) -> SessionKey:
+    """Return a session's key as it is shown."""
+    shown = visit.names.shown
+    return SessionKey(principal=shown(key.principal), agent=shown(key.agent), session=shown(key.session))
+
+
+def _address(key: SessionKey | SessionOverview) -> str:
+    """Return the address of a session, of its names as they are shown."""
     return query("/console/session", principal=key.principal, agent=key.agent, session=key.session)
 
 
 PAGES: Final = (
     Page("/console/sessions", sessions_page),
     Page("/console/session", session_page),
-    Page("/console/session", change, "POST"),
+    Page("/console/session", change, "POST", "switch"),
     Page("/console/session/suggestions", suggestions_page),
     Page("/console/session/delete", delete_form),
-    Page("/console/session/delete", delete, "POST"),
+    Page("/console/session/delete", delete, "POST", "switch"),
 )

@@ -14,7 +14,8 @@ _HOME = "/console"
 
 async def sign_in_page(context: Context, request: Request) -> Response:
     """Sign in with the code in the address, or show how to sign in."""
-    code = request.query_params.get("code", "")
+    # What only looks, such as the preview of a chat program, uses no code up.
+    code = request.query_params.get("code", "") if request.method == "GET" else ""
     if code and (cookie := context.access.with_code(code)) is not None:
         return _welcome(request, cookie)
     return _form(context, wrong="This code was used already, or is older than ten minutes." if code else "")

@@ -12,12 +12,14 @@ from pegboard.console.context import Context, Page
 from pegboard.console.pages.forms import Notice, Undo, after_form, offset_of, text_of
 from pegboard.console.templating import query
 from pegboard.console.visits import Visit
+from pegboard.core.model.agents import Agent
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
 from pegboard.operators.switches import GroupKind
 
 PAGE: Final = 50
 MEMBERS: Final = 100
+_MEMBERS: Final = "/console/agent/members"
 _VALUES: Final[Mapping[str, bool | None]] = {"on": True, "off": False, "unset": None}
 _TEXTS: Final = {True: "on", False: "off", None: "unset"}
 
@@ -25,75 +27,85 @@ _TEXTS: Final = {True: "on", False: "off", None: "unset"}
 async def agents_page(context: Context, visit: Visit) -> Response:
     """Show the agents that the operator sees."""
     mask = context.board.services.masker.text
-    seen = [replace(one, display_name=mask(one.display_name), role=mask(one.role)) for one in context.agents(visit)]
+    seen = [
+        replace(_shown(visit, one), display_name=mask(one.display_name), role=mask(one.role))
+        for one in context.agents(visit)
+    ]
     return context.templates.page("agents.html", visit, agents=seen)
 
 
 async def agent_page(context: Context, visit: Visit) -> Response:
     """Show the toolkits, plugins and tools of an agent with their switches."""
     given = visit.request.query_params
-    agent = context.agent(visit, given.get("agent", ""))
+    agent = context.agent(visit, visit.given("agent"))
     words, offset = given.get("q", ""), offset_of(given)
-    rows = await context.operations.panel(agent.name, query=words, offset=offset, limit=PAGE)
+    rows = await context.operations.panel(agent.name, query=visit.given("q"), offset=offset, limit=PAGE)
     return context.templates.page(
         "agent.html",
         visit,
-        agent=agent,
+        agent=_shown(visit, agent),
         rows=rows,
         words=words,
         offset=offset,
         limit=PAGE,
-        back=_address(agent.name, words, offset),
+        back=_address(visit.names.shown(agent.name), words, offset),
     )
 
 
 async def members_page(context: Context, visit: Visit) -> Response:
     """Show the tools of a toolkit or plugin with their switches."""
     given = visit.request.query_params
-    agent = context.agent(visit, given.get("agent", ""))
+    agent = context.agent(visit, visit.given("agent"))
     kind, name, offset = given.get("kind", ""), given.get("name", ""), offset_of(given)
     words = given.get("q", "")
     rows = await context.operations.panel_members(
-        agent.name, _group(kind), name, query=words, offset=offset, limit=MEMBERS
+        agent.name, _group(kind), visit.given("name"), query=visit.given("q"), offset=offset, limit=MEMBERS
     )
     return context.templates.page(
         "members.html",
         visit,
-        agent=agent,
+        agent=_shown(visit, agent),
         kind=kind,
         name=name,
         rows=rows,
         words=words,
         offset=offset,
         limit=MEMBERS,
-        back=query("/console/agent/members", agent=agent.name, kind=kind, name=name, q=words, offset=offset or None),
+        back=query(
+            "/console/agent/members", agent=given.get("agent"), kind=kind, name=name, q=words, offset=offset or None
+        ),
     )
 
 
 async def preview_page(context: Context, visit: Visit) -> Response:
     """Show what a switch would change, with the button that throws it."""
     given = visit.request.query_params
-    agent = context.agent(visit, given.get("agent", ""))
-    found = await context.operations.preview(agent.name, given.get("name", ""), _value(given.get("value")))
-    back = _own_address(given.get("back", ""), agent.name)
+    agent = context.agent(visit, visit.given("agent"))
+    found = await context.operations.preview(agent.name, visit.given("name"), _value(given.get("value")))
+    back = _own_address(given.get("back", ""), found.agent)
     return context.templates.page("switch.html", visit, preview=found, texts=_TEXTS, back=back)
 
 
 async def throw(context: Context, visit: Visit) -> Response:
     """Set the switch, if it still is what the operator was shown; the notice can undo it."""
     form = await visit.request.form()
-    agent = context.agent(visit, text_of(form, "agent"))
-    name, value = text_of(form, "name"), _value(text_of(form, "value"))
+    agent = context.agent(visit, visit.names.meant(text_of(form, "agent")))
+    name, value = visit.names.meant(text_of(form, "name")), _value(text_of(form, "value"))
     expected = _value(text_of(form, "expected"))
     await context.board.permissions.set(agent.name, name, value, by=visit.operator.name, expected=expected)
-    back = _own_address(text_of(form, "back"), agent.name)
-    undo = {"agent": agent.name, "name": name, "value": _TEXTS[expected], "expected": _TEXTS[value], "back": back}
+    shown = {"agent": visit.names.shown(agent.name), "name": visit.names.shown(name)}
+    back = _own_address(text_of(form, "back"), shown["agent"])
+    undo = {**shown, "value": _TEXTS[expected], "expected": _TEXTS[value], "back": back}
     what = {True: "is switched on", False: "is switched off", None: "has no stored switch any more"}[value]
-    message = f"{one_line(name, limit=100)} {what} for agent {one_line(agent.name, limit=100)}."
+    message = f"{one_line(shown['name'], limit=100)} {what} for agent {one_line(shown['agent'], limit=100)}."
     hint = "It binds the next call of every session."
     return after_form(
         context, visit, Notice(message=message, hint=hint, undo=Undo(action="/console/switch", fields=undo)), back=back
     )
+
+
+def _shown(visit: Visit, agent: Agent) -> Agent:
+    return replace(agent, name=visit.names.shown(agent.name))
 
 
 def _group(kind: str) -> GroupKind:
@@ -122,7 +134,7 @@ def _own_address(address: str, agent: str) -> str:
 PAGES: Final = (
     Page("/console/agents", agents_page),
     Page("/console/agent", agent_page),
-    Page("/console/agent/members", members_page),
+    Page(_MEMBERS, members_page),
     Page("/console/switch", preview_page),
-    Page("/console/switch", throw, "POST"),
+    Page("/console/switch", throw, "POST", "switch"),
 )

@@ -69,6 +69,23 @@
     }, 2000);
   };
 
+  // What was unfolded of a call was seen, also where the part is rendered anew: its buttons count the rest.
+  const seen = new Set();
+  const unseen = () => {
+    for (const count of document.querySelectorAll("[data-unseen-of]")) {
+      const folds = [...document.querySelectorAll("details[data-unseen]")].filter((one) => one.dataset.unseen === count.dataset.unseenOf);
+      const left = new Set(folds.map((one) => one.dataset.argument).filter((one) => !seen.has(one))).size;
+      count.textContent = left === 0 ? "" : `, ${left} ${left === 1 ? "argument" : "arguments"} unseen`;
+    }
+  };
+  document.addEventListener("toggle", ({ target }) => {
+    if (target.open && "argument" in target.dataset) {
+      seen.add(target.dataset.argument);
+      unseen();
+    }
+  }, true);
+  document.addEventListener("htmx:after:swap", unseen);
+
   const ages = () => {
     for (const time of document.querySelectorAll("time[data-ago], time[data-ahead]")) {
       const ahead = "ahead" in time.dataset;
@@ -85,18 +102,15 @@
   };
 
   if (document.body.dataset.events) {
-    // Before, htmx would not hear of what is stale.
-    document.addEventListener("DOMContentLoaded", () => {
-      if (source === null && !document.hidden) open();
-    });
-    // A browser has six connections to a host: pages that nobody looks at need none.
-    document.addEventListener("visibilitychange", () => {
-      if (document.hidden) {
-        close();
-      } else if (source === null) {
-        open();
-      }
-    });
+    // htmx listens from a timer on that it set when it was read: before, it would not hear of what is stale.
+    document.addEventListener("DOMContentLoaded", () => setTimeout(() => {
+      // A browser has six connections to a host: pages that nobody looks at need none.
+      document.addEventListener("visibilitychange", () => {
+        if (document.hidden) close();
+        else if (source === null) open();
+      });
+      if (!document.hidden) open();
+    }));
     setInterval(ages, 10_000);
   }
 

@@ -27,19 +27,19 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "turn_ended": ("sessions",),
     "called": ("calls", "audit", "bill"),
     "denied": ("calls", "audit", "bill"),
-    "permissions_changed": ("switches", "sessions", "audit"),
+    "permissions_changed": ("switches", "sessions", "audit", "configuration"),
     "approval_asked": ("approvals", "sessions", "audit"),
     "approval_decided": ("approvals", "sessions", "audit"),
     "approval_used": ("approvals", "sessions", "audit"),
-    "catalog_changed": ("servers", "switches"),
+    "catalog_changed": ("servers", "switches", "configuration"),
     "configuration_changed": ("configuration", "servers", "switches", "sessions"),
     "configuration_refused": ("configuration",),
 }
 """What parts of pages an event of the board is about."""
 OFTEN: Final = frozenset({"called", "denied"})
 """Events that come as often as agents call tools."""
-COUNTED: Final = ("sessions", "servers", "switches")
-"""What shows tokens, and went without them while they were being counted."""
+COUNTED: Final = ("sessions", "servers", "switches", "configuration")
+"""What shows tokens, or what is wrong, and went without it while that was being counted or looked for."""
 STORED: Final = frozenset({"sessions", "calls", "switches", "approvals", "audit", "bill"})
 """What another process may have changed in the store."""
 LOOK_EVERY: Final = 0.2

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from starlette.responses import StreamingResponse
@@ -18,6 +20,8 @@ QUIET: Final = 15.0
 """After how many quiet seconds a comment keeps the connection alive."""
 MOST: Final = 200
 """How many streams are open at once."""
+MOST_OF_ONE: Final = 50
+"""How many of them are one operator's."""
 
 
 class Streams:
@@ -25,26 +29,25 @@ class Streams:
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
-        self._open = 0
+        self._open: Counter[str] = Counter()
         self._started = secrets.token_hex(4)
 
-    @property
-    def full(self) -> bool:
-        """Return whether no further stream is opened."""
-        return self._open >= MOST or self._changes.closed
+    def full(self, operator: str) -> bool:
+        """Return whether no further stream is opened for an operator."""
+        return self._open[operator] >= MOST_OF_ONE or self._open.total() >= MOST or self._changes.closed
 
     async def after_now(self) -> str:
         """Return the query of a stream that goes on from here, for a page that is being rendered."""
         return f"?after={self._started}-{await self._changes.keep_from_now()}"
 
-    def response(self, still: Callable[[], bool], after: str = "") -> StreamingResponse:
-        """Return the stream; it ends where ``still`` says that its operator is one no more."""
+    def response(self, operator: str, still: Callable[[], bool], after: str = "") -> StreamingResponse:
+        """Return the stream of an operator; it ends where ``still`` says that they are one no more."""
         started, _, number = after.partition("-")
         known = started == self._started and number.isdecimal() and len(number) < 20
-        return _Counted(self._lines(still, int(number) if known else None), self._count)
+        return _Counted(self._lines(still, int(number) if known else None), partial(self._count, operator))
 
-    def _count(self, one: int) -> None:
-        self._open += one
+    def _count(self, operator: str, one: int) -> None:
+        self._open[operator] += one
 
     async def _lines(self, still: Callable[[], bool], after: int | None) -> AsyncGenerator[str]:
         async with self._changes.listening(after) as (listener, goes_on):

@@ -240,7 +240,7 @@ class Decisions:
 def switch_reason(switch: Switch, agent: Agent) -> Reason:
     """Return what a switch that is set says for or against its subject."""
     state = "on" if switch.on else "off"
-    how = " at run time" if switch.at_run_time else ""
+    how = f" at run time{switch.whose}" if switch.at_run_time else ""
     text = f"The {switch.kind} '{switch.name}' is switched {state}{how} for agent '{agent.name}'."
     return Reason(code="granted_switch" if switch.on else "denied_switch", text=text, where=switch.place)
 

@@ -24,9 +24,8 @@ def broken(guards: JsonObject, tool: Tool, arguments: JsonObject) -> str:
     An argument that the call does not give breaks no rule. A rule about an argument that the tool does
     not have refuses every call: a guard that is misspelt must not let anything through.
     """
-    rules: Mapping[str, JsonObject] = guards.get(tool.name) or guards.get(tool.wire) or EMPTY
-    for argument, rule in rules.items():
-        where = f"guards.{tool.name}.{argument}"
+    for name, argument, rule in _rules(guards, tool):
+        where = f"guards.{name}.{argument}"
         if argument not in known_arguments(tool):
             return f"'{tool.wire}' is guarded by {where}, and it has no argument '{argument}'; it cannot be called."
         if argument not in arguments:
@@ -35,6 +34,19 @@ def broken(guards: JsonObject, tool: Tool, arguments: JsonObject) -> str:
         if why:
             return f"'{tool.wire}' is not called: its argument '{argument}' {why} ({where}.{why.kind})."
     return ""
+
+
+def guards_in_force(guards: JsonObject, tool: Tool) -> Any:
+    """Return the rules about a tool as JSON; by both of its names where both have some."""
+    found = [guards[name] for name in dict.fromkeys((tool.name, tool.wire)) if guards.get(name)]
+    return found if len(found) > 1 else next(iter(found), None)
+
+
+def _rules(guards: JsonObject, tool: Tool) -> Iterator[tuple[str, str, JsonObject]]:
+    """Yield the rules about the arguments of a tool, with the one of its two names that each stands under."""
+    for name in dict.fromkeys((tool.name, tool.wire)):
+        for argument, rule in (guards.get(name) or EMPTY).items():
+            yield name, argument, rule
 
 
 def known_arguments(tool: Tool) -> Mapping[str, Any]:

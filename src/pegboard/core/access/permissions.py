@@ -18,7 +18,6 @@ from pegboard.core.model.agents import Agent, Scope, WorkerScope, World
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.loadouts import MergedLoadout, merge
 from pegboard.core.model.selectors import Entry
-from pegboard.core.model.specs import PluginSpec, ServerSpec
 from pegboard.core.model.tools import EMPTY, Plugin, Tool
 
 LOCAL: Final = "local"
@@ -29,13 +28,17 @@ LOCAL: Final = "local"
 class SessionConstraints:
     """What a session adds to its agent's profile.
 
-    ``stored`` are the switches set at run time; ``parent`` are the permissions of the session that
+    ``stored`` are the switches set at run time, ``personal`` those for its principal or a child alone, ``by_itself``
+    stored ones that the agent took from itself for every principal;
+    ``parent`` are the permissions of the session that
     this one is a child of (P8), in which ``narrowed`` is that session's active loadout. With
     ``everything``, all that is permitted is loaded from the start, where a host's cache makes that
     cheapest (F4); with ``draws_ui``, every tool with a user interface, where the host draws it (G4).
     """
 
     stored: Mapping[str, bool] = field(default=EMPTY)
+    personal: Mapping[str, bool] = field(default=EMPTY)
+    by_itself: frozenset[str] = frozenset()
     sub_app: str | None = None
     worker_scope: WorkerScope | None = None
     narrowed: str | None = None
@@ -78,7 +81,13 @@ class CompiledPermissions:
         self.budgeted = bool(agent.budget)
         same = before is not None and before.world is world
         looked_up = before.entries.looked_up if before is not None and same else ToolkitEntries(world)
-        self.switches = Switches(looked_up, agent, constraints.stored)
+        self.switches = Switches(
+            looked_up,
+            agent,
+            constraints.stored,
+            personal=constraints.personal,
+            by_itself=constraints.by_itself,
+        )
         self.entries = AgentEntries(looked_up, agent, self.switches, sub_app=constraints.sub_app)
         given = DecisionInputs(
             world=world,
@@ -195,17 +204,3 @@ def delegates(permissions: CompiledPermissions) -> tuple[str, ...]:
     parent = permissions.constraints.parent
     known = permissions.world.agents if parent is None else delegates(parent)
     return tuple(name for name in permissions.agent.may_delegate if name in known)
-
-
-def pool_scope(permissions: CompiledPermissions, spec: PluginSpec, principal: str) -> str:
-    """Return which pool a connection is taken from: never one of another principal's (G9)."""
-    agent = permissions.agent
-    scope = permissions.constraints.worker_scope or agent.worker_scope
-    if scope == "user_agent":
-        return f"user:{principal}:agent:{agent.name}"
-    if scope == "user" or agent.private_per is not None:
-        return f"user:{principal}"
-    own = isinstance(spec, ServerSpec) and spec.command is not None and not spec.shared
-    if own and principal != LOCAL:
-        return f"user:{principal}"
-    return "shared"

@@ -1,8 +1,8 @@
-"""Which tools of servers count as read-only: as first seen, or as accepted since (G6)."""
+"""Which tools of servers count as read-only, or as destroying nothing: as first seen, or as accepted since (G6, A4)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pegboard.core.model.tools import Plugin, Tool
@@ -19,6 +19,14 @@ class TrustChange:
     pending: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """What counts of what a server says: own names of the tools that only read, and of those that destroy nothing."""
+
+    read_only: frozenset[str] = frozenset()
+    harmless: frozenset[str] = frozenset()
+
+
 def claimed_read_only(tools: Iterable[Tool]) -> tuple[str, ...]:
     """Return the names of the tools that say that they only read; one that says both does not."""
     claims: dict[str, bool] = {}
@@ -27,7 +35,18 @@ def claimed_read_only(tools: Iterable[Tool]) -> tuple[str, ...]:
     return tuple(name for name, read_only in claims.items() if read_only)
 
 
-def compare_claims(counted: frozenset[str], tools: Iterable[Tool]) -> TrustChange:
+def claimed_harmless(tools: Iterable[Tool]) -> tuple[str, ...]:
+    """Return the names of the tools that say that they destroy nothing; one that also says otherwise does not."""
+    claims: dict[str, bool] = {}
+    for tool in tools:
+        claims[tool.name] = tool.annotations.get("destructiveHint") is False and claims.get(tool.name, True)
+    return tuple(name for name, harmless in claims.items() if harmless)
+
+
+Claimed = Callable[[Iterable[Tool]], tuple[str, ...]]
+
+
+def compare_claims(counted: frozenset[str], tools: Iterable[Tool], claimed: Claimed = claimed_read_only) -> TrustChange:
     """Return what a later list of a known server changes (G6).
 
     A tool that is new counts as little as one that has changed its mind. What is only missing
@@ -38,7 +57,7 @@ def compare_claims(counted: frozenset[str], tools: Iterable[Tool]) -> TrustChang
     TrustChange(retracted=frozenset({'log'}), pending=('wipe',))
     """
     listed = tuple(tools)
-    now = claimed_read_only(listed)
+    now = claimed(listed)
     named = {tool.name for tool in listed}
     return TrustChange(
         retracted=counted & (named - set(now)),

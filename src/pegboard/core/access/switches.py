@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from pegboard.core.access.derived import Derived
 from pegboard.core.model.agents import Agent, World
 from pegboard.core.model.catalog import Ref, RefKind, split_kind
 from pegboard.core.model.selectors import Entry, find
 from pegboard.core.model.toolkits import HOST_DUTIES
-from pegboard.core.model.tools import Tool
+from pegboard.core.model.tools import EMPTY, Tool
 from pegboard.problems import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """One boolean in force: as it is written, what it means, and where it was set."""
+    """One boolean in force: as it is written, what it means, where it was set, and for whom besides the agent."""
 
     name: str
     subject: Ref
     on: bool
     at_run_time: bool = False
     place: Place | None = None
+    whose: str = ""
 
     @property
     def kind(self) -> RefKind:
         """Return what the switch names: its subject's kind, or a category that its subject is of."""
         return "category" if split_kind(self.name)[0] == "category" else self.subject.kind
+
+
+OF_PRINCIPAL: Final = " for this principal"
+OF_ITSELF: Final = " by the agent itself, for every principal,"
 
 
 class ToolkitEntries:
@@ -51,14 +57,24 @@ class Switches:
     """The booleans that are in force for an agent in a world.
 
     One set at run time replaces the file's for the same subject; a category stands for its plugins.
-    Where one layer names a subject twice, or where a bare name that is off means several tools, off
-    wins: deny beats grant (P1).
+    ``personal`` are those for one principal, which count beside: off of either wins; ``by_itself`` are names of stored
+    ones that the agent took from itself. Where one layer names a subject twice, or where a bare name that is off means
+    several tools, off wins: deny beats grant (P1).
     """
 
-    def __init__(self, looked_up: ToolkitEntries, agent: Agent, stored: Mapping[str, bool]) -> None:
+    def __init__(
+        self,
+        looked_up: ToolkitEntries,
+        agent: Agent,
+        stored: Mapping[str, bool],
+        *,
+        personal: Mapping[str, bool] = EMPTY,
+        by_itself: Container[str] = (),
+    ) -> None:
         self._looked_up = looked_up
         self._world = world = looked_up.world
         self._names = {**agent.switches, **stored}
+        self._names |= {name: on and self._names.get(name, True) for name, on in personal.items()}
         file = {name: on for name, on in agent.switches.items() if name not in stored}
         found: dict[Ref, Switch] = {}
         for layer, at_run_time in ((file, False), (stored, True)):
@@ -67,8 +83,15 @@ class Switches:
                 place = None if at_run_time else agent.switch_places.get(name)
                 for ref in meaning(world, name, on=on):
                     if ref not in own or not on:
-                        own[ref] = Switch(name=name, subject=ref, on=on, at_run_time=at_run_time, place=place)
+                        whose = OF_ITSELF if at_run_time and name in by_itself else ""
+                        own[ref] = Switch(
+                            name=name, subject=ref, on=on, at_run_time=at_run_time, place=place, whose=whose
+                        )
             found.update(own)
+        for name, on in personal.items():
+            for ref in meaning(world, name, on=on):
+                if not on or ref not in found:
+                    found[ref] = Switch(name=name, subject=ref, on=on, at_run_time=True, whose=OF_PRINCIPAL)
         self._by_ref = found
         self.toolkits = {ref.name: switch for ref, switch in found.items() if ref.kind == "toolkit"}
         self.plugins = {ref.name: switch for ref, switch in found.items() if ref.kind == "plugin"}

@@ -9,6 +9,7 @@ from pegboard.core.access.availability import own_fault
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import Anticipate
 from pegboard.core.model.catalog import Ref
+from pegboard.core.model.destructive import is_destructive
 from pegboard.core.model.leases import Lease, LeaseReason, LeaseTerm
 from pegboard.core.model.masking import Masker
 from pegboard.core.model.selectors import Entry
@@ -20,7 +21,7 @@ from pegboard.core.state.narrowing import excluded_by_loadout
 from pegboard.core.state.requirements import missing_requirements
 from pegboard.core.state.sessions import State
 from pegboard.core.state.shrinking import excess
-from pegboard.core.state.subjects import lease_entries, leased_tools
+from pegboard.core.state.subjects import lease_entries, leased_tools, tools_of_subject, unloaded_in_turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +52,15 @@ def candidate(
     """Return the anticipated lease on a subject, or None where it must not stand (S5).
 
     It starts no server and constructs no plugin: what is not known or cannot run is not anticipated. It
-    never conflicts, and nothing that was unloaded one by one comes back with it.
+    never conflicts, and nothing that was unloaded one by one, or in this turn, comes back with it. Of a plugin
+    everything comes but what is destructive.
     """
     if state.leases_on(subject):
         return None
+    tools = tools_of_subject(permissions, subject).tools
     lease = Lease(
         subject=subject,
+        excluded=frozenset(tool.id for tool, _ in tools if is_destructive(tool)),
         until=anticipation.until,
         because=LeaseReason.ANTICIPATED,
         loaded_turn=state.turn,
@@ -74,7 +78,9 @@ def candidate(
         return None
     after = active_tools(permissions, state.with_lease(lease))
     adds = tuple(loaded.tool for key, loaded in after.items() if key not in active)
-    if _cut_before(state, adds):
+    if not adds or any(map(is_destructive, adds)):
+        return None
+    if _cut_before(state, adds) or any(unloaded_in_turn(permissions, state, tool) for tool in adds):
         return None
     clashes = conflict_of(permissions, active, entries, Masker()) is not None
     return None if clashes else Candidate(lease=lease, adds=adds)

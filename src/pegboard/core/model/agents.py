@@ -16,7 +16,7 @@ from pegboard.problems import Place
 
 WorkerScope = Literal["shared", "user", "user_agent"]
 Activation = Literal["next_step", "next_request"]
-UnloadedCall = Literal["schema", "run", "reject"]
+UnloadedCall = Literal["safe", "schema", "run", "reject"]
 DialectName = Literal["pegboard", "toolkits", "invokeother", "discovery"]
 HINT_TOKENS: Final = 1500
 """What hints take at most where nothing else is stated (F2)."""
@@ -49,7 +49,7 @@ class Agent:
 
     ``switches`` are the configured booleans (P2) with the place of each in ``switch_places``;
     ``lease`` None takes the dialect's default; ``turn_gap`` is in seconds, ``hint_tokens`` in tokens, None without a
-    bound (F2); ``approval_expires`` is for how many seconds an approval counts;
+    bound (F2); ``approval_expires`` is for how many seconds an approval counts, ``approvals_by`` who may give one (A5);
     ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
     remembered for its searches, ``search_loads`` whether a search loads what it finds. ``duties`` are the host's own
     tools that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8), ``sub_apps`` what
@@ -76,11 +76,12 @@ class Agent:
     lease: LeaseTerm | None = None
     budget: Budget = Budget()
     hint_tokens: int | None = HINT_TOKENS
-    unloaded_call: UnloadedCall = "schema"
+    unloaded_call: UnloadedCall = "safe"
     anticipate: Anticipate | None = None
     search_loads: bool = True
     turn_gap: float = 120.0
     approval_expires: float = 3600.0
+    approvals_by: Literal["operator", "client"] = "client"
     remember: bool = True
     display_name: str = ""
     role: str = ""
@@ -94,12 +95,31 @@ class Agent:
         return self.worker_scope in ISOLATING_SCOPES or self.private_per is not None
 
 
+SCOPES: Final[tuple[WorkerScope, ...]] = ("shared", "user", "user_agent")
+"""The scopes, the widest first."""
+
+
+def narrowest(*scopes: WorkerScope | None) -> WorkerScope:
+    """Return the narrowest of some scopes.
+
+    >>> narrowest("user", None, "shared")
+    'user'
+    """
+    stated: list[WorkerScope] = [scope for scope in scopes if scope is not None]
+    return max(stated, key=SCOPES.index) if stated else "shared"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """The scope in force: an agent's own, and what a session narrows it to (P5)."""
 
     agent: Agent
     narrowed: WorkerScope | None = None
+
+    @property
+    def worker(self) -> WorkerScope:
+        """Return the narrower of both: a session never widens its agent's scope (G9)."""
+        return narrowest(self.agent.worker_scope, self.narrowed)
 
     @property
     def isolating(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from bisect import insort
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -39,11 +39,23 @@ class Ref:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clash:
-    """Two tools that would have the same name on the wire; the later one is excluded (G10)."""
+    """Two tools that would have the same name on the wire: the first has it, the second is excluded (G10).
+
+    It is the one that no approval gates where the other one is ``gated``, else the later one.
+    """
 
     wire: str
     first: str
     second: str
+    gated: bool = False
+
+    @property
+    def text(self) -> str:
+        """Return it as a sentence."""
+        first, second, name = self.first, self.second, self.wire
+        if self.gated:
+            return f"'{first}' and '{second}' are both called '{name}'; the one that no approval gates is excluded."
+        return f"'{first}' and '{second}' are both called '{name}'; the later one is excluded."
 
 
 def split_kind(name: str) -> tuple[RefKind | None, str]:
@@ -68,31 +80,51 @@ Name = str | tuple[str]
 
 @dataclass(frozen=True, slots=True)
 class _Admission:
-    """What comes of plugins that are admitted in the order of the catalog; ``outside`` is what others have taken."""
+    """What comes of plugins that are admitted together; ``outside`` is what others have taken."""
 
     outside: Callable[[Name], Tool | None]
+    is_gated: Callable[[Tool], bool]
     plugins: dict[str, Plugin] = field(default_factory=dict[str, Plugin])
     taken: dict[Name, Tool] = field(default_factory=dict[Name, Tool])
     wanted: dict[Name, tuple[str, ...]] = field(default_factory=dict[Name, tuple[str, ...]])
     clashes: dict[str, tuple[Clash, ...]] = field(default_factory=dict[str, tuple[Clash, ...]])
 
-    def admit(self, whole: Plugin) -> None:
-        """Add a plugin, without the tools of which a name is taken."""
-        kept: list[Tool] = []
-        clashes: list[Clash] = []
-        for tool in whole.tools:
-            names = _names(tool)
-            first = next((taken for name in names if (taken := self.taken.get(name) or self.outside(name))), None)
-            if first is None:
-                self.taken.update(dict.fromkeys(names, tool))
-                kept.append(tool)
-                continue
-            clashes.append(Clash(wire=tool.wire, first=first.id, second=tool.id))
-            for name in names:
-                self.wanted[name] = (*self.wanted.get(name, ()), whole.name)
-        if clashes:
-            self.clashes[whole.name] = tuple(clashes)
-        self.plugins[whole.name] = replace(whole, tools=tuple(kept)) if clashes else whole
+    def admit(self, plugins: Sequence[Plugin]) -> None:
+        """Add plugins in the order of the catalog, without the tools of which a name is taken.
+
+        Tools that an approval gates come before all others: no other one gets to run in their name.
+        """
+        excluded: dict[str, dict[int, Clash]] = {whole.name: {} for whole in plugins}
+        for gated in (True, False):
+            for whole in plugins:
+                if gated and not _may_gate(whole):
+                    continue
+                for at, tool in enumerate(whole.tools):
+                    if whole.gated(tool) is gated and (clash := self._clash(tool, gated=gated)) is not None:
+                        excluded[whole.name][at] = clash
+        for whole in plugins:
+            self._keep(whole, excluded[whole.name])
+
+    def _clash(self, tool: Tool, *, gated: bool) -> Clash | None:
+        """Return with what a tool clashes, or let it have its names."""
+        names = _names(tool)
+        first = next((taken for name in names if (taken := self.taken.get(name) or self.outside(name))), None)
+        if first is None:
+            self.taken.update(dict.fromkeys(names, tool))
+            return None
+        for name in names:
+            self.wanted[name] = (*self.wanted.get(name, ()), tool.plugin)
+        return Clash(wire=tool.wire, first=first.id, second=tool.id, gated=not gated and self.is_gated(first))
+
+    def _keep(self, whole: Plugin, excluded: Mapping[int, Clash]) -> None:
+        if excluded:
+            self.clashes[whole.name] = tuple(excluded.values())
+            whole = replace(whole, tools=tuple(tool for at, tool in enumerate(whole.tools) if at not in excluded))
+        self.plugins[whole.name] = whole
+
+
+def _may_gate(plugin: Plugin) -> bool:
+    return bool(plugin.gates) or any(tool.confirmation is not None for tool in plugin.tools)
 
 
 class Catalog:
@@ -165,27 +197,34 @@ class Catalog:
         while pending:
             tool = pending.pop()
             for name in _names(tool):
-                for plugin in self._affected(name, tool.plugin):
+                for plugin in self._affected(name, tool, update):
                     if plugin not in found and (whole := self._whole_of(plugin)) is not None:
                         found[plugin] = whole
                         pending += whole.tools
         return found
 
-    def _affected(self, name: Name, plugin: str) -> tuple[str, ...]:
-        """Return the other plugins for which it makes a difference whether a plugin has a name."""
+    def _affected(self, name: Name, tool: Tool, update: Mapping[str, Plugin]) -> tuple[str, ...]:
+        """Return the other plugins for which it makes a difference whether a tool has a name."""
         owner = self._taken.get(name)
-        if owner is None or owner.plugin == plugin:
+        if owner is None or owner.plugin == tool.plugin:
             return self._wanted.get(name) or ()
-        return (owner.plugin,) if self._order[owner.plugin] > self._order.get(plugin, len(self._order)) else ()
+        return (owner.plugin,) if self._precedence(tool, update) < self._precedence(owner, update) else ()
+
+    def _precedence(self, tool: Tool, update: Mapping[str, Plugin]) -> tuple[bool, int]:
+        """Return what sorts the tools that want one name: what an approval gates first, then the order (G10)."""
+        return not self._gated(tool, update), self._order.get(tool.plugin, len(self._order))
+
+    def _gated(self, tool: Tool, update: Mapping[str, Plugin]) -> bool:
+        plugin = update.get(tool.plugin) or self._whole_of(tool.plugin)
+        return plugin is not None and plugin.gated(tool)
 
     def _take(self, update: Mapping[str, Plugin]) -> None:
         """Take in whole plugins, with all those whose tools come or go with them; nobody else has this catalog yet."""
         if new := [name for name in update if name not in self._order]:
             self._order = {**self._order, **{name: at for at, name in enumerate(new, len(self._order))}}
             self._folds = None
-        admission = _Admission(lambda name: self._owner_outside(name, update))
-        for name in sorted(update, key=self._order.__getitem__):
-            admission.admit(update[name])
+        admission = _Admission(lambda name: self._owner_outside(name, update), lambda tool: self._gated(tool, update))
+        admission.admit([update[name] for name in sorted(update, key=self._order.__getitem__)])
         gone = [tool for name in update if name in self.plugins for tool in self.plugins[name].tools]
         self._keep_excluded(update, admission)
         plugins = {name: self._same(plugin) for name, plugin in admission.plugins.items()}
@@ -232,6 +271,10 @@ class Catalog:
         reported = (name for name in self._clashes if not self.plugins[name].by_category)
         names = sorted(reported, key=self._order.__getitem__)
         return tuple(clash for name in names for clash in self._clashes[name])
+
+    def clashes_of(self, plugin: str) -> tuple[Clash, ...]:
+        """Return the tools of a plugin that are excluded since others have their names."""
+        return self._clashes.get(plugin, ())
 
     def _changed_aliases(
         self, known: PersistentMap[str, tuple[Tool, ...]], gone: Iterable[Tool], came: Iterable[Tool]

@@ -76,7 +76,8 @@ STICKY: Final = frozenset(
 class Lease:
     """A lease on a subject: what was loaded, until when, why, in which turn.
 
-    ``excluded`` are ids of tools that were unloaded one by one from a toolkit, plugin or category.
+    ``excluded`` are ids of tools that were unloaded one by one from a toolkit, plugin or category, or that did not come
+    with a plugin that was loaded ahead, since they are destructive.
     ``from_turn`` is the first turn in which a model sees its tools and can call them (D2). ``by`` is the agent that
     loaded it where that is another one, which shares the toolkit (S1).
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -30,12 +30,12 @@ class Masker:
     in running text they would hide half of it.
     """
 
-    __slots__ = ("_pattern", "values")
+    __slots__ = ("_pattern", "forms", "values")
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self.values: frozenset[str] = frozenset(v for v in values if v)
-        forms = {form for v in self.values if len(v) >= _SHORTEST for form in _forms(v)}
-        ordered = sorted(forms, key=len, reverse=True)
+        self.forms = frozenset(form for v in self.values if len(v) >= _SHORTEST for form in _forms(v))
+        ordered = sorted(self.forms, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
 
     def text(self, text: str) -> str:
@@ -44,7 +44,14 @@ class Masker:
         >>> Masker(["hunter22"]).text("login with hunter22 at postgres://ada:pw@db/x")
         'login with *** at postgres://***@db/x'
         """
-        text = self.known(text)
+        return self.userinfo(self.known(text))
+
+    def replaced(self, text: str, mark: Callable[[str], str]) -> str:
+        """Return a text with what ``mark`` returns of it in place of each value that is known to be secret."""
+        return text if self._pattern is None else self._pattern.sub(lambda found: mark(found[0]), text)
+
+    def userinfo(self, text: str) -> str:
+        """Return a text without the userinfo of URLs."""
         return _USERINFO.sub(MASK, text) if "://" in text else text
 
     def known(self, value: Any) -> Any:
@@ -55,20 +62,25 @@ class Masker:
             case str():
                 return self._pattern.sub(MASK, value)
             case dict():
-                return {k: self.known(v) for k, v in cast("dict[Any, Any]", value).items()}
+                items = cast("dict[Any, Any]", value).items()
+                return _distinct((self.known(k) if isinstance(k, str) else k, self.known(v)) for k, v in items)
             case list() | tuple():
                 return [self.known(item) for item in cast("Sequence[Any]", value)]
             case _:
                 return value
 
     def value(self, value: Any, *, secret_keys: frozenset[str] = frozenset()) -> Any:
-        """Return a JSON value without secrets, wherever they stand in it."""
+        """Return a JSON value without secrets, wherever they stand in it, in keys too.
+
+        >>> Masker(["hunter22"]).value({"hunter22": 1, "a hunter22": ["hunter22"], "hunter22 ": 2})
+        {'***': 1, 'a ***': ['***'], '*** ': 2}
+        """
         match value:
             case str():
                 return MASK if value in self.values else self.text(value)
             case dict():
                 inner = cast("dict[Any, Any]", value)
-                return {k: self._item(k, v, secret_keys) for k, v in inner.items()}
+                return _distinct((self._key(k), self._item(k, v, secret_keys)) for k, v in inner.items())
             case list() | tuple():
                 items = cast("Sequence[Any]", value)
                 return [self.value(item, secret_keys=secret_keys) for item in items]
@@ -77,9 +89,28 @@ class Masker:
             case _:
                 return value
 
+    def _key(self, key: Any) -> Any:
+        return self.text(key) if isinstance(key, str) else key
+
     def _item(self, key: Any, value: Any, secret_keys: frozenset[str]) -> Any:
         secret = key in secret_keys or (_SECRET_KEY.search(str(key)) is not None and not _counts(key, value))
         return MASK if secret else self.value(value, secret_keys=secret_keys)
+
+
+def _distinct(items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return a mapping in which keys that are one once they are masked are told apart by a number.
+
+    >>> _distinct([("***", 1), ("b", 2), ("***", 3)])
+    {'***': 1, 'b': 2, '*** (2)': 3}
+    """
+    found: dict[Any, Any] = {}
+    for key, value in items:
+        name, number = key, 1
+        while name in found:
+            number += 1
+            name = f"{key} ({number})"
+        found[name] = value
+    return found
 
 
 def names_secret(key: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
@@ -51,6 +50,8 @@ def nearest(name: str, candidates: Iterable[str], *, limit: int = 3) -> tuple[st
     wanted = name.casefold()[:200]
     if len(by_fold) > 2000:  # difflib is quadratic: keep what shares a beginning or contains it
         by_fold = {f: c for f, c in by_fold.items() if f[:2] == wanted[:2] or wanted in f}
+    import difflib  # most starts suggest nothing
+
     found = difflib.get_close_matches(wanted, list(by_fold)[:2000], n=limit, cutoff=0.6)
     ratios = {fold: difflib.SequenceMatcher(None, fold, wanted).ratio() for fold in found}
     best = max(ratios.values(), default=0.0)

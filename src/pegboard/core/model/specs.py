@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.problems import Place
 
-ApproveRule = str | Mapping[str, tuple[str, ...]]
-"""When a person approves a call (A1): ``always``, ``destructive``, or by argument the patterns of which one matches."""
+ApproveRule = str | Mapping[str, Any]
+"""When a person approves a call (A1): ``always``, ``destructive``, or by argument the patterns of which one matches.
+
+With who answers it is a mapping of ``by`` (a word) and ``when`` (any of these) (A5).
+"""
+
+
+Instance = Literal["session", "client", "principal", "all"]
+"""Who shares what a plugin constructs, or the connections of a server (G9)."""
 
 
 NAME_ONLY: Final = "missing:"
@@ -22,7 +29,10 @@ class PluginSettings:
     """What the configuration can say of any plugin (T10).
 
     ``requires``, ``policy``, ``needs``, ``when``, ``guards`` and ``approve`` speak of its tools by their own names; in
-    ``needs`` and ``when`` no name at all speaks of the whole plugin (T12), and a name in ``approve`` may be a pattern.
+    ``needs`` and ``when`` no name at all speaks of the whole plugin (T12), and a name in ``approve`` may be a pattern;
+    ``approve_places`` is where each rule stands.
+    ``instance`` None is what its kind has where nobody says so. What it constructs, or a connection, is closed after
+    ``idle`` seconds without use; None is the default of who uses it.
     """
 
     name: str
@@ -35,8 +45,11 @@ class PluginSettings:
     when: Mapping[str, str] = field(default=EMPTY)
     guards: JsonObject = field(default=EMPTY)
     approve: Mapping[str, ApproveRule] = field(default=EMPTY)
+    approve_places: Mapping[str, Place] = field(default=EMPTY)
     default_on: bool = True
     shared_only: bool = False
+    instance: Instance | None = None
+    idle: float | None = None
     place: Place | None = None
 
 
@@ -45,9 +58,8 @@ class ServerSpec(PluginSettings):
     """The description of an MCP server: a command to start (stdio) or a ``url`` (HTTP).
 
     ``timeout`` is in seconds, for one request. ``unavailable`` says why it cannot be started
-    (a missing environment variable), or is empty. ``shared`` lets principals share one process.
-    A message from the server is at most ``message_limit`` bytes long, inflated. A connection is
-    stopped after ``idle`` seconds without a request; None is the default of its scope.
+    (a missing environment variable), or is empty. A message from the server is at most ``message_limit`` bytes long,
+    inflated.
     """
 
     command: str | None = None
@@ -59,8 +71,6 @@ class ServerSpec(PluginSettings):
     transport: Literal["stdio", "http", "sse"] = "stdio"
     timeout: float = 60.0
     message_limit: int = 32 * 1024 * 1024
-    idle: float | None = None
-    shared: bool = False
     trust_annotations: bool = False
     unavailable: str = ""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pegboard.core.model.catalog import Catalog
 from pegboard.core.model.selectors import Entry, Member, entries, find
-from pegboard.core.model.tools import JsonObject
+from pegboard.core.model.tools import Frozen, JsonObject
 from pegboard.problems import Place
 
 HOST_DUTIES = frozenset({"delegate", "self_config"})
@@ -17,6 +18,27 @@ RESERVED = HOST_DUTIES | {"dynamic_tools"}
 
 SHARED_ONLY = frozenset({"spotify", "homeassistant"})
 """Plugins that work only where they are shared (P5, seed 001)."""
+
+_CODE = "runs code"
+_COMMANDS = "runs commands"
+_NAMES = "puts the names of files together"
+_SQL = "writes files by SQL"
+UNCONFINED: Mapping[str, tuple[str, tuple[str, ...]]] = Frozen(
+    {
+        "coding": (_COMMANDS, ("run_shell",)),
+        "csv": (_SQL, ("query_csv_file",)),
+        "docker": ("gives containers any folder", ("run_container", "exec_in_container", "build_image")),
+        "duckdb": (_SQL, ("run_query", "inspect_query", "export_table_to_path")),
+        "file_generation": (_NAMES, ("generate_json_file", "generate_text_file", "generate_code_file")),
+        "local_file_system": (_NAMES, ("write_file",)),
+        "pandas": (_CODE, ("create_pandas_dataframe", "run_dataframe_operation")),
+        "python": (_CODE, ("save_to_file_and_run", "run_python_file_return_variable", "run_python_code")),
+        "shell": (_COMMANDS, ("run_shell_command",)),
+        "sql": (_SQL, ("run_sql_query",)),
+        "workspace": (_COMMANDS, ("run_command",)),
+    }
+)
+"""Plugins that write or run in ways that no guard on named paths sees (P10): how, and which of their tools."""
 
 ISOLATING_SCOPES = frozenset({"user", "user_agent"})
 

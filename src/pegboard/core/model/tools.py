@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any, Final, Literal, NoReturn
 
 from pegboard.core.model.naming import first_sentence, says_more
@@ -184,6 +185,7 @@ class Plugin:
         offers: what a server has besides tools (resources, prompts, completions), as the newest manifest has it;
             None is not known.
         by_category: whether only a category that a loadout names brought it in, so that no pattern reaches it (L9).
+        gates: names and patterns: for tools that they name a rule may demand that a person approves a call (A1).
         place: where the configuration names it.
     """
 
@@ -201,7 +203,18 @@ class Plugin:
     trusted: bool = False
     offers: frozenset[str] | None = None
     by_category: bool = False
+    gates: tuple[str, ...] = ()
     place: Place | None = None
+
+    def gated(self, tool: Tool) -> bool:
+        """Return whether a person may have to approve a call of one of its tools, by a rule or as its source says.
+
+        Args:
+            tool: the tool.
+        """
+        if tool.confirmation is not None:
+            return True
+        return any(fnmatchcase(own, name) for name in self.gates for own in (tool.name, tool.wire))
 
     def variant(self, key: str) -> Variant:
         """Return what is known of the plugin under these overrides.
@@ -305,6 +318,12 @@ class CallResult:
 def text_result(text: str, *, is_error: bool = False) -> CallResult:
     """Return a result that is one block of text."""
     return CallResult(content=({"type": "text", "text": text},), is_error=is_error)
+
+
+def joined_text(result: CallResult) -> str:
+    """Return the texts of a result: of one that is an error, what it says."""
+    texts = (block.get("text") for block in result.content if block.get("type") == "text")
+    return " ".join(text for text in texts if isinstance(text, str))
 
 
 def serialised(tool: Tool) -> str:

@@ -1,25 +1,33 @@
-"""Bearer tokens: whose a request is, which agents it may use, and whether the console (G2)."""
+"""Bearer tokens: whose a request is, which agents it may use, and what its owner may do as an operator (G2, A5)."""
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final, Literal
 
 from pegboard.problems import Place
+
+Right = Literal["see", "approve", "switch", "configure"]
+"""What an operator may do: look; answer calls that wait for a person; set switches, change sessions and start servers
+again; accept what widens a configuration."""
+RIGHTS: Final[tuple[Right, ...]] = ("see", "approve", "switch", "configure")
+OPERATOR: Final[frozenset[Right]] = frozenset({"see", "approve", "switch"})
+"""The rights of `console: true`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
     """Who may use the gateway as whom; ``agents`` None is all of them.
 
-    With ``console`` they are an operator too, of these agents and no others.
+    With ``rights`` they are an operator too, of these agents and no others.
     """
 
     principal: str
     value: str = field(repr=False)
     agents: tuple[str, ...] | None = ()
-    console: bool = False
+    rights: frozenset[Right] = frozenset()
     place: Place | None = None
 
 
@@ -33,7 +41,7 @@ def token_of(offered: str, tokens: Sequence[Token]) -> Token | None:
     """Return the token with this value; each is compared in constant time.
 
     >>> token_of(" ada-secret ", [Token(principal="ada", value="ada-secret")])
-    Token(principal='ada', agents=(), console=False, place=None)
+    Token(principal='ada', agents=(), rights=frozenset(), place=None)
     >>> token_of("", [Token(principal="eve", value="")]) is None
     True
     """

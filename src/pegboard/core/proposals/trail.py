@@ -91,8 +91,9 @@ class _Session:
         self.last = at
 
     def ran(self, tool: str, began: float, *, unasked: bool) -> None:
-        """Count a call; with ``unasked`` what was loaded for it at once took no model call (X1: ``run``)."""
-        if unasked and self.batch and 0 <= began - self.last <= TOGETHER and len(self.batch) == 1:
+        """Count a call; with ``unasked`` the tool that was loaded for it at once took no model call (X1)."""
+        alone = len(self.batch) == 1 and next(iter(self.batch)).startswith("tool:")
+        if unasked and alone and 0 <= began - self.last <= TOGETHER:
             self.batch.clear()
         self.end_batch()
         self.calls += 1
@@ -114,7 +115,7 @@ class Trail:
 
     Args:
         usage: what a turn, call or load is taken to add to a conversation.
-        unasked: whether the agent's calls of what is not loaded run at once (``unloaded_call: run``).
+        unasked: whether the agent's calls of what is not loaded may run at once (``unloaded_call: run`` or ``safe``).
     """
 
     def __init__(self, usage: Usage = USAGE, *, unasked: bool = False) -> None:

@@ -34,7 +34,7 @@ class LoadedTool:
 
     ``because`` has every reason, the one that put it into its place first. ``needed_by`` are the
     tools that require it (T8). ``pending``: it is loaded from the next request on, so that a model neither sees nor
-    calls it before (D2).
+    calls it before; ``leaving``: it was unloaded, and a model sees it until the next request and cannot call it (D2).
     """
 
     tool: Tool
@@ -44,6 +44,7 @@ class LoadedTool:
     key: str = ""
     needed_by: tuple[str, ...] = ()
     pending: bool = False
+    leaving: bool = False
 
 
 class ActiveTools:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.access.availability import tool_fault
@@ -17,6 +18,23 @@ from pegboard.core.state.active_tools import LoadedTool, active_tools
 from pegboard.core.state.narrowing import excluded_by_loadout, exclusion_reason
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import heal, unloaded_in_turn
+
+CallStatus = Literal[
+    "ok",
+    "error",
+    "not_found",
+    "not_loaded",
+    "next_request",
+    "invalid_arguments",
+    "tool_unavailable",
+    "timeout",
+    "conflict",
+    "over_budget",
+    "scope_incompatible",
+    "refused",
+    "needs_approval",
+    "stopped",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +63,7 @@ class Refuse:
     ``owner`` is the plugin, not asked for its tools yet, to which the tool would belong.
     """
 
-    status: str
+    status: CallStatus
     message: str
     reason: Reason
     tool: Tool | None = None
@@ -112,6 +130,11 @@ def refused_by_guard(tool: Tool, text: str) -> Refuse:
     return Refuse(status="refused", message=text, reason=Reason(code="guard", text=text), tool=tool)
 
 
+def refused_for_own_file(tool: Tool, text: str) -> Refuse:
+    """Return the refusal of a call that names a file of Pegboard's own (P10)."""
+    return Refuse(status="refused", message=text, reason=Reason(code="own_file", text=text), tool=tool)
+
+
 def refused_as_unavailable(tool: Tool, fault: str) -> Refuse:
     """Return the refusal of a tool that cannot run now (P6)."""
     message = f"'{tool.wire}' is not available now: {fault}"
@@ -147,7 +170,7 @@ class CallAnswer:
     Attributes:
         status: ok, error (the tool's own), not_found, not_loaded (loaded now; its schema is in the result),
             next_request (loaded, and not to be called before), invalid_arguments, tool_unavailable, timeout,
-            conflict, over_budget, refused, needs_approval, stopped.
+            conflict, over_budget, scope_incompatible, refused, needs_approval, stopped.
         result: what goes back to the model.
         message: why it did not run, or empty.
         tool: the tool that was meant, or None.
@@ -155,7 +178,7 @@ class CallAnswer:
         approval: the approval that the call waits for (``needs_approval``), or that was refused; else None.
     """
 
-    status: str
+    status: CallStatus
     result: CallResult
     message: str = ""
     tool: Tool | None = None
@@ -168,7 +191,40 @@ class CallAnswer:
         return self.result.is_error
 
 
-def answer(status: str, message: str, *, tool: Tool | None = None, data: JsonObject | None = None) -> CallAnswer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallDecision:
+    """What a call would come to, decided and not made.
+
+    Attributes:
+        status: runs, needs_approval or refused.
+        tool: the tool that was meant, or None.
+        answer: what the call would be answered without running; None where it runs.
+    """
+
+    status: Literal["runs", "needs_approval", "refused"]
+    tool: Tool | None = None
+    answer: CallAnswer | None = None
+
+    @property
+    def message(self) -> str:
+        """Return why it would not run, or nothing."""
+        return self.answer.message if self.answer is not None else ""
+
+    @property
+    def approval(self) -> Approval | None:
+        """Return the approval that the call waits for, or that was refused; None where nobody was asked."""
+        return self.answer.approval if self.answer is not None else None
+
+
+def decision_of(decided: CallAnswer | Tool) -> CallDecision:
+    """Return the decision on a call: it has an answer without running, or a tool that would run."""
+    if isinstance(decided, Tool):
+        return CallDecision(status="runs", tool=decided)
+    status = "needs_approval" if decided.status == "needs_approval" else "refused"
+    return CallDecision(status=status, tool=decided.tool, answer=decided)
+
+
+def answer(status: CallStatus, message: str, *, tool: Tool | None = None, data: JsonObject | None = None) -> CallAnswer:
     """Return the answer to a call that did not run: a message, and a block of JSON where there is more."""
     blocks = [message] if data is None else [message, json.dumps(data, ensure_ascii=False)]
     content = tuple({"type": "text", "text": block} for block in blocks)

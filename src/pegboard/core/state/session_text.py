@@ -23,6 +23,8 @@ def to_text(state: State, *, start: State = DEFAULT) -> str | None:
             document[name] = names
     if state.unloaded:
         document["unloaded"] = [str(subject) for subject in state.unloaded]
+    if state.seen:
+        document["seen"] = [_lease(lease) for lease in state.seen]
     if state.own_loadout:
         document["own_loadout"] = True
     if state.failure is not None:
@@ -81,6 +83,7 @@ def from_text(text: str) -> State:
             recent=tuple(document.get("recent", ())),
             evicted=tuple(document.get("evicted", ())),
             unloaded=tuple(Ref.parse(subject) for subject in document.get("unloaded", ())),
+            seen=tuple(_lease_of(item) for item in document.get("seen", ())),
             failure=Failure(call=str(failure[0]), count=int(failure[1])) if failure else None,
             hints=_hints_of(document["hints"]) if "hints" in document else None,
         )

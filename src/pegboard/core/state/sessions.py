@@ -47,7 +47,8 @@ class State:
     loadout (L7), ``own_loadout`` whether the agent itself has set it.
     ``recent`` are ids of tools that were loaded and used, the last used first (S8).
     ``evicted`` are names of what went at the end of the last turn, reported once (S7); ``unloaded`` is what was
-    unloaded by name in this turn, so that no call loads it again (D2).
+    unloaded by name in this turn, so that no call loads it again (D2); ``seen`` are the leases as they were before,
+    where a model sees what was unloaded until the turn ends (`activation: next_request`).
     ``hints`` are those that were shown when something first changed (F2); they alone make no difference (S4).
     ``shrunk`` is the loadout that narrows what is loaded from the start where the budget needs it
     (S9); it follows from everything else and is never stored.
@@ -62,8 +63,14 @@ class State:
     recent: tuple[str, ...] = ()
     evicted: tuple[str, ...] = ()
     unloaded: tuple[Ref, ...] = ()
+    seen: tuple[Lease, ...] = ()
     hints: ShownHints | None = field(default=None, compare=False)
     shrunk: str | None = field(default=None, compare=False)
+
+    @property
+    def as_seen(self) -> State:
+        """Return the state whose leases stand for what a model sees: what it unloaded leaves with the turn (D2)."""
+        return self.with_leases((*self.seen, *self.leases)) if self.seen else self
 
     @property
     def anticipated(self) -> tuple[Lease, ...]:

@@ -172,6 +172,7 @@ def _end_turn(
         leases=tuple(lease for lease in state.leases if not lease.lapses(begins - 1)),
         failure=None,
         unloaded=(),
+        seen=(),
         evicted=tuple(item.name for item in items),
     )
     return after, items

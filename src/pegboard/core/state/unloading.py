@@ -7,7 +7,7 @@ from dataclasses import replace
 from pegboard.core.access.names import lookup
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
-from pegboard.core.model.leases import STICKY, UNLOAD, Lease
+from pegboard.core.model.leases import STICKY, UNLOAD, Lease, LeaseReason
 from pegboard.core.state.active_tools import active_tools, from_start
 from pegboard.core.state.commands import NO_SESSION, CommandContext, Item, display_name, not_found, title
 from pegboard.core.state.narrowing import excluded_by_loadout
@@ -37,7 +37,8 @@ def unload(permissions: CompiledPermissions, state: State, name: str, terms: Com
         status, message = "error", NO_SESSION
     else:
         message = _unloaded_message(subject, requiring, terms)
-        after = replace(after, unloaded=(*(one for one in after.unloaded if one != ref), ref))
+        seen = (state.seen or state.leases) if terms.from_next_turn else ()
+        after = replace(after, unloaded=(*(one for one in after.unloaded if one != ref), ref), seen=seen)
         return after, Item(name=name, status="unloaded", message=message, subject=ref)
     return state, Item(name=name, status=status, message=message, subject=ref)
 
@@ -71,19 +72,19 @@ def _sticky(
 def _without(permissions: CompiledPermissions, state: State, ref: Ref, targets: frozenset[str]) -> State:
     """Return the state without what a name stands for.
 
-    A toolkit takes only its own lease with it, where it has one; a plugin or tool goes from every
-    lease that covers it.
+    A toolkit takes its own lease with it, where it has one, and what was anticipated of it (S5); a plugin or tool goes
+    from every lease that covers it.
     """
-    if ref.kind == "toolkit" and state.leases_on(ref):
-        kept = tuple(lease for lease in state.leases if lease.subject != ref)
-        return replace(state, leases=kept)
+    alone = ref.kind == "toolkit" and bool(state.leases_on(ref))
     leases: list[Lease] = []
     for lease in state.leases:
         covered = frozenset(tool.id for tool, _ in leased_tools(permissions, lease))
-        if lease.subject == ref or (covered and covered <= targets and _smaller(lease, ref)):
+        ahead = lease.because is LeaseReason.ANTICIPATED
+        whole = covered and covered <= targets and (ahead if alone else _smaller(lease, ref))
+        if lease.subject == ref or whole:
             continue
         cut = covered & targets
-        spare = ref.kind == "toolkit" or not cut
+        spare = (ref.kind == "toolkit" and not ahead) or not cut
         leases.append(lease if spare else replace(lease, excluded=lease.excluded | cut))
     return state.with_leases(
         lease for lease in leases if not lease.excluded or not stands_for_nothing(permissions, lease)

@@ -12,10 +12,11 @@ from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.agents import UnloadedCall
 from pegboard.core.model.leases import Lease, LeaseReason
 from pegboard.core.model.tools import Tool
-from pegboard.core.state.active_tools import LoadedTool, active_tools
+from pegboard.core.state.active_tools import LoadedTool
 from pegboard.core.state.narrowing import exclusion_reason
 from pegboard.core.state.sessions import State
 from pegboard.core.state.subjects import leased_tools, unloaded_in_turn
+from pegboard.core.surface.surfaces import seen_tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,8 @@ class Explanation:
 def explain(permissions: CompiledPermissions, state: State, tool: Tool, *, known_conflict: str = "") -> Explanation:
     """Return the four predicates for a tool and the chain of reasons (F5)."""
     permitted = permissions.permits(tool)
-    loaded = active_tools(permissions, state).get(tool.id)
+    seen = seen_tools(permissions, state).get(tool.id)
+    loaded = None if seen is None or seen.leaving else seen
     plugin = permissions.world.catalog.plugins[tool.plugin]
     key = loaded.key if loaded is not None else permissions.entries.of_tool(tool).key
     fault = tool_fault(permissions, tool, key)
@@ -59,7 +61,7 @@ def explain(permissions: CompiledPermissions, state: State, tool: Tool, *, known
         tool=tool.wire,
         permitted=permitted,
         loaded=loaded is not None,
-        visible=now,
+        visible=now or (seen is not None and seen.leaving and not fault),
         callable=permitted and now,
         reasons=tuple(reasons),
     )
@@ -90,6 +92,7 @@ _NEXT_REQUEST = "It joins the surface with the next turn, and cannot be called b
 _UNLOADED = "It was unloaded by name in this turn: it may be loaded by name, but not by a call before the turn ends."
 
 _NOT_LOADED: Mapping[UnloadedCall, str] = {
+    "safe": "It is not loaded; a call loads it, and runs where it comes through call_tool and is safe.",
     "schema": "It is not loaded; it may be.",
     "run": "It is not loaded; a call loads it first, where that is possible, and runs (unloaded_call: run).",
     "reject": "It is not loaded; it may be, but not by a call (unloaded_call: reject).",

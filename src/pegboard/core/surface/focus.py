@@ -11,7 +11,7 @@ from pegboard.core.model.catalog import Ref, split_kind
 from pegboard.core.model.leases import LeaseReason
 from pegboard.core.model.selectors import find
 from pegboard.core.model.tools import JsonObject
-from pegboard.core.surface.surfaces import Surface
+from pegboard.core.surface.surfaces import Focus, Surface
 
 Choice = Literal["auto", "required"]
 MESSAGE: Final = 10_000
@@ -80,7 +80,7 @@ def answered(answer: object) -> tuple[tuple[str, ...], Choice] | None:
     return (names, "required" if choice == "required" else "auto") if names else None
 
 
-def overlay(surface: Surface, asked: Iterable[Directive]) -> JsonObject | None:
+def overlay(surface: Surface, asked: Iterable[Directive]) -> Focus | None:
     """Return the focus of a step: the union of what is visible, with the meta-tools; required beats auto.
 
     None where no rule asks for anything that is visible. What asks for nothing visible does not

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pegboard.core.access.availability import own_fault
+from pegboard.core.access.availability import tool_fault
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.catalog import Ref
@@ -46,13 +46,44 @@ def hinted_tools(permissions: CompiledPermissions, loadout: str | None, form: Hi
     start = started(permissions, state)
     for tool in reachable(permissions, state):
         known = tool.id in start or tool.id in inside
-        if not known and not own_fault(permissions, tool):
+        if not known and not tool_fault(permissions, tool):
             yield tool
 
 
 @once_per_permissions
 def hinted_plugins(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> tuple[Plugin, ...]:
-    """Return the plugins that have something to load which no toolkit in the hints holds, seen or not seen yet."""
+    """Return the plugins that have something to load which no toolkit in the hints holds, seen or not seen yet.
+
+    One that is known to be unavailable has nothing to load (P6).
+    """
+    entries = permissions.entries
+    return tuple(
+        plugin
+        for plugin in _plugins_with_more(permissions, loadout, form)
+        if not plugin.variant(entries.of_plugin(plugin.name).key).unavailable
+    )
+
+
+@once_per_permissions
+def unseen_plugins(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> tuple[Plugin, ...]:
+    """Return those of the hinted plugins that have not been asked for their tools yet and are not loaded."""
+    return _without_tools(permissions, hinted_plugins(permissions, loadout, form))
+
+
+@once_per_permissions
+def searched_plugins(permissions: CompiledPermissions, loadout: str | None) -> tuple[Plugin, ...]:
+    """Return the plugins of which no tools are known and that are not loaded: also those that are unavailable (P6)."""
+    return _without_tools(permissions, _plugins_with_more(permissions, loadout, "tools"))
+
+
+def _without_tools(permissions: CompiledPermissions, plugins: Iterable[Plugin]) -> tuple[Plugin, ...]:
+    from_start = permissions.entries.plugins_from_start
+    return tuple(plugin for plugin in plugins if not plugin.tools and plugin.name not in from_start)
+
+
+@once_per_permissions
+def _plugins_with_more(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> tuple[Plugin, ...]:
+    """Return the plugins that have something which no toolkit in the hints holds, whether they can run or not."""
     if form == "toolkits":
         return ()
     state, (inside, whole) = State(loadout=loadout), _inside(permissions, loadout, form)
@@ -65,14 +96,6 @@ def hinted_plugins(permissions: CompiledPermissions, loadout: str | None, form: 
 
     plugins = permissions.world.catalog.plugins.values()
     return tuple(plugin for plugin in plugins if has_more(plugin) and may_bring(permissions, state, plugin))
-
-
-@once_per_permissions
-def unseen_plugins(permissions: CompiledPermissions, loadout: str | None, form: HintForm) -> tuple[Plugin, ...]:
-    """Return those of the hinted plugins that have not been asked for their tools yet and are not loaded."""
-    from_start = permissions.entries.plugins_from_start
-    plugins = hinted_plugins(permissions, loadout, form)
-    return tuple(plugin for plugin in plugins if not plugin.tools and plugin.name not in from_start)
 
 
 @once_per_permissions

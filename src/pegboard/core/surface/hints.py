@@ -33,11 +33,35 @@ _SINCE_TOKENS = 200
 """What the lines on what has become known since take at most."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Room:
+    """How long hints may be: in tokens, as counted, and in characters; None is as long as they are."""
+
+    count: Count
+    tokens: int | None
+    characters: int | None = None
+
+    def holds(self, lines: Iterable[str]) -> bool:
+        """Return whether there is room for the lines."""
+        lines = tuple(lines)
+        if self.characters is not None and sum(len(line) + 1 for line in lines) > self.characters:
+            return False
+        if self.tokens is None or sum(len(line.encode(errors="surrogatepass")) + 1 for line in lines) <= self.tokens:
+            return True  # a token has at least one byte
+        spent = 0
+        for line in lines:
+            spent += self.count(line) + 1
+            if spent > self.tokens:
+                return False
+        return True
+
+
 def hints(
     permissions: CompiledPermissions,
     count: Count,
     *,
     budget: int | None,
+    characters: int | None = None,
     loadout: str | None = None,
     form: HintForm = "rest",
     finds: str = "search",
@@ -45,33 +69,34 @@ def hints(
     """Return the hints for everything permitted that is not loaded from the start.
 
     Toolkits come first, each with how many tools it has once that is known. It is the richest tier that fits
-    ``budget`` tokens, None without a bound: full descriptions, first sentences, names by plugin, plugins with what they
-    are for in fewer and fewer words, names, and how many more there are, with what finds
-    them (``finds``). They depend on the agent and the active loadout alone.
+    ``budget`` tokens and so many ``characters``, None without a bound: full descriptions, first sentences, names by
+    plugin, plugins with what they are for in fewer and fewer words, names, and how many more there are, with what
+    finds them (``finds``). They depend on the agent and the active loadout alone.
     """
-    return _hints(permissions, count, budget, loadout, form, finds)
+    room = _Room(count=count, tokens=budget, characters=characters)
+    return _hints(permissions, room, loadout, form, finds)
 
 
 @once_per_permissions
 def _hints(
-    permissions: CompiledPermissions, count: Count, budget: int | None, loadout: str | None, form: HintForm, finds: str
+    permissions: CompiledPermissions, room: _Room, loadout: str | None, form: HintForm, finds: str
 ) -> ShownHints:
-    shown = _rendered(permissions, count, budget, loadout, form, finds)
+    shown = _rendered(permissions, room, loadout, form, finds)
     return replace(shown, form=form, loadout=loadout)
 
 
 def _rendered(
-    permissions: CompiledPermissions, count: Count, budget: int | None, loadout: str | None, form: HintForm, finds: str
+    permissions: CompiledPermissions, room: _Room, loadout: str | None, form: HintForm, finds: str
 ) -> ShownHints:
-    found = _one_by_one(permissions, loadout, form, budget) if form != "plugins" else None
+    found = _one_by_one(permissions, loadout, form, room.tokens) if form != "plugins" else None
     if found is not None:
         if not (found.toolkits or found.tools or found.plugins):
             return ShownHints()
         for tier in _TIERS[: None if found.tools else _WITHOUT_TOOLS]:
-            lines = _fitting(tier.lines(permissions, found), count, budget)
-            if lines is not None:
+            lines = tuple(tier.lines(permissions, found))
+            if room.holds(lines):
                 return ShownHints(lines=lines, about=found.about, whole=tier is _TIERS[0])
-    return _of_plugins(permissions, count, budget or 0, loadout, form, finds)
+    return _of_plugins(permissions, room, loadout, form, finds)
 
 
 def _one_by_one(
@@ -137,7 +162,7 @@ def _names(tools: Iterable[Tool]) -> Iterator[str]:
 
 
 def _of_plugins(
-    permissions: CompiledPermissions, count: Count, budget: int, loadout: str | None, form: HintForm, finds: str
+    permissions: CompiledPermissions, room: _Room, loadout: str | None, form: HintForm, finds: str
 ) -> ShownHints:
     """Return toolkits and plugins with what they are for, in fewer words where they are many.
 
@@ -148,12 +173,12 @@ def _of_plugins(
     if not names:
         return ShownHints()
     known: Mapping[str, str] = purposes(permissions, loadout) if plugins else EMPTY
-    if len(names) * _LEAST <= budget:
+    if room.tokens is None or len(names) * _LEAST <= room.tokens:
         for limit in (None, *_PURPOSE_CHARACTERS):
-            lines = _fitting(_group_lines(permissions, toolkits, plugins, known, limit), count, budget)
-            if lines is not None:
+            lines = tuple(_group_lines(permissions, toolkits, plugins, known, limit))
+            if room.holds(lines):
                 return ShownHints(lines=lines, about=about, by_plugin=True, whole=False)
-    return ShownHints(lines=_as_many(names, count, budget, finds), about=about, by_plugin=True, whole=False)
+    return ShownHints(lines=_as_many(names, room, finds), about=about, by_plugin=True, whole=False)
 
 
 def _group_names(toolkits: Iterable[Toolkit], plugins: Iterable[Plugin]) -> tuple[str, ...]:
@@ -176,18 +201,23 @@ def _group_lines(
         yield _line(plugin.name, _clipped(known[plugin.name], limit or _PURPOSE_CHARACTERS[0]))
 
 
-def _as_many(names: tuple[str, ...], count: Count, budget: int, finds: str) -> tuple[str, ...]:
+def _as_many(names: tuple[str, ...], room: _Room, finds: str) -> tuple[str, ...]:
     """Return as many names as fit beside the line that says how many more there are, and what finds them."""
-    best: tuple[str, ...] = ()
-    spent = 0
-    for position in range(len(names) + 1):
-        more = (f"and {len(names) - position} more: {finds}",) if position < len(names) else ()
-        if spent + sum(count(line) + 1 for line in more) <= budget:
-            best = (*names[:position], *more)
-        spent += count(names[position]) + 1 if more else 0
-        if spent > budget:
-            break
-    return best
+    if room.holds(names):
+        return names
+    fewest, most = 0, len(names) - 1
+    while fewest < most:
+        middle = (fewest + most + 1) // 2
+        if room.holds((*names[:middle], _more(len(names) - middle, finds))):
+            fewest = middle
+        else:
+            most = middle - 1
+    shown = (*names[:fewest], _more(len(names) - fewest, finds))
+    return shown if room.holds(shown) else ()
+
+
+def _more(number: int, finds: str) -> str:
+    return f"and {number} more: {finds}"
 
 
 # -- behind the history ----------------------------------------------------------------------------
@@ -208,26 +238,11 @@ def hints_since(
         *_names(rest),
     )
     names = (*_group_names(found.toolkits, found.plugins), *dict.fromkeys(one_line(tool.plugin) for tool in rest))
-    fitting = _fitting(lines, count, _SINCE_TOKENS)
-    return fitting if fitting is not None else _as_many(names, count, _SINCE_TOKENS, "search")
+    room = _Room(count=count, tokens=_SINCE_TOKENS)
+    return lines if room.holds(lines) else _as_many(names, room, "search")
 
 
 # -- lines -----------------------------------------------------------------------------------------
-
-
-def _fitting(lines: Iterable[str], count: Count, budget: int | None) -> tuple[str, ...] | None:
-    """Return the lines, or None where they take more than so many tokens."""
-    lines = tuple(lines)
-    if budget is None or sum(len(line.encode(errors="surrogatepass")) + 1 for line in lines) <= budget:
-        return lines  # a token has at least one byte
-    kept: list[str] = []
-    spent = 0
-    for line in lines:
-        spent += count(line) + 1
-        if spent > budget:
-            return None
-        kept.append(line)
-    return tuple(kept)
 
 
 def _clipped(text: str, limit: int) -> str:

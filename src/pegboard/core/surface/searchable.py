@@ -14,7 +14,7 @@ from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import EMPTY, Tool
 from pegboard.core.state.narrowing import excluded_by_loadout, reachable
 from pegboard.core.state.sessions import State
-from pegboard.core.surface.hinted import unseen_plugins
+from pegboard.core.surface.hinted import searched_plugins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def searchable(permissions: CompiledPermissions, loadout: str | None) -> Searcha
     plugins = {name: catalog.plugins[name].description for name in dict.fromkeys(map(_PLUGIN, tools))}
     unknown = (
         Group(kind="plugin", name=plugin.name, description=plugin.description)
-        for plugin in unseen_plugins(permissions, loadout, "tools")
+        for plugin in searched_plugins(permissions, loadout)
     )
     return Searchable(tools=tools, plugins=plugins, groups=(*_toolkits(permissions, state), *unknown))
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal, TypedDict
 
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.anticipation.anticipated_leases import newly_anticipated
 from pegboard.core.model.leases import ALWAYS, LEASED, Lease, LeaseReason
 from pegboard.core.model.naming import did_you_mean
-from pegboard.core.model.tools import JsonObject, Plugin, Tool
+from pegboard.core.model.tools import Plugin, Tool
 from pegboard.core.state.active_tools import LoadedTool, active_tools, available, starting_entries, starting_tools
 from pegboard.core.state.commands import display_name
 from pegboard.core.state.sessions import State
@@ -51,6 +52,13 @@ class Missing:
     reason: str
 
 
+class Focus(TypedDict):
+    """A narrowing of one step (F3): the wire names that may be called, and whether one of them has to be."""
+
+    allowed_tools: list[str]
+    tool_choice: Literal["auto", "required"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
     """What goes to the model at one step (F1).
@@ -80,7 +88,7 @@ class Surface:
     hints: tuple[str, ...] = ()
     suffix: str = ""
     policy: str = ""
-    focus: JsonObject | None = None
+    focus: Focus | None = None
     loadout: str | None = None
     shrunk: str | None = None
     anticipated: tuple[Tool, ...] = ()
@@ -125,17 +133,26 @@ def resolve(
 
     With ``fixed`` no load changes its tools: what a session loads is called through one of ``meta`` (D1).
     """
-    listed = replace(state, leases=()) if fixed else state
+    listed = replace(state, leases=(), seen=()) if fixed else state
     return Surface(
         agent=permissions.agent.name,
         session=session,
         turn=state.turn,
-        tools=order(permissions, active_tools(permissions, listed), (*loaded_duties(duties), *loaded_meta_tools(meta))),
+        tools=order(permissions, seen_tools(permissions, listed), (*loaded_duties(duties), *loaded_meta_tools(meta))),
         loadout=state.loadout,
         shrunk=state.shrunk,
         anticipated=newly_anticipated(permissions, state),
         missing=missing(permissions),
     )
+
+
+def seen_tools(permissions: CompiledPermissions, state: State) -> Mapping[str, LoadedTool]:
+    """Return what is loaded, and among it what was unloaded and leaves with the turn (D2)."""
+    loaded = active_tools(permissions, state)
+    if not state.seen:
+        return loaded
+    seen = active_tools(permissions, state.as_seen)
+    return {key: one if key in loaded else replace(one, leaving=True) for key, one in seen.items()}
 
 
 @once_per_permissions

@@ -79,7 +79,7 @@ class FastStdioCalls:
         call = self._calls.parse(parsed(line), modern=modern)
         if call is None:
             return False
-        number = coerce_request_id(call.number)
+        number = call.number if type(call.number) is int else coerce_request_id(call.number)
         if number in self._tasks:
             return False
         self._tasks[number] = asyncio.get_running_loop().create_task(self._answer(call, number, connection))

@@ -83,7 +83,7 @@ class Gateway:
         self.questions = OpenQuestions()
         self.sessions = SessionPool(board)
         self.schemas = HeaderSchemas(self.sessions)
-        self.turns = Turns(clock)
+        self.turns = Turns(board.services.store, clock)
         self.metrics = PrometheusMetrics(board)
         self.tool_list = ToolListNotifier(board, self._digest)
         self.calls = ToolCalls(board, self.sessions, self.turns, self.tool_list, self.questions)

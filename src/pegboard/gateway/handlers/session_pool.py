@@ -15,18 +15,18 @@ _MOST: Final = 1024
 
 
 class SessionPool:
-    """Session objects by agent, sub-app, principal, session id, era, and whether the client draws user interfaces."""
+    """Session objects by caller, session id and era."""
 
     def __init__(self, board: BoardPort) -> None:
         self._board = board
-        self._sessions: dict[tuple[str, str | None, str, str, bool, bool], Session] = {}
+        self._sessions: dict[tuple[str, str | None, str, str, str, bool, bool], Session] = {}
 
     async def get(self, caller: Caller, session_id: str, *, modern: bool) -> Session:
         """Return the session that a request belongs to, on a host of its era.
 
         Raises ``UnknownAgentError``, and ``UsageError`` where the agent does not list the sub-app (any more).
         """
-        key = caller.agent, caller.sub_app, caller.principal, session_id, modern, caller.draws_ui
+        key = caller.agent, caller.sub_app, caller.principal, session_id, caller.client, modern, caller.draws_ui
         session = self._sessions.get(key)
         if session is None:
             if len(self._sessions) >= _MOST:
@@ -37,6 +37,7 @@ class SessionPool:
                 principal=caller.principal,
                 host=host_of(caller, modern=modern),
                 sub_app=open_sub_app(self._board.world, caller.agent, caller.sub_app),
+                client=caller.client,
             )
         return session
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mcp.server.connection import Connection
 
     from pegboard.board import Session
+    from pegboard.core.state.call_plans import CallAnswer
     from pegboard.gateway.handlers.session_pool import SessionPool
     from pegboard.gateway.handlers.turns import Activity, Turns
     from pegboard.gateway.protocol.board_port import BoardPort
@@ -86,7 +87,7 @@ class ToolCalls:
         if client.askable or call.params.get("requestState") is not None:
             return await self._run_pending(session, activity, call, client)
         with activity:
-            return await self._run(session, activity, call, call.progress, client)
+            return self._result(session, call, await _answered(session, activity, call, call.progress, client))
 
     async def _run_pending(
         self, session: Session, activity: Activity, call: IncomingCall, client: ModernClient
@@ -100,7 +101,7 @@ class ToolCalls:
 
         async def work(client: Client, progress: Progress | None) -> dict[str, Any]:
             with activity:
-                return await self._run(session, activity, call, progress, client)
+                return self._result(session, call, await _answered(session, activity, call, progress, client))
 
         return await self._pending.begin(owner, client, call.progress, work)
 
@@ -113,26 +114,30 @@ class ToolCalls:
         listener = self._tool_list.join(connection, caller, session.key)
         token = CALLING.set(listener)
         try:
-            return await self._run(session, activity, call, call.progress, client)
+            return self._result(session, call, await _answered(session, activity, call, call.progress, client))
         finally:
             CALLING.reset(token)
             await self._tool_list.notify_caller(listener, call.notify_list_changed)
 
-    async def _run(
-        self, session: Session, activity: Activity, call: IncomingCall, progress: Progress | None, client: Client
-    ) -> dict[str, Any]:
-        answer = await session.call(
-            call.name,
-            call.arguments,
-            progress=progress,
-            request_meta=call.request.meta,
-            client=client,
-            arrived=call.arrived,
-            waiting=activity.waiting,
-        )
+    def _result(self, session: Session, call: IncomingCall, answer: CallAnswer) -> dict[str, Any]:
+        """Return the raw result of an answer; raises what a client has to read as an error of the protocol."""
         if answer.status == "not_found" and session.known_tool(call.name) is None:
             raise MCPError(INVALID_PARAMS, self._board.services.masker.text(answer.message))
         error = answer.server_error
         if error is not None and error["code"] == URL_ELICITATION_REQUIRED:
             raise server_error(error, self._board.services.masker)
         return convert.result_of(answer.result, modern=call.request.modern)
+
+
+def _answered(
+    session: Session, activity: Activity, call: IncomingCall, progress: Progress | None, client: Client
+) -> Coroutine[Any, Any, CallAnswer]:
+    return session.call(
+        call.name,
+        call.arguments,
+        progress=progress,
+        request_meta=call.request.meta,
+        client=client,
+        arrived=call.arrived,
+        waiting=activity.waiting,
+    )

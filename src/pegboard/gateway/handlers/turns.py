@@ -5,36 +5,42 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from pegboard.errors import StoreError
 from pegboard.gateway.clients.handshake_connections import connection_of
 from pegboard.gateway.protocol.board_port import CALLER
 from pegboard.gateway.protocol.request_identity import RequestIdentity, on_connection, request_of
+from pegboard.ports import AuditFilter
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from pegboard.board import Session
     from pegboard.gateway.handlers.session_pool import SessionPool
-    from pegboard.ports import SessionKey
+    from pegboard.ports import AuditLog, SessionKey
 
 MOST_SESSIONS = 10_000
-"""Of how many sessions the last call is remembered; an older one has its turn ended by labels only."""
+"""Of how many sessions the last call is remembered; that of another one is looked up in the audit trail."""
 
 
 class Activity:
     """The activity in a session: calls in flight, when the last one ended (seconds), the label of its turn.
 
-    While it is entered, as a context manager, a call is in flight.
+    ``known`` says that what came before this process was looked up. While it is entered, as a context manager, a call
+    is in flight.
     """
 
-    __slots__ = ("_turns", "in_flight", "label", "last", "lock")
+    __slots__ = ("_turns", "in_flight", "known", "label", "last", "lock")
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self.in_flight = 0
+        self.known = False
         self.last: float | None = None
         self.label: str | None = None
         self.lock = asyncio.Lock()
@@ -62,10 +68,12 @@ class Activity:
 class Turns:
     """The turns of all sessions: ended by a new label, on request, or after a pause without a call in flight.
 
-    The pause counts only for clients that give no labels, and is noticed at their next request.
+    The pause counts only for clients that give no labels, and is noticed at their next request; one that began before
+    this process did is known from ``trail``, where every call has its time (S6).
     """
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, trail: AuditLog, clock: Callable[[], float] = monotonic) -> None:
+        self._trail = trail
         self._clock = clock
         self.idle = asyncio.Event()
         self.idle.set()
@@ -76,6 +84,9 @@ class Turns:
         """End the turn before a request is served, where it is over; return the activity of the session."""
         activity = self.activity(session)
         if label is None:
+            if not activity.known:
+                async with activity.lock:
+                    await self._take_up(session, activity)
             if self._has_paused(session, activity):
                 activity.last = None
                 await session.end_turn()
@@ -85,6 +96,28 @@ class Turns:
                     await session.mark_turn(label)
                     activity.label = label
         return activity
+
+    async def _take_up(self, session: Session, activity: Activity) -> None:
+        """Note when the last call of a stored session was, where that was before this process began.
+
+        A store that cannot be read says so to the request itself.
+        """
+        if activity.known or activity.in_flight or activity.last is not None:
+            activity.known = True
+            return
+        with suppress(StoreError):
+            stored = await session.snapshot()
+            if stored.version and stored.state.label is None:
+                activity.last = await self._last_recorded(session)
+            activity.known = True
+
+    async def _last_recorded(self, session: Session) -> float:
+        """Return when a session did something last, as far as that is within its ``turn_gap``."""
+        key, now = session.key, datetime.now(UTC)
+        since = now - timedelta(seconds=session.agent.turn_gap)
+        whose = AuditFilter(principal=key.principal, agent=key.agent, session=key.session, since=since)
+        newest = (await self._trail.part(whose, limit=1)).records
+        return self._clock() - (now - newest[0].record.at).total_seconds() if newest else -inf
 
     def _has_paused(self, session: Session, activity: Activity) -> bool:
         if activity.label is not None or activity.in_flight or activity.last is None:
@@ -105,7 +138,8 @@ class Turns:
 
     def ended(self, key: SessionKey) -> None:
         """Note that the turn was ended on request."""
-        self._activity(key).last = None
+        activity = self._activity(key)
+        activity.last, activity.known = None, True
 
     def activity(self, session: Session) -> Activity:
         """Return the activity of a session; a call of it is in flight while that is entered."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from time import monotonic
@@ -19,13 +19,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from pegboard.core.access.instances import may_see
 from pegboard.core.model.labels import label_problem
-from pegboard.core.principals.bearer_tokens import opens
+from pegboard.core.principals.bearer_tokens import Token, opens
 from pegboard.errors import PegboardError
 from pegboard.gateway.handlers.prometheus import TYPE
 from pegboard.gateway.handlers.server import Gateway
 from pegboard.gateway.http.auth import Authenticator, OriginCheck, Refusal, identify
-from pegboard.gateway.protocol.board_port import Caller
+from pegboard.gateway.protocol.board_port import BoardPort, Caller
 from pegboard.support.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
 
 if TYPE_CHECKING:
@@ -152,8 +153,19 @@ class _Health:
             pass
         else:
             health["agents"] = [name for name in board.world.agents if opens(token, name)]
-            health["upstreams"] = board.services.masker.value([dict(state) for state in board.upstream_states()])
+            health["upstreams"] = board.services.masker.value([dict(state) for state in _states(board, token)])
         await JSONResponse(health)(scope, receive, send)
+
+
+def _states(board: BoardPort, token: Token | None) -> Iterator[Mapping[str, Any]]:
+    """Yield the connections that the owner of a token may know: of servers that its agents may use, and not others'."""
+    compiler, plugins = board.services.compiler, board.world.catalog.plugins
+    opened = [compiler.of_agent(name) for name in board.world.agents if opens(token, name)]
+    for state in board.upstream_states():
+        plugin = plugins.get(state["name"])
+        used = plugin is not None and any(permissions.may_have_tools_of(plugin) for permissions in opened)
+        if token is None or (used and may_see(state["scope"], token.principal)):
+            yield state
 
 
 class _Metrics:

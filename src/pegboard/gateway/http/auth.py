@@ -112,6 +112,7 @@ class Authenticator:
             principal=token.principal if token is not None else LOCAL,
             session=named or self.default_session,
             transport_session=transport,
+            client=transport or "",
             sub_app=self._sub_app(name, query.get("sub_app", None if agent else self.default_sub_app)),
         )
 

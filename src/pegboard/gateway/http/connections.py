@@ -37,16 +37,37 @@ class ConnectionLimits:
     total: int | None = None
 
 
-class WaitingConnections:
-    """The connections of one server that have no complete request in flight, oldest first for each address.
+class _OfAddress:
+    """The connections of one address that wait, oldest first: those that asked nothing yet, and those that did."""
 
-    At a bound the oldest of them is closed and the new one is taken. One with a call or a stream is never closed.
+    def __init__(self) -> None:
+        self.new: dict[LimitedProtocol, tuple[Phase, float]] = {}
+        self.used: dict[LimitedProtocol, tuple[Phase, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self.new) + len(self.used)
+
+    def of(self, connection: LimitedProtocol) -> dict[LimitedProtocol, tuple[Phase, float]]:
+        """Return those among which a connection waits: what it waits for, and since when."""
+        return self.used if connection.used else self.new
+
+    def first(self) -> tuple[bool, float, LimitedProtocol]:
+        """Return the one to be closed first: whether it asked something before, since when it waits, itself."""
+        connection, (_, since) = next(iter((self.new or self.used).items()))
+        return connection.used, since, connection
+
+
+class WaitingConnections:
+    """The connections of one server that have no complete request in flight.
+
+    At a bound the oldest of them is closed and the new one is taken: of those that never asked anything, else of all.
+    One with a call or a stream is never closed.
     """
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._total = _half_of_the_files() if limits.total is None else limits.total
-        self._by_address: defaultdict[str, dict[LimitedProtocol, tuple[Phase, float]]] = defaultdict(dict)
+        self._by_address: defaultdict[str, _OfAddress] = defaultdict(_OfAddress)
         self._count = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -55,10 +76,10 @@ class WaitingConnections:
         loop = connection.loop
         self.remove(connection)
         waiting = self._by_address[connection.address]
-        waiting[connection] = (phase, loop.time())
+        waiting.of(connection)[connection] = (phase, loop.time())
         self._count += 1
         if len(waiting) > self._limits.per_address:
-            next(iter(waiting)).give_up()
+            waiting.first()[2].give_up()
         elif self._count > self._total:
             self._oldest().give_up()
         if self._timer is None:
@@ -67,14 +88,13 @@ class WaitingConnections:
     def remove(self, connection: LimitedProtocol) -> None:
         """Note that a connection has a request in flight, or is closed."""
         waiting = self._by_address.get(connection.address)
-        if waiting is not None and waiting.pop(connection, None) is not None:
+        if waiting is not None and waiting.of(connection).pop(connection, None) is not None:
             self._count -= 1
             if not waiting:
                 del self._by_address[connection.address]
 
     def _oldest(self) -> LimitedProtocol:
-        heads = (next(iter(waiting.items())) for waiting in self._by_address.values())
-        return min(heads, key=lambda head: head[1][1])[0]
+        return min((waiting.first() for waiting in self._by_address.values()), key=lambda first: first[:2])[2]
 
     def _interval(self) -> float:
         return min(1.0, self._limits.headers / 4, self._limits.body / 4, self._limits.idle / 4)
@@ -85,7 +105,7 @@ class WaitingConnections:
         overdue = [
             connection
             for waiting in self._by_address.values()
-            for connection, (phase, since) in waiting.items()
+            for connection, (phase, since) in (*waiting.new.items(), *waiting.used.items())
             if now - since > allowed[phase]
         ]
         for connection in overdue:
@@ -111,6 +131,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._wrap = wrap
         self._phase: Phase = "headers"
         self._begun = False
+        self.used = False
         self.address = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -141,7 +162,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Wait for nothing while the request is answered."""
         super().on_message_complete()
         if self.cycle.response_complete:
-            self._wait("idle")
+            self._wait_for_more()
         else:
             self._waiting.remove(self)
 
@@ -153,7 +174,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.cycle.more_body:
             self._wait("body")
         elif self.cycle.response_complete:
-            self._wait("idle")
+            self._wait_for_more()
 
     def give_up(self) -> None:
         """Close the connection; where a request was begun, and no response has begun, it gets a 408."""
@@ -161,6 +182,12 @@ class LimitedProtocol(HttpToolsProtocol):
         if (self._phase == "body" and not self.cycle.response_started) or (self._phase == "headers" and self._begun):
             self.transport.write(_TIMEOUT)
         self.transport.close()
+
+    def _wait_for_more(self) -> None:
+        """Wait for the next request: this connection has asked something, and was answered."""
+        self._waiting.remove(self)
+        self.used = True
+        self._wait("idle")
 
     def _wait(self, phase: Phase) -> None:
         self._phase = phase

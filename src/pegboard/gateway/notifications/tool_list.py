@@ -133,7 +133,7 @@ class ToolListNotifier:
     ) -> SubscriptionsListenResult:
         """Serve one ``subscriptions/listen`` stream; events of other agents and principals are not on it."""
         caller = on_connection(CALLER.get(), connection_of(ctx.session))
-        viewer = replace(caller, session=None, transport_session=None)
+        viewer = replace(caller, session=None, transport_session=None, client="")
         digest = await self.digest(viewer, None)
         stream = self._streams.get(viewer)
         if stream is None:

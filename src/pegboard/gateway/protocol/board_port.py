@@ -60,6 +60,7 @@ class BoardPort(Protocol):
         principal: str = LOCAL,
         host: Host = ...,
         sub_app: str | None = None,
+        client: str = "",
     ) -> Session:
         """Return the session; raises ``UnknownAgentError`` and ``UsageError``."""
         ...
@@ -78,7 +79,8 @@ class Caller:
     """The principal and the agent of a request; ``session`` is what the URL or the command names, if they do.
 
     ``sub_app`` is what the URL or the command opens besides (T9). ``draws_ui`` is whether the client has declared that
-    it draws the user interfaces of tools (G4).
+    it draws the user interfaces of tools (G4). ``client`` names a connection that one client alone has, "" is none
+    (G9).
     """
 
     agent: str
@@ -87,6 +89,7 @@ class Caller:
     transport_session: str | None = None
     sub_app: str | None = None
     draws_ui: bool = False
+    client: str = ""
 
 
 CALLER: ContextVar[Caller] = ContextVar("pegboard_caller")

@@ -41,7 +41,7 @@ async def run_stdio(
         raise UsageError(f"--session {problem}")
     quiet(board.services.masker)
     opened = open_sub_app(board.world, name, sub_app)
-    caller, early = Caller(agent=name, session=session, sub_app=opened), EarlyAnswers()
+    caller, early = Caller(agent=name, session=session, sub_app=opened, client="stdio"), EarlyAnswers()
     with standard_descriptors() as (wire_in, wire_out), stopping() as stop:
         channel = LineChannel(wire_in, wire_out)
         try:

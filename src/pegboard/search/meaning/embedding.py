@@ -14,7 +14,7 @@ from pegboard.ports import RankContext
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pegboard.search.evidence import Fused
+    from pegboard.search.evidence import Background, Fused
     from pegboard.search.index import Index
     from pegboard.search.lexical import LexicalScores
     from pegboard.search.meaning.transformer import TransformerVectors
@@ -49,6 +49,7 @@ class Embedding:
         self._unreadable = False
         self._rows: tuple[Index, Mapping[str, int]] | None = None
         self._usual: WeakKeyDictionary[Index, float] = WeakKeyDictionary()
+        self._background: WeakKeyDictionary[Index, Background] = WeakKeyDictionary()
 
     def use_transformer(self, on: bool) -> None:
         """Have the transformer read what may be found from now on, or stop it."""
@@ -76,6 +77,7 @@ class Embedding:
         if parts is not None:
             parts[0].matrices(index)
             self._usual_in(index, *parts)
+            self._background_of(index, parts[0])
             transformer = self._started(parts[0].table)
             if transformer is not None:
                 transformer.want(index)
@@ -109,7 +111,8 @@ class Embedding:
         near = [nearness(cosines)] if read is None else [nearness(cosines), read]
         blend = blended(lexical, near, gained, in_conversation=bool(context.messages))
         usual = self._usual_in(index, vectors, needs)
-        return Fused(blend=blend, cosines=cosines[0], said=said(need, vectors.table), usual=usual)
+        said_in_need, background = said(need, vectors.table), self._background_of(index, vectors)
+        return Fused(blend=blend, cosines=cosines[0], said=said_in_need, usual=usual, background=background)
 
     def _usual_in(self, index: Index, vectors: DocumentVectors, needs: NeedVectors) -> float:
         """Return how near the nearest other row usually is to what a row is for: a property of the catalog (P3)."""
@@ -118,6 +121,15 @@ class Embedding:
         known = self._usual.get(index)
         if known is None:
             known = self._usual[index] = usually_nearest(vectors, needs, index)
+        return known
+
+    def _background_of(self, index: Index, vectors: DocumentVectors) -> Background:
+        """Return how near texts about nothing in particular come to an index: a property of the catalog (P3)."""
+        from pegboard.search.meaning.vectors import background
+
+        known = self._background.get(index)
+        if known is None:
+            known = self._background[index] = background(vectors, index)
         return known
 
     def _parts(self) -> tuple[DocumentVectors, NeedVectors] | None:

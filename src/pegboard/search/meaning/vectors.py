@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pegboard.search.analysis.words import sentences, split_values
 from pegboard.search.documents import FIRST, NAME, PARAMETERS, REST, Document, field_texts
+from pegboard.search.evidence import Background
 from pegboard.search.index import Index, document_key
 from pegboard.search.index_segment import Segment
 from pegboard.search.meaning.word_vectors import STEPS, Steps, WordVectors, in_steps
@@ -22,6 +23,12 @@ from pegboard.search.postings_block import Block
 
 SAMPLE, OF_LARGE = 96, 24
 """So many rows are looked at to learn how near rows are to each other; fewer where there are many."""
+LARGE: Final = 10_000
+"""Of how many rows on they are many."""
+WORDS: Final = 3
+LEAST_SPREAD: Final = 0.04
+_STRIDE: Final = 7_919
+"""A prime: neighbours in the table are alike."""
 VALUES: Final = 0.3
 """How much the values in a need (names, numbers, dates) count beside its words."""
 BEFORE: Final = (2.0, 1.0)
@@ -166,6 +173,17 @@ def usually_nearest(vectors: DocumentVectors, needs: NeedVectors, index: Index) 
             cosines = vectors.cosines([needs.vector(purpose)], index)[0]
             nearest.append(float(np.delete(cosines, row).max()))
     return float(np.median(nearest)) if nearest else 0.0
+
+
+def background(vectors: DocumentVectors, index: Index) -> Background:
+    """Return how near texts about nothing in particular come to an index: a few words each, from all over the table."""
+    words, size = vectors.table.words, index.size
+    if not words or not size:
+        return Background(usual=0.0, spread=LEAST_SPREAD)
+    texts = [" ".join(words[at * _STRIDE % len(words)] for at in range(first, first + WORDS))
+             for first in range(0, (OF_LARGE if size > LARGE else SAMPLE) * WORDS, WORDS)]  # fmt: skip
+    nearest = vectors.cosines([by_table(text, vectors.table) for text in texts], index).max(axis=1)
+    return Background(usual=float(np.median(nearest)), spread=max(float(np.std(nearest)), LEAST_SPREAD))
 
 
 def purpose_texts(document: Document) -> tuple[str, str]:

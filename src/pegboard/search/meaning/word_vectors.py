@@ -6,9 +6,9 @@ import re
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ BESIDE: Final = 0.5
 UNKNOWN: Final = "[UNK]"
 SHIPPED: Final = Path(__file__).with_name("table.npz")
 _TOGETHER: Final = 512
+_WORD_LENGTH: Final = 3
 _MEANS: Final = re.compile("[a-z]{2}")
 """A piece without it (digits, one letter, a script that the table has not learnt) is near anything by chance."""
 _CONTINUED: Final = "##"
@@ -54,6 +55,11 @@ class WordPieces:
         self._ids: Mapping[str, int] = {piece: number for number, piece in enumerate(vocabulary)}
         self._unknown = self._ids[UNKNOWN]
         self._known: dict[str, tuple[int, ...]] = {}
+
+    @property
+    def vocabulary(self) -> Iterable[str]:
+        """Return the pieces, in the order of their numbers."""
+        return self._ids
 
     def ids(self, text: str) -> list[int]:
         """Return the numbers of a text's pieces, in order.
@@ -104,7 +110,7 @@ def _without_accents(text: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class WordVectors:
     """The vectors of texts.
 
@@ -119,6 +125,11 @@ class WordVectors:
     pieces: WordPieces
     rows: NDArray[np.int8]
     scales: NDArray[np.float32]
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Return the pieces that are whole words and mean something, in the order of the table."""
+        return tuple(piece for piece in self.pieces.vocabulary if len(piece) >= _WORD_LENGTH and piece.isalpha())
 
     @property
     def columns(self) -> int:

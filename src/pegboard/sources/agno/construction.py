@@ -10,21 +10,23 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pegboard.core.model.tools import EMPTY, CallResult, Frozen, JsonObject, Manifest
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallContext, HookAnswer
+from pegboard.ports import CallContext, HookAnswer, SessionDataStore
 from pegboard.sources.agno.agno_functions import AgnoFunction, functions_of
 from pegboard.sources.agno.databases import Database
 from pegboard.sources.agno.execution import run
 from pegboard.sources.agno.loggers import collected_warnings
 from pegboard.sources.agno.run_contexts import SessionStates
+from pegboard.sources.agno.schedules import CREATE, MODULE, AgnoSchedules
 from pegboard.sources.agno.shortfalls import absent_packages, could_not_construct, lacks_credential, lacks_package
 from pegboard.sources.signatures import (
     Parameters,
     called,
     construct,
+    in_thread,
     parameters_of,
     refused_override,
     summary,
@@ -51,6 +53,7 @@ class AgnoPlugin:
     parameters: Parameters
     description: str
     states: SessionStates
+    schedules: AgnoSchedules | None = None
     owned: bool = True
 
     def manifest(self, plugin: str) -> Manifest:
@@ -66,7 +69,11 @@ class AgnoPlugin:
     async def call(self, plugin: str, name: str, arguments: JsonObject, context: CallContext) -> CallResult:
         """Run a function as Agno would, without an agent; a failure is an error result."""
         function = called(self.functions, plugin, name)
-        return await run(self.states.prepared(function.runs, context), arguments)
+        async with self.states.prepared(function.runs, context) as prepared:
+            result = await run(prepared, arguments)
+        if self.schedules is not None and name == CREATE and not result.is_error:
+            await in_thread(self.schedules.made, plugin, result, context)
+        return result
 
     async def ask_hooks(
         self,
@@ -85,7 +92,7 @@ class AgnoPlugin:
         """Close the connections of a toolkit that was constructed here."""
         if self.owned:
             with plugin_output(), suppress(Exception):  # a service that is gone is closed enough
-                outcome = self.toolkit.close()
+                outcome = await in_thread(self.toolkit.close)
                 if inspect.isawaitable(outcome):
                     await outcome
 
@@ -93,10 +100,14 @@ class AgnoPlugin:
 class AgnoToolkits:
     """What constructs toolkits of Agno, and what they share: a database and the states of sessions."""
 
-    def __init__(self, database: Path | None = None) -> None:
-        """Prepare; ``database`` is the file for schedules and memories, None keeps them in memory."""
+    def __init__(self, database: Path | None = None, store: SessionDataStore | None = None) -> None:
+        """Prepare; ``database`` is the file for schedules and memories, ``store`` has the states of sessions.
+
+        None of either keeps them in memory.
+        """
         self._database = Database(database)
-        self._states = SessionStates()
+        self._states = SessionStates(store)
+        self.schedules = AgnoSchedules(self._database)
 
     def constructed(self, loader: str, overrides: JsonObject, *, plugin: str, install: str) -> AgnoPlugin:
         """Return the toolkit that ``module:Class`` names; blocks, and may contact its service.
@@ -138,7 +149,7 @@ class AgnoToolkits:
         parameters = Parameters()
         try:
             parameters, given = self._parameters(target, plugin, install)
-            toolkit = construct(target, parameters, overrides, plugin=plugin, given=given)
+            toolkit = _with_own_globals(construct(target, parameters, overrides, plugin=plugin, given=given))
             made = self._ready(toolkit, target, parameters)
         except ToolUnavailableError:
             raise
@@ -157,6 +168,7 @@ class AgnoToolkits:
             parameters=parameters,
             description=_description(target),
             states=self._states,
+            schedules=self.schedules if target.__module__ == MODULE else None,
             owned=owned,
         )
 
@@ -172,6 +184,16 @@ class AgnoToolkits:
                 hint=" ".join(["pip install", *map(shlex.quote, absent)]),
             )
         return _without(found, _DATABASE), {_DATABASE: self._database.get()}
+
+
+def _with_own_globals(toolkit: Any) -> Any:
+    """Return a toolkit that keeps nothing of one object in its module's globals, as ``python`` does (G9)."""
+    attributes = cast("dict[str, Any]", vars(toolkit))
+    own = [vars(sys.modules[owner.__module__]) for owner in type(toolkit).__mro__]
+    for name, value in list(attributes.items()):
+        if any(value is one for one in own):
+            setattr(toolkit, name, dict(value))
+    return toolkit
 
 
 def _without(parameters: Parameters, name: str) -> Parameters:

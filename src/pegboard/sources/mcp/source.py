@@ -222,6 +222,11 @@ class McpSource:
         self._called.clear()
         await self._close([self._pool.pop(key) for key in gone])
 
+    async def end_scope(self, scope: str) -> None:
+        """Stop the connections of a scope."""
+        self._called = {key: known for key, known in self._called.items() if key[1] != scope}
+        await self._close([self._pool.pop(key) for key in list(self._pool) if key[2] == scope != _SHARED])
+
     def states(self) -> list[dict[str, Any]]:
         """Return one record per connection.
 

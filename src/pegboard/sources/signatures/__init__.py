@@ -1,9 +1,11 @@
 """Python functions as tools: schemas from signatures, construction from overrides, calls and results."""
 
 from pegboard.sources.signatures.annotations import adapter_for
-from pegboard.sources.signatures.constructed import Built, ConstructedPlugins, LocalPlugin, called
+from pegboard.sources.signatures.constructed import Built, LocalPlugin, called
 from pegboard.sources.signatures.distributions import distribution_of, is_installed
 from pegboard.sources.signatures.functions import described, summary, without_fields
+from pegboard.sources.signatures.instances import Instances, Making
+from pegboard.sources.signatures.local_source import LocalSource
 from pegboard.sources.signatures.modules import ModulesBeside
 from pegboard.sources.signatures.parameters import (
     Parameters,
@@ -15,6 +17,7 @@ from pegboard.sources.signatures.plugins import (
     Adopt,
     adopted,
     built,
+    constructs,
     nothing_adopted,
 )
 from pegboard.sources.signatures.results import as_result, failure, given_up, image_type, run
@@ -23,8 +26,10 @@ from pegboard.sources.signatures.threads import end_free_threads, in_thread
 __all__ = [
     "Adopt",
     "Built",
-    "ConstructedPlugins",
+    "Instances",
     "LocalPlugin",
+    "LocalSource",
+    "Making",
     "ModulesBeside",
     "Parameters",
     "adapter_for",
@@ -33,6 +38,7 @@ __all__ = [
     "built",
     "called",
     "construct",
+    "constructs",
     "described",
     "distribution_of",
     "end_free_threads",

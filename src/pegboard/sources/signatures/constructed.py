@@ -1,10 +1,9 @@
-"""Plugins of this process: constructed once per plugin and overrides, called, closed together."""
+"""Plugins of this process that are ready to be called."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, TypeVar, cast
 
@@ -14,8 +13,7 @@ from pegboard.ports import CallContext, HookAnswer
 from pegboard.sources.signatures.functions import Described
 from pegboard.sources.signatures.parameters import Parameters
 from pegboard.sources.signatures.results import hook_answer, run
-from pegboard.sources.signatures.threads import end_free_threads, in_thread
-from pegboard.sources.stdout import plugin_output
+from pegboard.sources.signatures.threads import in_thread
 
 T = TypeVar("T")
 LIFE_CYCLE: Final = frozenset({"close", "aclose"})
@@ -90,57 +88,10 @@ class Built:
         for name in ("aclose", "close"):
             method = getattr(self.owner, name, None)
             if method is not None and takes_nothing(method):
-                outcome = method()
+                outcome = await in_thread(method)
                 if inspect.isawaitable(outcome):
                     await outcome
                 return
-
-
-class ConstructedPlugins:
-    """The plugins that a source has constructed, one for each key; who asks while one is being made waits for it.
-
-    A failure is raised to all who wait and then forgotten, so that the next request tries again.
-    """
-
-    def __init__(self) -> None:
-        self._tasks: dict[Hashable, asyncio.Task[LocalPlugin]] = {}
-
-    async def get(self, key: Hashable, load: Callable[[], LocalPlugin]) -> LocalPlugin:
-        """Return the plugin of a key, loaded in a thread where there is none yet; raises ``ToolUnavailableError``."""
-        task = self._tasks.get(key)
-        if task is None or _failed(task):
-            task = self._tasks[key] = asyncio.create_task(_loaded(load))
-        return await asyncio.shield(task)
-
-    async def ask(self, plugin: LocalPlugin, condition: str, *given: object) -> object:
-        """Return what a predicate of a plugin answers, plain or async; raises what it raises."""
-        function = plugin.predicate(condition)
-        if function is None:
-            raise ToolUnavailableError("its condition is not there any more.")
-        with plugin_output():
-            answer = await in_thread(function, *given)
-            return await answer if inspect.isawaitable(answer) else answer
-
-    async def aclose(self) -> None:
-        """Close what was constructed, and end the threads that nobody uses."""
-        tasks = list(self._tasks.values())
-        self._tasks.clear()
-        for task in tasks:
-            if not task.done():
-                task.cancel()
-        for plugin in [task.result() for task in tasks if task.done() and not _failed(task)]:
-            with plugin_output():
-                await plugin.aclose()
-        end_free_threads()
-
-
-async def _loaded(load: Callable[[], LocalPlugin]) -> LocalPlugin:
-    with plugin_output():
-        return await in_thread(load)
-
-
-def _failed(task: asyncio.Task[LocalPlugin]) -> bool:
-    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 def called(tools: Mapping[str, T], plugin: str, name: str) -> T:

@@ -7,16 +7,21 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast, get_type_hints
 
 from pegboard.core.model.tools import Confirmation, Frozen, JsonObject, Tool
 from pegboard.errors import ToolUnavailableError
 from pegboard.marks import Mark, mark_of
-from pegboard.sources.signatures.annotations import accepted, adapter_for
+from pegboard.sources.signatures.annotations import accepted, adapter_for, plain_schema
 
 _GUESSED = (bool, int, float, str, list, dict)
 _NESTED = ("properties", "$defs", "patternProperties", "dependentSchemas")
 _LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
+_UNSORTED = frozenset({"properties", "default"})
+"""Below keys of these names pydantic leaves the order of a schema as it is, parameters of these names included."""
+_TITLE = re.compile(r":[ \t\r\f\v]*$", re.MULTILINE)
+_OTHER_STYLES = re.compile(r"^(?:[:@]|\.\.|---)", re.MULTILINE)
 _SINGLE = ("items", "additionalProperties", "not", "propertyNames", "contains")
 
 
@@ -73,15 +78,18 @@ def described(function: Callable[..., Any], *, name: str = "") -> Described:
     mark = mark_of(function)
     called = mark.name or name or getattr(function, "__name__", type(function).__name__)
     text, notes = _documented(function)
-    parameters = _parameters(function, called)
-    adapter = _arguments_adapter(function, parameters, open_ended=_open_ended(function))
-    schema, confirmation = _confirmed(mark, _input_schema(adapter, parameters, notes), called)
+    hints, given = _signature(function, called)
+    parameters = _parameters(given, hints, called)
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in given.values())
+    adapter = _Arguments(partial(_arguments_adapter, function, parameters, open_ended=open_ended))
+    whole = _plain_schema(parameters, open_ended=open_ended) or adapter.made().json_schema()
+    schema, confirmation = _confirmed(mark, _input_schema(whole, parameters, notes), called)
     return Described(
         function=function,
         name=called,
         description=mark.description or text,
         input_schema=schema,
-        output_schema=_output_schema(function),
+        output_schema=_output_schema(hints.get("return")),
         mark=mark,
         confirmation=confirmation,
         positional=tuple(n for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY),
@@ -127,24 +135,32 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     return get_type_hints(inspect.unwrap(target), include_extras=True)
 
 
-def _parameters(function: Callable[..., Any], called: str) -> dict[str, inspect.Parameter]:
-    """Return the parameters that a model may give, with annotations resolved or guessed."""
+def _signature(function: Callable[..., Any], called: str) -> tuple[Mapping[str, Any], Mapping[str, inspect.Parameter]]:
+    """Return the annotations of a function and its parameters; raises ``ToolUnavailableError``."""
     try:
-        hints = hints_of(function)
+        return hints_of(function), inspect.signature(function).parameters
     except (NameError, TypeError) as error:
         raise _unfit(called, f"its annotations cannot be read ({error})") from error
+
+
+def _parameters(
+    given: Mapping[str, inspect.Parameter], hints: Mapping[str, Any], called: str
+) -> dict[str, inspect.Parameter]:
+    """Return the parameters that a model may give, with annotations resolved or guessed."""
     kept: dict[str, inspect.Parameter] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
+    for name, parameter in given.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        annotation = accepted(hints.get(name, _guess(parameter)))
-        try:
-            adapter_for(annotation)
-        except Exception as error:  # pydantic has several errors for a type without a schema
-            if parameter.default is parameter.empty:
-                kind = getattr(annotation, "__name__", str(annotation))
-                raise _unfit(called, f"JSON cannot express its parameter '{name}' ({kind})") from error
-            continue
+        annotation = hints.get(name, _guess(parameter))
+        if plain_schema(annotation) is None:
+            annotation = accepted(annotation)
+            try:
+                adapter_for(annotation)
+            except Exception as error:  # pydantic has several errors for a type without a schema
+                if parameter.default is parameter.empty:
+                    kind = getattr(annotation, "__name__", str(annotation))
+                    raise _unfit(called, f"JSON cannot express its parameter '{name}' ({kind})") from error
+                continue
         kept[name] = parameter.replace(annotation=annotation)
     return kept
 
@@ -161,9 +177,24 @@ def _unfit(called: str, problem: str) -> ToolUnavailableError:
     )
 
 
-def _open_ended(function: Callable[..., Any]) -> bool:
-    kinds = [p.kind for p in inspect.signature(function).parameters.values()]
-    return inspect.Parameter.VAR_KEYWORD in kinds
+class _Arguments:
+    """The adapter of an object with the parameters of a function, made when the first call asks for it."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._made: Any = None
+
+    def made(self) -> Any:
+        """Return pydantic's adapter."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def validate_python(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments as the annotations want them; raises pydantic's ``ValidationError``."""
+        return self.made().validate_python(values)
 
 
 def _arguments_adapter(
@@ -184,10 +215,22 @@ def _arguments_adapter(
     return TypeAdapter(shape)
 
 
-def _input_schema(adapter: Any, parameters: Mapping[str, inspect.Parameter], notes: Mapping[str, str]) -> JsonObject:
+def _plain_schema(parameters: Mapping[str, inspect.Parameter], *, open_ended: bool) -> dict[str, Any] | None:
+    """Return the schema that pydantic has for an object of these parameters, where all are of JSON's own types."""
+    found = {name: plain_schema(parameter.annotation) for name, parameter in parameters.items()}
+    if None in found.values() or not _UNSORTED.isdisjoint(found):
+        return None
+    required = [name for name, parameter in parameters.items() if parameter.default is parameter.empty]
+    demanded: dict[str, Any] = {"required": required} if required else {}
+    return {"additionalProperties": open_ended, "properties": found, **demanded, "type": "object"}
+
+
+def _input_schema(
+    whole: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter], notes: Mapping[str, str]
+) -> JsonObject:
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-    schema = untitled(adapter.json_schema())
+    schema = untitled(whole)
     schema.pop("description", None)
     properties: dict[str, Any] = schema.setdefault("properties", {})
     for name, parameter in parameters.items():
@@ -219,9 +262,8 @@ def untitled(schema: Any) -> Any:
     return clean
 
 
-def _output_schema(function: Callable[..., Any]) -> JsonObject | None:
+def _output_schema(annotation: Any) -> JsonObject | None:
     """Return the schema of a result that is always an object of known shape, else None."""
-    annotation = hints_of(function).get("return")
     if not is_record(annotation):
         return None
     try:
@@ -244,18 +286,37 @@ def _documented(target: object) -> tuple[str, dict[str, str]]:
 
     Sections about parameters, results and errors are no part of the description.
     """
-    from docstring_parser import ParseError, parse
-
     text = own_doc(target)
-    if not text:
-        return "", {}
+    style = _style_of(text)
+    if style is None:
+        return _without_sections(text), {}
+    from docstring_parser import DocstringStyle, ParseError, parse
+
     try:
-        parsed = parse(text)
+        parsed = parse(text, DocstringStyle[style])
     except ParseError:
-        return text, {}
+        return text if style == "AUTO" else _without_sections(text), {}
+    if not parsed.meta and style != "AUTO":
+        return _without_sections(text), {}
     description = "\n\n".join(part for part in (parsed.short_description, parsed.long_description) if part)
     params = {p.arg_name.lstrip("*"): _flat(p.description) for p in parsed.params if p.description}
     return description.strip(), params
+
+
+def _style_of(text: str) -> str | None:
+    """Return which style's parser is asked; None where no line looks like a section in any of them.
+
+    Asking every parser takes four times as long as the one that most docstrings need.
+    """
+    if _OTHER_STYLES.search(text):
+        return "AUTO"
+    return "GOOGLE" if _TITLE.search(text) else None
+
+
+def _without_sections(text: str) -> str:
+    """Return the description that a docstring without sections is."""
+    first, _, more = text.partition("\n")
+    return "\n\n".join(part for part in (first, more.strip()) if part).strip()
 
 
 def own_doc(target: object) -> str:

@@ -1,17 +1,18 @@
 """Modules that stand beside a configuration: imported without taking a name from the host.
 
 Two folders may have modules of one name, and the host may have one of its own: each sees its own.
-``sys.path`` is as before after every import. In ``sys.modules`` a module stays, so that functions
+``sys.path`` is as before after every import, and never changed in place: whoever looks through it in another
+thread would miss a folder. In ``sys.modules`` a module stays, so that functions
 can import what is imported already, only where the host could import nothing else by its name; and
 only until the last user of its folder is closed.
 """
 
 from __future__ import annotations
 
-import importlib
+import os
 import sys
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,15 +23,23 @@ from pegboard.sources.code import forget_imports
 
 IMPORT_WAIT = 30.0
 """Seconds that the import of a plugin waits for those before it."""
+_LOOK = 1.0
+"""Seconds after which a constructor does not wait any more for one that keeps the turn."""
 _importing = threading.RLock()
+_constructing: set[int] = set()  # threads that construct, in their turn
 
 
 @dataclass(slots=True, kw_only=True)
 class _Folder:
-    """The modules that were imported from one folder, and how many use them."""
+    """The modules that were imported from one folder, and how many use them.
+
+    ``theirs`` is whether the host could import something else by a name, as of an import path and its finders.
+    """
 
     modules: dict[str, ModuleType] = field(default_factory=dict[str, ModuleType])
     users: int = 0
+    theirs: dict[str, bool] = field(default_factory=dict[str, bool])
+    theirs_as_of: object = None
 
 
 _folders: dict[str, _Folder] = {}
@@ -41,6 +50,7 @@ class ModulesBeside:
 
     def __init__(self) -> None:
         self._used: set[str] = set()
+        self._constructed: set[tuple[str | None, str]] = set()
 
     @contextmanager
     def visible(self, folder: str | None, module_name: str) -> Generator[None]:
@@ -52,15 +62,37 @@ class ModulesBeside:
             if folder is None or not _in_folder(folder, module_name):
                 yield
                 return
-            with _imported_from(folder, module_name, self._modules(folder)):
+            with _imported_from(folder, module_name, self._known(folder)):
                 yield
 
-    def _modules(self, folder: str) -> dict[str, ModuleType]:
+    @contextmanager
+    def at_hand(self, folder: str | None, module_name: str) -> Generator[None]:
+        """Make the modules of a folder importable while something of a module is constructed, the first time.
+
+        Later everything is imported. Nobody is kept waiting by a constructor that hangs: its folder stays importable,
+        and the others construct meanwhile.
+        """
+        place = folder, module_name
+        known = _folders[folder].modules if folder is not None and folder in self._used else {}
+        apart = any(sys.modules.get(name) is not module for name, module in known.items())
+        if (place in self._constructed and not apart) or not _turn_to_construct():
+            yield
+            return
+        _constructing.add(threading.get_ident())
+        try:
+            with self.visible(folder, module_name):
+                yield
+            self._constructed.add(place)
+        finally:
+            _constructing.discard(threading.get_ident())
+            _importing.release()
+
+    def _known(self, folder: str) -> _Folder:
         known = _folders.setdefault(folder, _Folder())
         if folder not in self._used:
             self._used.add(folder)
             known.users += 1
-        return known.modules
+        return known
 
     def close(self) -> None:
         """Remove the modules that nobody else uses from ``sys.modules``."""
@@ -71,6 +103,16 @@ class ModulesBeside:
                 del _folders[folder]
                 _forget(folder, known.modules)
         self._used.clear()
+
+
+def _turn_to_construct() -> bool:
+    """Wait for the imports before; return False, without a turn, where a constructor keeps it."""
+    waited_for = 0.0
+    while not _importing.acquire(timeout=_LOOK):
+        waited_for += _LOOK
+        if _constructing or waited_for >= IMPORT_WAIT:
+            return False
+    return True
 
 
 @contextmanager
@@ -87,43 +129,72 @@ def _turn() -> Generator[None]:
 
 
 @contextmanager
-def _imported_from(folder: str, module_name: str, mine: dict[str, ModuleType]) -> Generator[None]:
+def _imported_from(folder: str, module_name: str, known: _Folder) -> Generator[None]:
     """Import from a folder first; afterwards whichever module had a name before has it again."""
-    hidden = {name: m for name, m in list(sys.modules.items()) if _hides(name, m, folder, module_name, mine)}
+    mine = known.modules
+    hidden = _hidden(folder, module_name, mine)
     for name in hidden:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
     sys.modules.update(mine)
-    before = set(sys.modules)
-    sys.path.insert(0, folder)
-    importlib.invalidate_caches()
+    before = sys.modules.copy().keys()
+    host = sys.path
+    sys.path = [folder, *host]
+    _look_anew(folder)
     try:
         yield
     finally:
-        sys.path.remove(folder)
-        fresh = [(name, m) for name, m in list(sys.modules.items()) if name not in before]
+        sys.path = host if sys.path == [folder, *host] else _without(folder, sys.path)
+        fresh = [(name, m) for name, m in sys.modules.copy().items() if name not in before]
         mine.update((name, module) for name, module in fresh if _is_from(folder, name, module))
-        for name in _taken(mine):
-            del sys.modules[name]
+        for name in _taken(known):
+            sys.modules.pop(name, None)
         sys.modules.update(hidden)
 
 
-def _hides(name: str, module: ModuleType, folder: str, wanted: str, mine: Mapping[str, ModuleType]) -> bool:
-    """Return whether a module stands where one of this folder belongs."""
-    if name in mine:
-        return mine[name] is not module
-    if _is_from(folder, name, module):
-        return False
+def _without(folder: str, path: Sequence[str]) -> list[str]:
+    """Return an import path, which what was imported has changed, without the first entry of a folder."""
+    left = list(path)
+    if folder in left:
+        left.remove(folder)
+    return left
+
+
+def _hidden(folder: str, wanted: str, mine: Mapping[str, ModuleType]) -> dict[str, ModuleType]:
+    """Return the modules that stand where one of this folder belongs.
+
+    Each import of a plugin waits for it, and a process has thousands of modules: most are not looked at.
+    """
     top = wanted.split(".", 1)[0]
-    if name == top or name.startswith(f"{top}."):
-        return True
-    return any(known.modules.get(name) is module for other, known in _folders.items() if other != folder)
+    below = f"{top}."
+    loaded = sys.modules.copy()  # other threads import meanwhile
+    others = [item for other, one in _folders.copy().items() if other != folder for item in one.modules.copy().items()]
+    named = [name for name in loaded if name == top or name.startswith(below)]
+    named += [name for name, module in others if loaded.get(name) is module]
+    hidden = {name: loaded[name] for name in named if name not in mine}
+    hidden = {name: module for name, module in hidden.items() if not _is_from(folder, name, module)}
+    return hidden | {name: loaded[name] for name, m in mine.items() if loaded.get(name, m) is not m}
 
 
-def _taken(mine: Mapping[str, ModuleType]) -> list[str]:
+def _look_anew(folder: str) -> None:
+    """Let the next import see the files that a folder has now; those of the host are not listed again for it."""
+    for path, finder in sys.path_importer_cache.copy().items():
+        if path == folder or path.startswith(folder + os.sep):
+            forget = getattr(finder, "invalidate_caches", None)
+            if forget is None:
+                sys.path_importer_cache.pop(path, None)
+            else:
+                forget()
+
+
+def _taken(known: _Folder) -> list[str]:
     """Return the names under which the host could import something else."""
-    tops = {name.partition(".")[0] for name in mine}
-    theirs = {top for top in tops if _elsewhere(top, mine.get(top))}
-    return [name for name in mine if name.partition(".")[0] in theirs and sys.modules.get(name) is mine[name]]
+    as_of = tuple(sys.path), tuple(map(id, sys.meta_path))
+    if known.theirs_as_of != as_of:
+        known.theirs_as_of, known.theirs = as_of, {}
+    mine, theirs = known.modules, known.theirs
+    for top in {name.partition(".")[0] for name in mine} - theirs.keys():
+        theirs[top] = _elsewhere(top, mine.get(top))
+    return [name for name, m in mine.items() if theirs[name.partition(".")[0]] and sys.modules.get(name) is m]
 
 
 def _elsewhere(top: str, module: ModuleType | None) -> bool:
@@ -141,7 +212,7 @@ def _forget(folder: str, modules: Mapping[str, ModuleType]) -> None:
     for name, module in modules.items():
         if sys.modules.get(name) is module:
             del sys.modules[name]
-    for path in list(sys.path_importer_cache):
+    for path in sys.path_importer_cache.copy():
         if Path(path).is_relative_to(folder):
             sys.path_importer_cache.pop(path, None)
 

@@ -48,7 +48,7 @@ def adopted(target: object, overrides: JsonObject, *, plugin: str, adopt: Adopt)
     theirs = adopt(target, overrides, plugin=plugin)
     if theirs is not None:
         return theirs
-    if not _is_maker(target, overrides):
+    if not constructs(target, overrides):
         return built(target, overrides, plugin=plugin)
     parameters = parameters_of(cast("Callable[..., Any]", target))
     owner = _made(cast("Callable[..., Any]", target), parameters, overrides, plugin)
@@ -61,7 +61,7 @@ def built(target: object, overrides: JsonObject, *, plugin: str) -> Built:
 
     Blocks while a class or factory constructs. Raises ``ToolUnavailableError``.
     """
-    if _is_maker(target, overrides):
+    if constructs(target, overrides):
         maker = cast("Callable[..., Any]", target)
         parameters = parameters_of(maker)
         return _of_owner(_made(maker, parameters, overrides, plugin), parameters, target, plugin)
@@ -77,7 +77,8 @@ def condition_of(target: object) -> Callable[..., Any] | None:
     return found if inspect.isroutine(found) and not hasattr(found, ATTRIBUTE) else None
 
 
-def _is_maker(target: object, overrides: JsonObject) -> bool:
+def constructs(target: object, overrides: JsonObject) -> bool:
+    """Return whether a target is a class or factory, and no plugin by itself: whatever it makes belongs to somebody."""
     return inspect.isclass(target) or (inspect.isroutine(target) and is_factory(target, overrides))
 
 

@@ -35,15 +35,19 @@ class MemoryStore(MemoryApprovals):
     """
 
     __slots__ = (
-        "_bill", "_changes", "_claims", "_digest_key", "_manifests", "_revision", "_states", "_switches",
+        "_accepted", "_bill", "_changes", "_claims", "_data", "_digest_key", "_manifests", "_personal", "_revision",
+        "_states", "_switches",
         "_uses", "_version",
     )  # fmt: skip
 
     def __init__(self, *, audit_keep: int = 100_000) -> None:
         super().__init__(audit_keep=audit_keep)
         self._states: dict[SessionKey, StoredState] = {}
+        self._data: dict[SessionKey, dict[str, str]] = {}
         self._switches: dict[str, dict[str, bool]] = {}
+        self._personal: dict[str, dict[str, dict[str, bool]]] = {}
         self._manifests: dict[tuple[str, str], Manifest] = {}
+        self._accepted: dict[str, str] = {}
         self._claims: dict[str, frozenset[str]] = {}
         self._bill: dict[tuple[str, str, str, str], BillCounts] = {}
         self._uses: dict[tuple[str, str], tuple[UseRecord, ...]] = {}
@@ -57,6 +61,23 @@ class MemoryStore(MemoryApprovals):
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to write."""
+
+    async def session_data(self, key: SessionKey) -> Mapping[str, str]:
+        """Return what plugins keep for a session."""
+        return dict(self._data.get(key, {}))
+
+    async def keep_session_data(self, key: SessionKey, changes: Mapping[str, str | None]) -> None:
+        """Keep some names for a session; None removes one."""
+        kept = {**self._data.get(key, {}), **changes}
+        self._data[key] = {name: text for name, text in kept.items() if text is not None}
+
+    async def forget_session_data(self, key: SessionKey) -> bool:
+        """Remove what plugins keep for a session; return whether there was anything."""
+        return bool(self._data.pop(key, None))
+
+    async def was_there_before(self, change: str) -> bool:  # noqa: ARG002
+        """Return False: nothing survives the process."""
+        return False
 
     async def load(self, key: SessionKey) -> StoredState | None:
         """Return the stored state, or None where there is none."""
@@ -108,13 +129,15 @@ class MemoryStore(MemoryApprovals):
         *,
         expected: bool | Unchecked | None = UNCHECKED,
         replaces: Sequence[str] = (),
+        principal: str | None = None,
         audit: Sequence[AuditRecord] = (),
     ) -> bool:
         """Store a boolean, or remove it (None), with its records, if what is stored is as expected; return whether."""
-        if expected is not UNCHECKED and self._switches.get(agent, {}).get(name) is not expected:
+        every = self._switches if principal is None else self._personal.setdefault(principal, {})
+        if expected is not UNCHECKED and every.get(agent, {}).get(name) is not expected:
             return False
         self._append(audit)
-        switches = self._switches.setdefault(agent, {})
+        switches = every.setdefault(agent, {})
         for other in replaces:
             switches.pop(other, None)
         if value is None:
@@ -122,7 +145,7 @@ class MemoryStore(MemoryApprovals):
         else:
             switches[name] = value
         if not switches:
-            del self._switches[agent]
+            del every[agent]
         self._revision += 1
         self._changes += 1
         return True
@@ -130,6 +153,14 @@ class MemoryStore(MemoryApprovals):
     async def all_switches(self) -> Mapping[str, Mapping[str, bool]]:
         """Return the stored booleans of every agent."""
         return {agent: dict(switches) for agent, switches in self._switches.items()}
+
+    async def principal_switches(self) -> Mapping[str, Mapping[str, Mapping[str, bool]]]:
+        """Return the stored booleans that count for one principal alone, by agent, principal and name."""
+        found: dict[str, dict[str, dict[str, bool]]] = {}
+        for principal, agents in self._personal.items():
+            for agent, switches in agents.items():
+                found.setdefault(agent, {})[principal] = dict(switches)
+        return found
 
     async def change_token(self, since: float | None = None) -> ChangeToken:  # noqa: ARG002 - nobody else has this store
         """Return how often anything was changed, and how often a switch or claim was."""
@@ -166,6 +197,22 @@ class MemoryStore(MemoryApprovals):
         self._claims[plugin] = self._claims.get(plugin, frozenset()).union(accept).difference(retract)
         self._revision += 1
         self._changes += 1
+
+    async def accepted(self, configuration: str) -> str | None:
+        """Return what a configuration grants, as it was accepted last (P10)."""
+        return self._accepted.get(configuration)
+
+    async def accept(
+        self, configuration: str, text: str, *, expected: str | None, audit: Sequence[AuditRecord] = ()
+    ) -> bool:
+        """Store what a configuration grants, with its records, if what is stored is as expected; return whether."""
+        if self._accepted.get(configuration) != expected:
+            return False
+        self._append(audit)
+        self._accepted[configuration] = text
+        self._revision += 1
+        self._changes += 1
+        return True
 
     @property
     def lasts(self) -> bool:

@@ -59,11 +59,20 @@ ADDED: Step = (
     )""",
     "CREATE INDEX IF NOT EXISTS approvals_by_call ON approvals (principal, agent, tool)",
     "CREATE INDEX IF NOT EXISTS approvals_open ON approvals (expires_at) WHERE status IN ('waiting', 'allowed')",
+    """CREATE TABLE IF NOT EXISTS principal_switches (
+        agent TEXT NOT NULL, principal TEXT NOT NULL, name TEXT NOT NULL, value INTEGER NOT NULL,
+        PRIMARY KEY (agent, principal, name)
+    ) WITHOUT ROWID""",
+    "CREATE TABLE IF NOT EXISTS accepted (configuration TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",
     """CREATE TABLE IF NOT EXISTS bill (
         day TEXT NOT NULL, principal TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL,
         requests INTEGER NOT NULL, tokens INTEGER NOT NULL, saved INTEGER NOT NULL, unknown INTEGER NOT NULL,
         loads INTEGER NOT NULL, unloads INTEGER NOT NULL, searches INTEGER NOT NULL, calls INTEGER NOT NULL,
         meta_calls INTEGER NOT NULL, denials INTEGER NOT NULL, PRIMARY KEY (day, principal, agent, session)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS session_data (
+        principal TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL, name TEXT NOT NULL, text TEXT NOT NULL,
+        PRIMARY KEY (principal, agent, session, name)
     ) WITHOUT ROWID""",
 )
 ADDED_COLUMN = "ALTER TABLE audit ADD COLUMN by TEXT NOT NULL DEFAULT ''"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pegboard.core.model.tools import Manifest
 from pegboard.ports import (
@@ -11,9 +11,11 @@ from pegboard.ports import (
     AuditPart,
     AuditRecord,
     BillPage,
+    SessionKey,
     TrailPage,
     Unchecked,
 )
+from pegboard.stores.sqlite import session_data
 from pegboard.stores.sqlite.audit import select_entries, select_part, select_trail
 from pegboard.stores.sqlite.bill import select_bill
 from pegboard.stores.sqlite.codec import from_column, manifest_from_json, manifest_to_json, to_column
@@ -44,17 +46,20 @@ class SqliteStore(SqliteClaims):
         *,
         expected: bool | Unchecked | None = UNCHECKED,
         replaces: Sequence[str] = (),
+        principal: str | None = None,
         audit: Sequence[AuditRecord] = (),
     ) -> bool:
         """Store a boolean, or remove it (None), with its records, if what is stored is as expected; return whether."""
-        own, *others = ((to_column(agent), to_column(each)) for each in (name, *replaces))
+        whose = (agent,) if principal is None else (agent, principal)
+        own, *others = (tuple(map(to_column, (*whose, each))) for each in (name, *replaces))
+        sql = _OF_AGENTS if principal is None else _OF_PRINCIPALS
 
         def change(connection: sqlite3.Connection) -> bool:
-            if expected is not UNCHECKED and _switch(connection, own) is not expected:
+            if expected is not UNCHECKED and _switch(connection, sql.select, own) is not expected:
                 return False
-            connection.executemany("DELETE FROM switches WHERE agent = ? AND name = ?", (own, *others))
+            connection.executemany(sql.delete, (own, *others))
             if value is not None:
-                connection.execute("INSERT INTO switches VALUES (?, ?, ?)", (*own, value))
+                connection.execute(sql.insert, (*own, value))
             count(connection, "permissions")
             self._queue.write(connection, audit)
             return True
@@ -72,6 +77,40 @@ class SqliteStore(SqliteClaims):
         for agent, name, value in rows:
             found.setdefault(from_column(agent), {})[from_column(name)] = bool(value)
         return found
+
+    async def principal_switches(self) -> Mapping[str, Mapping[str, Mapping[str, bool]]]:
+        """Return the stored booleans that count for one principal alone, by agent, principal and name."""
+        rows = await self._opened().read(
+            lambda connection: connection.execute(
+                "SELECT agent, principal, name, value FROM principal_switches ORDER BY agent, principal, name"
+            ).fetchall()
+        )
+        found: dict[str, dict[str, dict[str, bool]]] = {}
+        for agent, principal, name, value in rows:
+            of_agent = found.setdefault(from_column(agent), {})
+            of_agent.setdefault(from_column(principal), {})[from_column(name)] = bool(value)
+        return found
+
+    async def accepted(self, configuration: str) -> str | None:
+        """Return what a configuration grants, as it was accepted last (P10)."""
+        name = to_column(configuration)
+        return await self._opened().read(lambda connection: _accepted(connection, name))
+
+    async def accept(
+        self, configuration: str, text: str, *, expected: str | None, audit: Sequence[AuditRecord] = ()
+    ) -> bool:
+        """Store what a configuration grants, with its records, if what is stored is as expected; return whether."""
+        name = to_column(configuration)
+
+        def change(connection: sqlite3.Connection) -> bool:
+            if _accepted(connection, name) != expected:
+                return False
+            connection.execute("INSERT OR REPLACE INTO accepted VALUES (?, ?)", (name, text))
+            count(connection, "permissions")
+            self._queue.write(connection, audit)
+            return True
+
+        return await self._write(change, permissions=True)
 
     async def manifest(self, plugin: str, fingerprint: str) -> Manifest | None:
         """Return the stored manifest of a plugin whose specification has this fingerprint."""
@@ -110,6 +149,32 @@ class SqliteStore(SqliteClaims):
             )
 
         await self._write(keep)
+
+    async def session_data(self, key: SessionKey) -> Mapping[str, str]:
+        """Return what plugins keep for a session."""
+        return await self._opened().read(lambda connection: session_data.select(connection, key))
+
+    async def keep_session_data(self, key: SessionKey, changes: Mapping[str, str | None]) -> None:
+        """Keep some names for a session; None removes one."""
+        await self._write(lambda connection: session_data.write(connection, key, changes))
+
+    async def forget_session_data(self, key: SessionKey) -> bool:
+        """Remove what plugins keep for a session; return whether there was anything."""
+        return await self._write(lambda connection: session_data.remove(connection, key))
+
+    async def was_there_before(self, change: str) -> bool:
+        """Return to the first who asks whether calls were recorded before this change of Pegboard."""
+        known = "SELECT count(*) FROM secrets WHERE name = ?"
+        name = f"change {change}"
+
+        def first(connection: sqlite3.Connection) -> bool:
+            if connection.execute(known, (name,)).fetchone()[0]:
+                return False
+            connection.execute("INSERT INTO secrets VALUES (?, x'')", (name,))
+            return bool(connection.execute(known, ("digest",)).fetchone()[0])
+
+        asked = await self._opened().read(lambda connection: connection.execute(known, (name,)).fetchone()[0])
+        return False if asked else await self._write(first)
 
     async def record(self, *entries: AuditRecord) -> None:
         """Store decisions, after the calls that wait, before returning."""
@@ -182,8 +247,32 @@ def _digest_key(connection: sqlite3.Connection) -> bytes:
     return connection.execute("SELECT value FROM secrets WHERE name = 'digest'").fetchone()[0]
 
 
-def _switch(connection: sqlite3.Connection, columns: tuple[str | bytes, str | bytes]) -> bool | None:
+def _accepted(connection: sqlite3.Connection, name: str | bytes) -> str | None:
+    row = connection.execute("SELECT text FROM accepted WHERE configuration = ?", (name,)).fetchone()
+    return row[0] if row else None
+
+
+class _SwitchSql(NamedTuple):
+    """The statements about one kind of switches."""
+
+    select: str
+    delete: str
+    insert: str
+
+
+_OF_AGENTS: Final = _SwitchSql(
+    "SELECT value FROM switches WHERE agent = ? AND name = ?",
+    "DELETE FROM switches WHERE agent = ? AND name = ?",
+    "INSERT INTO switches VALUES (?, ?, ?)",
+)
+_OF_PRINCIPALS: Final = _SwitchSql(
+    "SELECT value FROM principal_switches WHERE agent = ? AND principal = ? AND name = ?",
+    "DELETE FROM principal_switches WHERE agent = ? AND principal = ? AND name = ?",
+    "INSERT INTO principal_switches VALUES (?, ?, ?, ?)",
+)
+
+
+def _switch(connection: sqlite3.Connection, query: str, columns: tuple[str | bytes, ...]) -> bool | None:
     """Return a stored boolean, or None where none is stored."""
-    query = "SELECT value FROM switches WHERE agent = ? AND name = ?"
     row = connection.execute(query, columns).fetchone()
     return bool(row[0]) if row else None

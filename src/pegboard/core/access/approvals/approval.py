@@ -13,6 +13,8 @@ from pegboard.errors import UsageError
 ApprovalKind = Literal["confirm", "user_input", "external"]
 ApprovalStatus = Literal["waiting", "allowed", "refused", "used", "expired"]
 Lasting = Literal["once", "session", "always"]
+Decider = Literal["operator", "client"]
+"""Who may answer: an operator only, or the user of the client of the call, too (A5)."""
 MAY_LAST: Final[Mapping[ApprovalKind, tuple[Lasting, ...]]] = {
     "confirm": ("once", "session", "always"),
     "user_input": ("once",),
@@ -60,6 +62,8 @@ class Approval:
         decided_at: when it was allowed or refused, or None.
         by: who did that.
         message: what they said to it.
+        decider: who may answer it.
+        elicited: whether it was answered by the user of the client, by elicitation.
     """
 
     id: str
@@ -78,6 +82,8 @@ class Approval:
     decided_at: float | None = None
     by: str = ""
     message: str = ""
+    decider: Decider = "client"
+    elicited: bool = False
 
     def as_of(self, now: float) -> Approval:
         """Return the approval as it stands at a time: expired where it was not used by then.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, cast
 
-from pegboard.core.access.approvals.approval import ApprovalKind
-from pegboard.core.access.guards import known_arguments, matched
-from pegboard.core.access.read_only import reads_only
+from pegboard.core.access.approvals.approval import ApprovalKind, Decider
+from pegboard.core.access.guards import guards_in_force, known_arguments, matched
+from pegboard.core.access.read_only import Claims, reads_only
 from pegboard.core.model.specs import ApproveRule, PluginSpec
 from pegboard.core.model.tools import EMPTY, JsonObject, Plugin, Tool
 
@@ -25,10 +25,14 @@ _BY_KIND: Final[Mapping[ApprovalKind, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What a call needs of a person, and why; ``fields`` is the JSON schema of what they fill in."""
+    """What a call needs of a person, and why; ``fields`` is the JSON schema of what they fill in.
+
+    ``decider`` is who may answer, None as the configuration says of every call.
+    """
 
     kind: ApprovalKind = "confirm"
     reason: str
+    decider: Decider | None = None
     fields: JsonObject = field(default=EMPTY)
 
 
@@ -36,36 +40,72 @@ class Demand:
 class ToolRules:
     """What may demand that a person approves a call of one tool, whatever the arguments are or because of them.
 
-    ``hook`` is whether the tool's source is asked for each call. ``in_force`` is all of it as JSON, guards included:
-    what an approval is bound to beside the call (A2).
+    ``names`` are the keys of the rules that mean it. ``hook`` is whether the tool's source is asked for each call.
+    ``deciders`` has who answers where a rule about an argument says it. ``in_force`` is all of it as JSON, guards
+    included: what an approval is bound to beside the call (A2).
     """
 
     demand: Demand | None = None
     patterns: Mapping[str, tuple[str, ...]] = field(default=EMPTY)
+    deciders: Mapping[str, Decider] = field(default=EMPTY)
+    names: tuple[str, ...] = ()
     hook: bool = False
     in_force: JsonObject = field(default=EMPTY)
 
 
-def rules_of(plugin: Plugin, spec: PluginSpec, tool: Tool, counted: frozenset[str]) -> ToolRules | None:
+def rules_of(plugin: Plugin, spec: PluginSpec, tool: Tool, claims: Claims) -> ToolRules | None:
     """Return what may demand an approval of calls of a tool, or None where nothing does (A1).
 
     Args:
         plugin: the plugin of the tool.
         spec: where it comes from, with its rules.
         tool: the tool.
-        counted: the own names of the plugin's tools that count as read-only, where it is a server (G6).
+        claims: what counts of what the plugin says of its tools, where it is a server (G6).
     """
     named = [(name, rule) for name, rule in spec.approve.items() if names_tool(name, tool)]
-    marked = _marked(tool)
-    reason = next(_reasons(named, plugin, tool, counted), "")
-    demand = marked if marked is not None else Demand(reason=reason) if reason else None
-    patterns = {key: value for _, rule in named if not isinstance(rule, str) for key, value in rule.items()}
+    written = [(name, *_parts(rule)) for name, rule in named]
+    marked, demands = _marked(tool), list(_demands(written, plugin, tool, claims))
+    decider = _strictest(one.decider for one in demands)
+    demand = marked or next(iter(demands), None)
+    if demand is not None and demands:
+        demand = replace(demand, decider=decider)
+    patterns: dict[str, tuple[str, ...]] = {}
+    deciders: dict[str, Decider] = {}
+    for _, rule, who in written:
+        for argument, texts in () if isinstance(rule, str) else rule.items():
+            patterns[argument] = (*patterns.get(argument, ()), *texts)
+            if (strictest := _strictest((deciders.get(argument), who))) is not None:
+                deciders[argument] = strictest
     hook = tool.confirmation is not None and tool.confirmation.hook
     if demand is None and not patterns and not hook:
         return None
-    guards = spec.guards.get(tool.name) or spec.guards.get(tool.wire)
-    in_force = {"approve": dict(named), "guards": guards}
-    return ToolRules(demand=demand, patterns=patterns, hook=hook, in_force=in_force)
+    in_force = {"approve": dict(named), "guards": guards_in_force(spec.guards, tool)}
+    return ToolRules(
+        demand=demand,
+        patterns=patterns,
+        deciders=deciders,
+        names=tuple(name for name, _ in named),
+        hook=hook,
+        in_force=in_force,
+    )
+
+
+def _parts(rule: ApproveRule) -> tuple[ApproveRule, Decider | None]:
+    """Return when a rule demands an approval, and who may answer where it says so."""
+    if isinstance(rule, str) or not isinstance(rule.get("by"), str):
+        return rule, None
+    return rule["when"], "operator" if rule["by"] == "operator" else "client"
+
+
+def _strictest(deciders: Iterable[Decider | None]) -> Decider | None:
+    """Return who may answer where several rules say it: an operator, if one of them says so."""
+    said = frozenset(deciders)
+    return "operator" if "operator" in said else "client" if "client" in said else None
+
+
+def asks_for_destructive(spec: PluginSpec, tool: Tool) -> bool:
+    """Return whether a rule asks a person where a tool may destroy something."""
+    return any(_parts(rule)[0] == DESTRUCTIVE and names_tool(name, tool) for name, rule in spec.approve.items())
 
 
 def names_tool(name: str, tool: Tool) -> bool:
@@ -82,23 +122,32 @@ def _marked(tool: Tool) -> Demand | None:
     return Demand(kind=found.kind, reason=reason, fields=found.schema)
 
 
-def _reasons(
-    named: list[tuple[str, ApproveRule]], plugin: Plugin, tool: Tool, counted: frozenset[str]
-) -> Iterator[str]:
-    for name, rule in named:
+def _demands(
+    written: list[tuple[str, ApproveRule, Decider | None]], plugin: Plugin, tool: Tool, claims: Claims
+) -> Iterator[Demand]:
+    """Yield what the rules demand of every call of the tool."""
+    for name, rule, decider in written:
         if rule == ALWAYS:
-            yield f"approve.{name} is {ALWAYS}"
+            yield Demand(reason=f"approve.{name} is {ALWAYS}", decider=decider)
         elif rule == DESTRUCTIVE:
-            why = _destructive(plugin, tool, counted)
+            why = _destructive(plugin, tool, claims)
             if why:
-                yield f"approve.{name} is {DESTRUCTIVE}, and {why}"
+                yield Demand(reason=f"approve.{name} is {DESTRUCTIVE}, and {why}", decider=decider)
 
 
-def _destructive(plugin: Plugin, tool: Tool, counted: frozenset[str]) -> str:
-    """Return why a tool may destroy something, or nothing: as a believed source says, or where none is believed."""
-    if plugin.kind != "server" or plugin.trusted:
-        return "it says that it may destroy something" if tool.annotations.get("destructiveHint") is True else ""
-    return "" if reads_only(plugin, tool, counted) else "it is not proven to be read-only"
+def _destructive(plugin: Plugin, tool: Tool, claims: Claims) -> str:
+    """Return why a tool may destroy something, or nothing; a believed server counts as it was first seen (A1, A4)."""
+    said = tool.annotations.get("destructiveHint")
+    if said is True and (plugin.kind != "server" or plugin.trusted):
+        return "it says that it may destroy something"
+    if plugin.kind != "server" or reads_only(plugin, tool, claims.read_only):
+        return ""
+    if not plugin.trusted:
+        return "it is not proven to be read-only"
+    if said is False:
+        later = "it said otherwise, or nothing, when it was first seen"
+        return "" if tool.name in claims.harmless else f"that it destroys nothing does not count: {later}"
+    return "it does not say that it destroys nothing"
 
 
 def demanded(rules: ToolRules, tool: Tool, arguments: JsonObject) -> Demand | None:
@@ -111,13 +160,13 @@ def demanded(rules: ToolRules, tool: Tool, arguments: JsonObject) -> Demand | No
         return rules.demand
     properties = known_arguments(tool)
     for argument, patterns in rules.patterns.items():
-        where = f"approve.{tool.name}.{argument}"
+        where, decider = f"approve.{tool.name}.{argument}", rules.deciders.get(argument)
         if argument not in properties:
-            return Demand(reason=f"{where} names an argument that it does not have")
+            return Demand(reason=f"{where} names an argument that it does not have", decider=decider)
         value = arguments.get(argument, _default(properties[argument]))
         pattern = matched(patterns, value)
         if pattern is not None:
-            return Demand(reason=f"its argument '{argument}' matches '{pattern}' ({where})")
+            return Demand(reason=f"its argument '{argument}' matches '{pattern}' ({where})", decider=decider)
     return None
 
 

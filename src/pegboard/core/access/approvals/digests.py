@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Protocol
 
+from pegboard.core.access.approvals.approval import Binding
 from pegboard.core.model.tools import JsonObject, Tool
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
@@ -20,6 +21,17 @@ def canonical(value: Any) -> str:
     '{"a":2,"b":[1,true]}'
     """
     return _ENCODER.encode(value)
+
+
+def require_json(value: Any) -> None:
+    """Raise ``ValueError`` for what a server would not be sent as it is: other numbers, halves of characters.
+
+    >>> require_json({"a": float("nan")})
+    Traceback (most recent call last):
+        ...
+    ValueError: Out of range float values are not JSON compliant
+    """
+    json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
 def digest(key: bytes, text: str) -> str:
@@ -44,6 +56,45 @@ def definition_digest(key: bytes, tool: Tool) -> str:
     return digest(key, canonical(definition_of(tool)))
 
 
-def rules_digest(key: bytes, in_force: JsonObject, variant: str, fingerprint: str) -> str:
-    """Return the digest of what is in force for a tool: its rules, its plugin's settings, how its server is started."""
-    return digest(key, canonical([in_force, variant, fingerprint]))
+class Session(Protocol):
+    """Whose call it is: the key of a session, or what an approval is bound to."""
+
+    @property
+    def principal(self) -> str:
+        """Return whose session it is."""
+        ...
+
+    @property
+    def agent(self) -> str:
+        """Return the agent's name."""
+        ...
+
+    @property
+    def session(self) -> str:
+        """Return the id of the session."""
+        ...
+
+
+def binding_of(
+    key: bytes, session: Session, tool: Tool, arguments: str, in_force: JsonObject, variant: str, fingerprint: str
+) -> Binding:
+    """Return what an approval of a call is bound to.
+
+    Args:
+        key: that of the digests.
+        session: whose call it is.
+        tool: the tool.
+        arguments: the digest of the arguments; nothing for those who ask about every call.
+        in_force: the rules about the tool.
+        variant: the key of its plugin's settings.
+        fingerprint: how its server is started.
+    """
+    return Binding(
+        principal=session.principal,
+        agent=session.agent,
+        session=session.session,
+        tool=tool.id,
+        definition=definition_digest(key, tool),
+        arguments=arguments,
+        rules=digest(key, canonical([in_force, variant, fingerprint])),
+    )

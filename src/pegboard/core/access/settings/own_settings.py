@@ -73,6 +73,20 @@ def with_switch(stored: Mapping[str, bool], name: str, value: bool | None, world
     return rest if value is None else {**rest, name: value}
 
 
+def by_itself(stored: Mapping[str, bool]) -> frozenset[str]:
+    """Return what the agent has taken from itself for every principal, as stores of before have it (P10)."""
+    return frozenset(own_settings(stored).off)
+
+
+def joined(*layers: Mapping[str, bool]) -> Mapping[str, bool]:
+    """Return switches that count beside each other: false of any denies."""
+    found: dict[str, bool] = {}
+    for layer in layers:
+        for name, on in switches_of(layer).items():
+            found[name] = on and found.get(name, True)
+    return found
+
+
 def with_own(agent: Agent, stored: Mapping[str, bool]) -> Agent:
     """Return the profile with the values that the agent has set, as far as its file still allows them."""
     values: Mapping[str, Any] = own_settings(stored).values if "self_config" in agent.duties else EMPTY

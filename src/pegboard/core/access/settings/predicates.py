@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.model.tools import EMPTY, JsonObject
+
+_RAISED: Final = "Its condition raised "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,16 @@ def fault_of_error(error: BaseException) -> str:
     >>> fault_of_error(ModuleNotFoundError("No module named 'rules'"))
     "Its condition raised ModuleNotFoundError: No module named 'rules'"
     """
-    return f"Its condition raised {type(error).__name__}: {error}"
+    return f"{_RAISED}{type(error).__name__}: {error}"
+
+
+def is_error(fault: str) -> bool:
+    """Return whether a fault is that of a predicate which raised, or could not be imported.
+
+    >>> is_error(fault_of_error(ValueError("x"))), is_error("No seat is free.")
+    (True, False)
+    """
+    return fault.startswith(_RAISED)
 
 
 def fault_of(answer: object) -> str:

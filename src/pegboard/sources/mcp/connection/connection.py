@@ -290,6 +290,7 @@ class Connection:
             in_flight=self.usage.in_flight,
             one_at_a_time=self.one_at_a_time,
             starts=history.starts,
+            failures=history.failures,
             error=history.error,
             failed_at=history.failed_at,
             dropped=_excluded(last.dropped) if last is not None else (),

@@ -81,7 +81,8 @@ class ConnectionHistory:
 
     ``fault`` is why it is not up, None once it has answered again; ``error`` is the last failure, at ``failed_at``,
     also where it is up again. ``since`` is when its state last changed, ``started_at`` when it last came up.
-    ``changes`` counts all that operators see change, ``starts`` how often it came up.
+    ``changes`` counts all that operators see change, ``starts`` how often it came up, ``failures`` how often it did
+    not, or ended by itself.
     """
 
     def __init__(self, mask: Callable[[str], str], monotonic: Callable[[], float]) -> None:
@@ -90,6 +91,7 @@ class ConnectionHistory:
         self.started_at: float | None = None
         self.changes = 0
         self.starts = 0
+        self.failures = 0
         self.error = ""
         self.failed_at: float | None = None
         self.printed = PrintedLines(mask)
@@ -131,6 +133,7 @@ class ConnectionHistory:
         self.changes += 1
         if start is not self._reported:
             self._reported, self.failed_at = start, time.time()
+            self.failures += 1
             self.printed.add("event", fault.reason, pid)
 
     def count_failure(self) -> None:

@@ -68,7 +68,10 @@ async def call_tool(call: Call, live: OpenConnection) -> dict[str, Any]:
     try:
         if requests.logs.supported and call.client is not None:
             await requests.logs.agree_on(call.client)
-        raw = await _answered(call, live)
+        try:
+            raw = await (_call_by_sdk(call, live, EMPTY) if live.fast_call is None else live.fast_call(call))
+        except UseSdkError:
+            raw = await _call_by_sdk(call, live, EMPTY)
         if raw.get("resultType") == "input_required":
             raw = await final_result(raw, call, partial(_call_by_sdk, call, live))
         await call.drained()
@@ -79,16 +82,6 @@ async def call_tool(call: Call, live: OpenConnection) -> dict[str, Any]:
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in cast("list[Any]", content)):
         raise InvalidAnswerError("its result has no list of content blocks")
     return raw
-
-
-async def _answered(call: Call, live: OpenConnection) -> dict[str, Any]:
-    """Return the first answer to a call, around the SDK where that can be."""
-    if live.fast_call is not None:
-        try:
-            return await live.fast_call(call)
-        except UseSdkError:
-            pass
-    return await _call_by_sdk(call, live, EMPTY)
 
 
 async def _call_by_sdk(call: Call, live: OpenConnection, more: JsonObject) -> dict[str, Any]:

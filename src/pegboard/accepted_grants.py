@@ -1,0 +1,248 @@
+"""What a configuration grants, as it was accepted last, and what of an edit waits for a person (P10)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import secrets
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pegboard.config.grants import Digest, grants_of
+from pegboard.core.access.grants import Grant, GrantChange, GrantKey, changes, grants_from_text, grants_to_text
+from pegboard.core.access.permissions import LOCAL
+from pegboard.errors import StoreError
+from pegboard.ports import AuditRecord, SessionKey
+from pegboard.support import user_folders
+
+if TYPE_CHECKING:
+    from pegboard.board.services import Services
+    from pegboard.config.schema.configuration import Configuration
+
+log = logging.getLogger("pegboard")
+
+_ASKS: GrantKey = ("reload",)
+FOLDER: Final = "accepted"
+
+
+class AcceptedGrants:
+    """What one configuration granted when its last edit was accepted; a start compares with it as a reload does.
+
+    A configuration that asks has it in the user's state folder too, with the store that it was accepted in: another
+    store takes that, whatever it knows, so that no edit of ``store:`` widens.
+
+    Args:
+        services: those of the board, with the store.
+        configuration: its absolute path, under which the store keeps it; None where it ends with the process.
+    """
+
+    def __init__(self, services: Services, configuration: str | None) -> None:
+        self._services = services
+        self._name = configuration
+        self._text: str | None = None
+        self._before: dict[GrantKey, Grant] | None = None
+        self._key = b""
+        self._store: str | None = None
+        self._off: frozenset[str] = frozenset()
+        self.waiting: tuple[GrantChange, ...] = ()
+
+    async def take(self, edited: Configuration) -> Configuration:
+        """Return what of a configuration is in force, and store what it grants; what is left is ``waiting``.
+
+        The first one is accepted. Each change that counts leaves a record with what was before and what is after.
+
+        Raises:
+            StoreError: what was accepted cannot be read or stored.
+        """
+        self._store = edited.store if self._store is None else self._store  # the one that is open, whatever is edited
+        while True:
+            await self._read()
+            self._off = await self._switched_off()
+            waiting, taken, counted = self._judged(edited)
+            if self._text == _to_text(counted, self._key) and not taken:
+                break
+            if await self._keep(counted, [self._record(change) for change in taken]):
+                break
+        if taken or _ASKS in counted:
+            self._remember()
+        self.waiting = waiting
+        return _in_force(edited, waiting)
+
+    def restricted(self, edited: Configuration) -> Configuration:
+        """Return what of a configuration is in force by what was accepted last; nothing is read or stored."""
+        return _in_force(edited, self._judged(edited)[0]) if self._key else edited
+
+    async def accept(self, shown: Sequence[GrantChange], *, by: str) -> tuple[GrantChange, ...]:
+        """Store that a person accepts changes, those that wait still as they were shown; return them.
+
+        Raises:
+            StoreError: it cannot be stored.
+        """
+        while True:
+            await self._read()
+            before = self._before or {}
+            accepted = tuple(change for change in shown if before.get(change.key) == change.before)
+            if not accepted:
+                return ()
+            counted = dict(before)
+            for change in accepted:
+                counted.pop(change.key, None)
+                if change.after is not None:
+                    counted[change.key] = change.after
+            if await self._keep(counted, [self._record(change, by=by) for change in accepted]):
+                self._remember()
+                return accepted
+
+    async def accepted_elsewhere(self) -> bool:
+        """Return whether another process has stored since what is accepted."""
+        return self._name is not None and await self._services.store.accepted(self._name) != self._text
+
+    def _judged(
+        self, edited: Configuration
+    ) -> tuple[tuple[GrantChange, ...], tuple[GrantChange, ...], dict[GrantKey, Grant]]:
+        """Return which changes wait, which count, and what is granted then."""
+        before, after = self._before, grants_of(edited, _keyed(self._key))
+        if before is None:
+            return (), (), after
+        found = changes(before, after, off=self._off)
+        asks = edited.reload == "ask" or _ASKS in before
+        waiting = tuple(change for change in found if change.widens) if asks else ()
+        taken = tuple(change for change in found if not (asks and change.widens))
+        counted = dict(after)
+        for change in waiting:
+            counted.pop(change.key, None)
+            if change.before is not None:
+                counted[change.key] = change.before
+        return waiting, taken, counted
+
+    async def _read(self) -> None:
+        """Read what was accepted last, and the key of its digests; both are new where nothing was."""
+        if self._name is None:
+            self._key = self._key or secrets.token_bytes(32)
+            return
+        self._text = await self._services.store.accepted(self._name)
+        text, hint = self._text, "Put a copy of the store back."
+        remembered = self._remembered()
+        alone = text is None or not self._services.store.lasts
+        if remembered is not None and (alone or remembered["store"] != self._store):
+            text, hint = remembered["accepted"], f"Remove {self._file} to accept the configuration as it is written."
+        if text is None:
+            self._before, self._key = None, self._key or secrets.token_bytes(32)
+            return
+        try:
+            self._before, key = _from_text(text)
+        except ValueError as error:
+            raise self._unreadable(error, hint) from error
+        self._key = key or await self._services.store.digest_key()
+
+    async def stamp(self) -> Hashable:
+        """Return what differs once another process has accepted something."""
+        permissions = (await self._services.store.change_token()).permissions
+        try:
+            return permissions, self._file.stat().st_mtime_ns
+        except OSError:
+            return permissions, None
+
+    @property
+    def _file(self) -> Path:
+        """Return where it is kept outside of the store."""
+        name = hashlib.blake2b((self._name or "").encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        return user_folders.state() / FOLDER / f"{name}.json"
+
+    def _unreadable(self, error: Exception, hint: str) -> StoreError:
+        message = f"What was accepted of {self._name} cannot be read: {error}"
+        return StoreError(message, code="state_damaged", hint=hint)
+
+    def _remembered(self) -> Mapping[str, str] | None:
+        """Return what was accepted last, and in which store, as it is kept outside of the store."""
+        try:
+            found = json.loads(self._file.read_bytes())
+            return {part: str(found[part]) for part in ("store", "accepted")}
+        except OSError:  # what this user cannot read, this user has not written
+            return None
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            hint = f"Remove {self._file} to accept the configuration as it is written."
+            raise self._unreadable(error, hint) from error
+
+    def _remember(self) -> None:
+        """Keep what is accepted outside of the store while the configuration asks, and forget it once it does not."""
+        if self._name is None:
+            return
+        file, asks = self._file, _ASKS in (self._before or {})
+        content = {"configuration": self._name, "store": self._store, "accepted": self._text}
+        data = json.dumps(content).encode()
+        try:
+            if not asks:
+                file.unlink(missing_ok=True)
+            elif not file.exists() or file.read_bytes() != data:
+                from pegboard.config.clients.file_edits import write_whole  # most starts have nothing to write
+
+                file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                write_whole(file, data, mode=0o600)
+        except OSError as error:
+            log.warning("what was accepted is kept in the store alone: %s", error)
+
+    async def _switched_off(self) -> frozenset[str]:
+        """Return what is switched off at run time, for anybody."""
+        store = self._services.store
+        for_one = (of_one for of_agent in (await store.principal_switches()).values() for of_one in of_agent.values())
+        every = chain((await store.all_switches()).values(), for_one)
+        return frozenset(name for switches in every for name, on in switches.items() if not on)
+
+    async def _keep(self, counted: dict[GrantKey, Grant], records: Sequence[AuditRecord]) -> bool:
+        store, text = self._services.store, _to_text(counted, self._key)
+        if self._name is None:
+            await store.record(*records)
+        elif not await store.accept(self._name, text, expected=self._text, audit=records):
+            return False
+        self._text, self._before = text, counted
+        return True
+
+    def _record(self, change: GrantChange, *, by: str = "") -> AuditRecord:
+        """Return the record of a change that counts from now on (X4)."""
+        key = SessionKey(principal=LOCAL, agent=change.agent, session="")
+        outcome = "wider" if change.widens else "narrower"
+        return self._services.recorder.entry(
+            key, 0, "permission", change.name, "changed", reason=str(change), outcome=outcome, by=by
+        )
+
+
+def _in_force(edited: Configuration, waiting: Sequence[GrantChange]) -> Configuration:
+    if not waiting:
+        return edited
+    from pegboard.config.in_force import in_force  # most edits never need it
+
+    return in_force(edited, waiting)
+
+
+def _keyed(key: bytes) -> Digest:
+    keyed = hashlib.blake2b(key=key, digest_size=8)
+
+    def digest(text: str) -> str:
+        found = keyed.copy()
+        found.update(text.encode(errors="surrogatepass"))
+        return found.hexdigest()
+
+    return digest
+
+
+def _to_text(grants: dict[GrantKey, Grant], key: bytes) -> str:
+    """Return what is granted with the key of its digests: it says the same in another store."""
+    return f'{{"key":"{key.hex()}","grants":{grants_to_text(grants)}}}'
+
+
+def _from_text(text: str) -> tuple[dict[GrantKey, Grant], bytes]:
+    """Return what is granted, and the key of its digests; none is that of the store. Raises ``ValueError``."""
+    if text.startswith("["):
+        return grants_from_text(text), b""
+    found: Any = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError("It is no mapping.")
+    content = cast("dict[str, Any]", found)
+    key = bytes.fromhex(str(content.get("key")))
+    if not 0 < len(key) <= hashlib.blake2b.MAX_KEY_SIZE:
+        raise ValueError("Its key is missing.")
+    return grants_from_text(json.dumps(content.get("grants"))), key

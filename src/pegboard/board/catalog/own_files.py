@@ -1,0 +1,154 @@
+"""Refuse a call whose arguments name a file of Pegboard's own, before anything runs (P10)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from pegboard.core.model.specs import PluginSpec, ServerSpec
+
+if TYPE_CHECKING:
+    from pegboard.core.access.named_paths import OwnKind
+    from pegboard.core.model.tools import JsonObject, Tool
+    from pegboard.ports import OwnFiles
+
+_AT_ONCE: Final = 50
+"""So many texts are looked at without leaving the event loop: each takes some ten microseconds."""
+_LOOK: Final = 0.005
+"""Seconds for which one look at a folder counts: what a tool makes of a name comes later than that anyway."""
+_MOST_LOOKS: Final = 1000
+_TEXTS: Final[Mapping[OwnKind, str]] = {
+    "configuration": "the configuration of Pegboard",
+    "loadout": "a loadout of Pegboard",
+    "env file": "a file of secrets that Pegboard reads",
+    "code": "code that Pegboard runs",
+    "store": "the store of Pegboard",
+    "cache": "what Pegboard keeps for its next start",
+    "state": "what Pegboard keeps of this user",
+    "client": "the configuration of an MCP client",
+}
+
+
+class _Look(NamedTuple):
+    """What was in the folders that the arguments of one plugin start from, and when it has to be looked at anew.
+
+    ``spec`` and ``overrides`` are kept with it: what is told apart by its identity must not be replaced meanwhile.
+    """
+
+    files: OwnFiles
+    spec: PluginSpec
+    overrides: JsonObject
+    until: float
+    entries: tuple[frozenset[str], ...] | None
+    names: frozenset[str] | None
+
+
+class OwnFilesGuard:
+    """The guard on the files of Pegboard's own under the configuration in force; it refuses nothing without one."""
+
+    def __init__(self) -> None:
+        self._find: Callable[[], OwnFiles] | None = None
+        self._files: OwnFiles | None = None
+        self._is_plain: Callable[[str], bool] = bool
+        self._looks: dict[int, _Look] = {}
+
+    def follow(self, find: Callable[[], OwnFiles]) -> None:
+        """Take over a configuration; its files are looked for with the first call that may name one."""
+        self._find, self._files = find, None
+
+    def clears(self, spec: PluginSpec, overrides: JsonObject, arguments: JsonObject) -> bool:
+        """Return whether arguments are seen at once to name no file of Pegboard's own, as those of most calls are."""
+        if self._find is None or not arguments:
+            return True
+        files = self._files
+        if files is None:
+            files = self._found(self._find)
+        names: list[str] = []
+        for value in arguments.values():
+            if isinstance(value, str):
+                if not self._is_plain(value):
+                    return False
+                names.append(value.casefold())
+            elif isinstance(value, Mapping | list | tuple):
+                return False
+        if not names:
+            return True
+        look = self._looks.get(id(spec))
+        if look is None or look.until < time.monotonic() or look.files is not files or look.overrides is not overrides:
+            look = self._looked(look, files, spec, overrides)
+        return look.names is not None and look.names.isdisjoint(names)
+
+    def _found(self, find: Callable[[], OwnFiles]) -> OwnFiles:
+        from pegboard.core.access.named_paths import is_plain_name  # no start needs it
+
+        self._is_plain = is_plain_name
+        self._files = find()
+        return self._files
+
+    def _looked(self, last: _Look | None, files: OwnFiles, spec: PluginSpec, overrides: JsonObject) -> _Look:
+        """Look at the folders that the arguments of a plugin start from, and keep for a moment what is there."""
+        until = time.monotonic() + _LOOK
+        entries = files.entries(*_starts(spec, overrides))
+        if last is not None and last.entries == entries:
+            names = last.names
+        else:
+            names = None if entries is None else frozenset[str]().union(*entries)
+        if len(self._looks) >= _MOST_LOOKS:
+            self._looks.clear()
+        look = self._looks[id(spec)] = _Look(files, spec, overrides, until, entries, names)
+        return look
+
+    async def refusal(
+        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, *, reading: bool
+    ) -> str:
+        """Return why a call is not made, in words for the model, or nothing."""
+        if self._find is None or not arguments:
+            return ""
+        from pegboard.core.access.named_paths import SECRET, named_texts
+
+        files = self._files or self._found(self._find)
+        start, given = _starts(spec, overrides)
+        folders = [start, *filter(os.path.isdir, given)]
+        many = sum(1 for _ in named_texts(arguments)) > _AT_ONCE
+        if many:
+            found = await asyncio.to_thread(files.named, tool.name, arguments, folders, reading=reading)
+        else:
+            found = files.named(tool.name, arguments, folders, reading=reading)
+        if found is None:
+            return ""
+        argument, kind = found
+        nobody = "no tool reads or changes" if kind in SECRET else "no tool changes"
+        return f"'{tool.wire}' is not called: its argument '{argument}' names {_TEXTS[kind]}, which {nobody}."
+
+
+def _starts(spec: PluginSpec, overrides: JsonObject) -> tuple[str, tuple[str, ...]]:
+    """Return the folder that a relative path in the arguments of a tool starts from, and paths that may be others."""
+    here = os.getcwd()  # noqa: PTH109
+    if isinstance(spec, ServerSpec):
+        start = os.path.join(here, spec.cwd) if spec.cwd else here  # noqa: PTH118
+        return start, _seen_from(start, spec.args, tuple(spec.env.values()) if spec.env else ())
+    return here, _seen_from(here, tuple(_texts(overrides))) if overrides else ()
+
+
+@lru_cache(maxsize=1000)
+def _seen_from(start: str, *texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the paths that texts are, seen from a folder; what is named as a script is no folder."""
+    from pegboard.core.access.named_paths import is_script
+
+    every = (text for some in texts for text in some if "\0" not in text and not is_script(text))
+    return tuple(os.path.join(start, os.path.expanduser(text)) for text in every)  # noqa: PTH111, PTH118
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for inner in cast("Mapping[str, Any]", value).values():
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in cast("list[Any]", value):
+            yield from _texts(inner)
+    elif isinstance(value, str | os.PathLike):
+        yield os.fspath(cast("str", value))

@@ -1,0 +1,127 @@
+"""Who widens: a person at the controlling terminal, or an operator by a token; narrowing asks nobody (A5)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from pegboard.cli.operator_token import VARIABLE, taken_token
+from pegboard.errors import PegboardError
+from pegboard.support.visible_text import visible
+
+if TYPE_CHECKING:
+    from pegboard.core.principals.bearer_tokens import Right, Token
+
+TERMINAL: Final = "/dev/tty"
+LONGEST_ANSWER: Final = 1024
+_GLANCE: Final = 0.05
+"""How often a terminal is looked at while it is asked, in seconds."""
+
+
+class NotAgreedError(PegboardError):
+    """Nobody who may has agreed to what would be widened."""
+
+
+async def require_operator(
+    tokens: Sequence[Token], right: Right, question: str, *, about: Sequence[str] = (), agent: str | None = None
+) -> str | None:
+    """Return the principal of the operator's token, or None where the person at the terminal agreed.
+
+    Args:
+        tokens: those in force.
+        right: what the token has to have.
+        question: what the person is asked, without the choices.
+        about: lines that they read before.
+        agent: the agent that it is about, None where it is about every one.
+
+    Raises:
+        NotAgreedError: ``needs_operator`` where there is neither, or the token does not suffice; ``declined`` where the
+            person said no.
+    """
+    if given := taken_token():
+        return _owner(tokens, right, agent, given)
+    if not await _agreed([*about, question]):
+        raise NotAgreedError("You said no: nothing was changed.", code="declined")
+    return None
+
+
+def _owner(tokens: Sequence[Token], right: Right, agent: str | None, given: str) -> str:
+    from pegboard.core.principals.bearer_tokens import token_of
+
+    token = token_of(given, tokens)
+    if token is None:
+        raise _needs_operator(f"The token in {VARIABLE} is none of `tokens:`.")
+    if right not in token.rights:
+        raise _needs_operator(f"The token of '{token.principal}' does not have the right '{right}'.")
+    if token.agents is not None and agent not in token.agents:
+        which = "every agent" if agent is None else f"agent '{agent}'"
+        raise _needs_operator(f"The token of '{token.principal}' is not for {which}.")
+    return token.principal
+
+
+def _needs_operator(why: str) -> NotAgreedError:
+    return NotAgreedError(
+        f"{why} Nothing was changed.",
+        code="needs_operator",
+        hint=f"Run it at a terminal, use the console, or set {VARIABLE} to a token of `tokens:` with the right.",
+    )
+
+
+async def _agreed(lines: Sequence[str]) -> bool:
+    """Return whether a person at the controlling terminal agrees."""
+    with _terminal() as terminal:
+        try:
+            _write(terminal, "".join(f"{visible(line)}\n" for line in lines[:-1]) + f"{visible(lines[-1])} [y/N] ")
+            answer = await _line(terminal)
+        except OSError:
+            answer = None
+    if answer is None:
+        raise _needs_operator("The terminal was closed before anybody answered.")
+    return answer.strip().lower() in (b"y", b"yes")
+
+
+@contextmanager
+def _terminal() -> Generator[int]:
+    """Open the terminal that this process is controlled by; what was typed before the question does not answer it."""
+    try:
+        import termios
+
+        terminal = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY)
+    except (OSError, ImportError):
+        raise _needs_operator("Widening is a person's to decide, and there is no terminal to ask at.") from None
+    hung_up = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that closes is an answer here
+    try:
+        with suppress(OSError):  # it has been closed meanwhile, which the question will show
+            if os.tcgetpgrp(terminal) != os.getpgrp():
+                raise _needs_operator("Widening is a person's to decide, and this runs in the background.")
+        with suppress(termios.error):
+            termios.tcflush(terminal, termios.TCIFLUSH)
+        yield terminal
+    finally:
+        signal.signal(signal.SIGHUP, hung_up)
+        os.close(terminal)
+
+
+def _write(terminal: int, text: str) -> None:
+    rest = text.encode(errors="backslashreplace")
+    while rest:
+        rest = rest[os.write(terminal, rest) :]
+
+
+async def _line(terminal: int) -> bytes | None:
+    """Return what is typed before the end of the line, or None where the terminal is closed before it."""
+    import select
+
+    answer = b""
+    while not answer.endswith(b"\n"):
+        if not select.select([terminal], [], [], 0)[0]:
+            await asyncio.sleep(_GLANCE)  # Ctrl-C ends it here
+        elif read := os.read(terminal, LONGEST_ANSWER):
+            answer = (answer + read)[-LONGEST_ANSWER:]
+        else:
+            return None
+    return answer

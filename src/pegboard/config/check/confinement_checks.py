@@ -1,0 +1,38 @@
+"""Agents that could change what they may, around the guard on named paths (P10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pegboard.config.check.stand_ins import stand_in
+from pegboard.config.compile import UncheckedConfig
+from pegboard.config.problem_codes import warning
+from pegboard.core.access.decisions import Decision
+from pegboard.core.access.permissions import CompiledPermissions
+from pegboard.core.model.specs import PluginSpec, RegisteredSpec
+from pegboard.core.model.toolkits import UNCONFINED
+from pegboard.problems import Place, Problem
+
+
+def check_confined(config: UncheckedConfig, specs: Mapping[str, PluginSpec]) -> Iterator[Problem]:
+    """Yield the agents that may use a plugin that writes or runs in ways that no guard on paths sees."""
+    found = [spec for name, spec in specs.items() if name in UNCONFINED and isinstance(spec, RegisteredSpec)]
+    if not found:
+        return
+    plugins = {spec.name: stand_in(spec, UNCONFINED[spec.name][1]) for spec in found}
+    world = config.world(plugins.values())
+    for agent in config.agents.values():
+        permissions = CompiledPermissions(world, agent)
+        for plugin in plugins.values():
+            decisions = (permissions.decide(tool) for tool in plugin.tools)
+            permitted = next((decision for decision in decisions if decision.permitted), None)
+            if permitted is not None:
+                how, tools = UNCONFINED[plugin.name]
+                message = f"'{plugin.name}' {how}: agent '{agent.name}' could change with it what it may."
+                off = f"`permissions: {{{plugin.name}: false}}`"
+                hint = f"Switch it off ({off}), or exclude these tools: {', '.join(tools)}."
+                yield warning("unconfined", message, _place(permitted) or agent.place, hint)
+
+
+def _place(decision: Decision) -> Place | None:
+    return next((reason.where for reason in decision.reasons if reason.where is not None), None)

@@ -1,0 +1,165 @@
+"""What a configuration grants, entry by entry; none of it holds a secret (P10, X5)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from pegboard.config.schema.configuration import Configuration
+from pegboard.core.access.grants import REGISTERED, Grant, GrantKey
+from pegboard.core.model.agents import Agent
+from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
+from pegboard.core.model.selectors import Member
+from pegboard.core.model.specs import PluginSpec, PythonSpec, RegisteredSpec, ServerSpec
+from pegboard.core.model.toolkits import Toolkit
+from pegboard.core.principals.bearer_tokens import Token
+from pegboard.problems import Place
+
+Digest = Callable[[str], str]
+"""A keyed digest of a text: what holds a secret can be compared, and not be read."""
+_Row = tuple[GrantKey, Grant]
+EVERY: Final = "*"
+
+
+def grants_of(configuration: Configuration, digest: Digest) -> dict[GrantKey, Grant]:
+    """Return what a configuration grants and denies; what code and packages give is not its own."""
+    found: dict[GrantKey, Grant] = {}
+    for agent in configuration.agents.values():
+        found.update(_agent(agent, digest))
+    for kit in configuration.toolkits.values():
+        found.update(_toolkit(kit, digest) if written(kit.place) else ())
+    for name, loadout in configuration.loadouts.items():
+        found.update(_loadout(name, loadout) if written(loadout.place) and BUILT_IN.get(name) is not loadout else ())
+    for name, members in configuration.sub_apps.items():
+        found.update(_members(("sub_apps", name, "tool_names"), members, digest))
+    for spec in configuration.specs.values():
+        found.update(_plugin(spec, digest))
+    for token in configuration.tokens:
+        found.update(_token(token, digest))
+    if configuration.tokens:
+        found["tokens",] = Grant(value="only who has one may enter", denies=True)
+    if configuration.reload == "ask":
+        found["reload",] = Grant(value="ask", denies=True)
+    return found
+
+
+def _toolkit(kit: Toolkit, digest: Digest) -> Iterator[_Row]:
+    key = ("toolkits", kit.name)
+    yield key, Grant()
+    hooks = [kit.policy_hook, *(str(rule["python"]) for rule in kit.focus if "python" in rule)]
+    if any(hooks):
+        yield (*key, "hooks"), Grant(value=[hook for hook in hooks if hook])
+    yield from _members((*key, "tools"), kit.members, digest)
+
+
+def _loadout(name: str, loadout: Loadout) -> Iterator[_Row]:
+    key = ("loadouts", name)
+    if name in BUILT_IN:
+        yield (*key, "shadows"), Grant(value=BUILT_IN[name].name)
+    for part in ("plugins", "categories", "discoverable"):
+        yield from _names((*key, part), getattr(loadout, part))
+    yield from _names((*key, "disabled"), loadout.disabled, denies=True)
+    if loadout.parent is not None:
+        yield (*key, "extends"), Grant(value=loadout.parent)
+
+
+def written(place: Place | None) -> bool:
+    """Return whether something stands in the configuration: else code or a package gives it."""
+    if place is None or place.file == "code":
+        return False
+    return not place.file.startswith("package ") or place.file.endswith((".yaml", ".yml", ".json"))
+
+
+def _agent(agent: Agent, digest: Digest) -> Iterator[_Row]:
+    key = ("agents", agent.name)
+    yield key, Grant()
+    yield from _members((*key, "tools"), agent.static, digest)
+    yield from _members((*key, "essential"), agent.essential, digest)
+    for part in ("duties", "allowed_toolkits", "discoverable", "sub_apps", "may_delegate", "self_config"):
+        yield from _names((*key, part), getattr(agent, part))
+    if agent.loadout is not None:
+        yield (*key, "loadout"), Grant(value=agent.loadout)
+    for name, on in agent.switches.items():
+        yield (*key, "permissions", name), Grant(value=on, denies=not on)
+    if agent.private_per is not None:
+        yield (*key, "private"), Grant(value=agent.private_per, denies=True)
+    if agent.approvals_by == "operator":
+        yield (*key, "approvals_by"), Grant(value=agent.approvals_by, denies=True)
+    if agent.worker_scope != "shared":
+        yield (*key, "worker_scope"), Grant(value=agent.worker_scope, denies=True)
+
+
+def _names(key: GrantKey, names: Iterable[str], *, denies: bool = False) -> Iterator[_Row]:
+    for name in names:
+        yield (*key, name), Grant(denies=denies)
+
+
+def _members(key: GrantKey, members: Iterable[Member], digest: Digest) -> Iterator[_Row]:
+    for label, member in labelled(members):
+        yield (*key, *label), Grant(value=member_value(member, digest))
+
+
+def labelled(members: Iterable[Member]) -> Iterator[tuple[GrantKey, Member]]:
+    """Yield the entries of a list of tools with what tells them apart: one may stand there twice, and each counts."""
+    seen: Counter[str] = Counter()
+    for member in members:
+        seen[member.name] += 1
+        number = seen[member.name]
+        yield (member.name,) if number == 1 else (member.name, str(number)), member
+
+
+def member_value(member: Member, digest: Digest) -> Any:
+    """Return what an entry lets through, and a digest of its settings; True where it says nothing of either."""
+    value: dict[str, Any] = {}
+    if member.overrides:
+        value["settings"] = digest(json.dumps(member.overrides, sort_keys=True, default=str))
+    if member.include is not None:
+        value["include"] = sorted(member.include)
+    if member.exclude:
+        value["exclude"] = sorted(member.exclude)
+    return value
+
+
+def _plugin(spec: PluginSpec, digest: Digest) -> Iterator[_Row]:
+    key = ("plugins", spec.name)
+    runs = _runs(spec)
+    yield key, Grant(value=digest(json.dumps(runs, sort_keys=True, default=str)) if runs is not None else REGISTERED)
+    if spec.category != category_of(spec.name):
+        yield (*key, "category"), Grant(value=spec.category)
+    if spec.prefix is not None:
+        yield (*key, "prefix"), Grant(value=spec.prefix)
+    if spec.instance is not None:
+        yield (*key, "instance"), Grant(value=spec.instance)
+    if isinstance(spec, ServerSpec) and spec.trust_annotations:
+        yield (*key, "trust"), Grant(value="annotations")
+    if not spec.default_on:
+        yield (*key, "default_on"), Grant(value=False, denies=True)
+    if spec.shared_only:
+        yield (*key, "shared_only"), Grant(denies=True)
+    for tool, rules in spec.guards.items():
+        for argument, rule in rules.items():
+            yield (*key, "guards", tool, argument), Grant(value=json.loads(json.dumps(rule)), denies=True)
+    for tool, rule in spec.approve.items():
+        yield (*key, "approve", tool), Grant(value=json.loads(json.dumps(rule)), denies=True)
+    for tool, predicate in spec.when.items():
+        yield (*key, "when", tool), Grant(value=predicate, denies=True)
+
+
+def _runs(spec: PluginSpec) -> object:
+    """Return what a plugin of the file runs; None for what is registered."""
+    match spec:
+        case ServerSpec():
+            return [spec.command, spec.args, dict(spec.env), spec.cwd, spec.url, dict(spec.headers), spec.transport]
+        case PythonSpec():
+            return [spec.target, spec.folder]
+        case RegisteredSpec():
+            return None
+
+
+def _token(token: Token, digest: Digest) -> Iterator[_Row]:
+    key = ("tokens", token.principal)
+    yield key, Grant(value=digest(token.value))
+    yield from _names((*key, "agents"), (EVERY,) if token.agents is None else token.agents)
+    yield from _names((*key, "console"), sorted(token.rights))

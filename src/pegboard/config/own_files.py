@@ -1,0 +1,344 @@
+"""Which files are Pegboard's own, and whether the arguments of a call name one (P10).
+
+What decides how it runs: the configuration with all that it is read from, the code that it names, the store, what is
+kept for the next start, the files of MCP clients.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Final, NamedTuple
+
+from pegboard.config.folder_names import FolderNames
+from pegboard.config.location import NAMES, SQLITE, Machine
+from pegboard.config.schema.configuration import Configuration
+from pegboard.core.access.named_paths import (
+    SECRET,
+    OwnKind,
+    OwnPaths,
+    folded,
+    is_script,
+    named_texts,
+    path_forms,
+    sweeps,
+)
+from pegboard.core.model.specs import PythonSpec, ServerSpec
+from pegboard.core.model.tools import JsonObject
+from pegboard.support import user_folders
+
+_BESIDE_A_STORE: Final = ("", "-wal", "-shm", "-journal")
+_MOST_FOLDERS: Final = 8
+"""How many folders among the arguments of a call are joined with the names among them."""
+_MOST_MODULES: Final = 500
+_GLOB: Final = frozenset("*?[")
+
+
+_Own = tuple[Path, OwnKind]
+
+
+class Named(NamedTuple):
+    """The argument of a call that names a file of Pegboard's own, and what that file is for."""
+
+    argument: str
+    kind: OwnKind
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfiguredFiles:
+    """The files of Pegboard's own under one configuration, looked for when they are first asked for."""
+
+    configuration: Configuration
+    env: Mapping[str, str]
+    stores: tuple[Path, ...] = ()
+    _folder: str = field(init=False)
+    _entries: FolderNames = field(default_factory=FolderNames, init=False)
+    _own_folders: dict[str, bool] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_folder", str(self.configuration.path.absolute().parent))
+
+    @cached_property
+    def paths(self) -> OwnPaths:
+        """Return them, each as it is written and as it is resolved."""
+        files: dict[str, OwnKind] = {}
+        folders: dict[str, OwnKind] = {}
+        existing: set[str] = set()
+        spellings = _Spellings()
+        for paths, found in ((self._files(), files), (self._folders(), folders)):
+            for path, kind in paths:
+                for spelling in (os.path.abspath(path), *spellings.of(str(path.absolute()))):  # noqa: PTH100
+                    found.setdefault(folded(spelling), kind)
+                    if os.path.isdir(spelling):  # noqa: PTH112
+                        existing.add(folded(spelling))
+        absent = {path for path, kind in folders.items() if kind == "code" and path not in existing}
+        return OwnPaths(
+            files=files,
+            folders=dict(item for item in folders.items() if item[0] not in absent),
+            absent=dict(item for item in folders.items() if item[0] in absent),
+        )
+
+    def _files(self) -> Iterator[_Own]:
+        from pegboard.config.clients.known import every_spot  # no start needs it
+
+        configuration, folder = self.configuration, Path(self._folder)
+        loadouts = set(configuration.folders)
+        for path in configuration.files:
+            main = path == configuration.path
+            yield path, "configuration" if main else "loadout" if path.parent in loadouts else "env file"
+        yield configuration.path, "configuration"
+        yield from _each("configuration", (top / name for top in (folder, Path.cwd()) for name in NAMES))
+        for store in self.stores:
+            names = (f"{name}{end}" for name in (store.name, f"{store.stem}-agno.db") for end in _BESIDE_A_STORE)
+            yield from _each("store", (store.with_name(name) for name in names))
+        for top in (folder, Path.cwd()):
+            yield from _each("client", (spot.path for spot in every_spot(Machine(folder=top, env=self.env))))
+        yield from _each("code", self._scripts())
+        yield from _each("code", (path.with_suffix(".py") for path in self._modules))
+
+    def _folders(self) -> Iterator[_Own]:
+        yield from _each("loadout", (*self.configuration.folders, user_folders.configuration(self.env)))
+        yield user_folders.cache(), "cache"
+        yield user_folders.state(), "state"
+        yield from _each("store", (store.parent for store in self.stores if store.parent.name == ".pegboard"))
+        yield from _each("code", self._modules)
+        if self._modules:
+            yield from _each("code", {path.parent / "__pycache__" for path in self._modules})
+
+    def _scripts(self) -> Iterator[Path]:
+        """Yield what servers run of files: a program that is named by its path, scripts among the arguments."""
+        for spec in self.configuration.specs.values():
+            if isinstance(spec, ServerSpec) and spec.command is not None:
+                base = Path(spec.cwd or Path.cwd())
+                if "/" in spec.command or "\\" in spec.command:
+                    yield base / spec.command
+                for text in spec.args:
+                    if is_script(text):
+                        yield base / text
+
+    @cached_property
+    def _modules(self) -> tuple[Path, ...]:
+        """Return where, without a suffix, the modules beside the file lie that it names, and what they import."""
+        configuration = self.configuration
+        targets = [spec.target for spec in configuration.specs.values() if isinstance(spec, PythonSpec)]
+        targets += [when for spec in configuration.specs.values() for when in spec.when.values() if when]
+        targets += [kit.policy_hook for kit in configuration.toolkits.values() if kit.policy_hook]
+        focus = [rule for kit in configuration.toolkits.values() for rule in kit.focus]
+        targets += [str(rule["python"]) for rule in focus if "python" in rule]
+        names = [target.partition(":")[0].partition(".")[0] for target in targets]
+        return tuple(Path(self._folder, name) for name in _with_imports(self._folder, names) if name)
+
+    def entries(self, start: str, folders: Sequence[str]) -> tuple[frozenset[str], ...] | None:
+        """Return what is in folders, and the names of Pegboard's own files, folded; None where that is not known."""
+        found, here = [self._own_names], self._entries.of(start)
+        if here is None or self._is_own(start):
+            return None
+        found.append(here)
+        for folder in folders:
+            above, _, last = folder.rpartition("/")
+            if above == start and folded(last) not in here:
+                continue
+            if os.access(f"{folder}/", os.F_OK):
+                inside = self._entries.of(folder)
+                if inside is None or self._is_own(folder):
+                    return None
+                found.append(inside)
+        return tuple(found)
+
+    def named(self, tool: str, arguments: JsonObject, folders: Iterable[str], *, reading: bool) -> Named | None:
+        """Return which argument of a call names a file of Pegboard's own, or None.
+
+        Args:
+            tool: the name of the tool.
+            arguments: what it is called with.
+            folders: those that a relative path may start from.
+            reading: whether the tool only reads; then only what nobody may read counts.
+        """
+        counted, spellings = SECRET if reading else None, _Spellings()
+        texts = [(name, form) for name, text in named_texts(arguments) for form in path_forms(text)]
+        bases, made = tuple(dict.fromkeys(folders)), sweeps(tool)
+        found: list[tuple[str, str]] = []  # folders that the arguments name
+        for argument, form in texts:
+            for base in bases:
+                path = _joined(base, form)
+                kind = self._kind(path, spellings, made=made)
+                if kind is not None and (counted is None or kind in counted):
+                    return Named(argument, kind)
+                if os.path.isdir(path):  # noqa: PTH112
+                    found.append((argument, os.path.realpath(path)))
+        if made:
+            swept = self._swept(texts, found, bases, counted)
+            if swept is not None:
+                return swept
+        return self._inside(texts, dict(found[:_MOST_FOLDERS]), counted, spellings)
+
+    @cached_property
+    def _own_names(self) -> frozenset[str]:
+        """Return the last parts of the paths of Pegboard's own, folded."""
+        paths = self.paths
+        return frozenset(path.rpartition("/")[2] for path in (*paths.files, *paths.folders, *paths.absent))
+
+    def _is_own(self, folder: str) -> bool:
+        """Return whether all in a folder may be Pegboard's own; one that is no link is resolved once."""
+        known = self._own_folders.get(folder)
+        if known is None:
+            real = os.path.realpath(folder)
+            known = self.paths.kind(real, made=True) is not None
+            if real == folder:
+                self._own_folders[folder] = known
+        return known
+
+    def _kind(self, path: str, spellings: _Spellings, *, made: bool = False) -> OwnKind | None:
+        """Return what a path is for: as it is written, as it resolves, and as another name of one file."""
+        for spelling in spellings.of(path):
+            kind = self.paths.kind(spelling, made=made)
+            if kind is not None:
+                return kind
+        try:
+            status = os.stat(path)  # noqa: PTH116
+        except (OSError, ValueError):
+            return None
+        if status.st_nlink < 2 or os.path.isdir(path):  # noqa: PTH112
+            return None
+        return next((kind for own, kind in self._linked() if own == (status.st_dev, status.st_ino)), None)
+
+    def _linked(self) -> Iterator[tuple[tuple[int, int], OwnKind]]:
+        """Yield which files of Pegboard's own have several names, by what tells one file from another."""
+        for path, kind in self._files():
+            try:
+                status = os.stat(path)  # noqa: PTH116
+            except (OSError, ValueError):
+                continue
+            if status.st_nlink > 1:
+                yield (status.st_dev, status.st_ino), kind
+
+    def _swept(
+        self,
+        texts: Sequence[tuple[str, str]],
+        folders: Sequence[tuple[str, str]],
+        bases: Sequence[str],
+        counted: frozenset[OwnKind] | None,
+    ) -> Named | None:
+        """Return which argument takes a file of Pegboard's own with it: a folder above it, or a pattern."""
+        for argument, folder in folders:
+            for _, kind in self.paths.below(folder):
+                if counted is None or kind in counted:
+                    return Named(argument, kind)
+        for argument, form in texts:
+            if not _GLOB.isdisjoint(form):
+                for base in bases:
+                    pattern = folded(os.path.normpath(_joined(os.path.realpath(base), form)))
+                    for path, kind in (*self.paths.files.items(), *self.paths.folders.items()):
+                        if fnmatch.fnmatchcase(path, pattern) and (counted is None or kind in counted):
+                            return Named(argument, kind)
+        return None
+
+    def _inside(
+        self,
+        texts: Sequence[tuple[str, str]],
+        folders: Mapping[str, str],
+        counted: frozenset[OwnKind] | None,
+        spellings: _Spellings,
+    ) -> Named | None:
+        """Return which argument names a file of Pegboard's own together with a folder that another one names."""
+        for given, folder in folders.items():
+            below = tuple(self.paths.below(folder))
+            if not below:
+                continue
+            for argument, form in texts:
+                if argument == given:
+                    continue
+                for joined in (_joined(folder, form), _joined(folder, PurePath(form).name)):
+                    kind = self._kind(joined, spellings, made=True) if joined != folder else None
+                    if kind is not None and (counted is None or kind in counted):
+                        return Named(argument, kind)
+            for argument, other in folders.items():
+                if argument != given and other != folder:
+                    for rest, kind in below:
+                        if (counted is None or kind in counted) and os.path.lexists(os.path.join(other, rest)):  # noqa: PTH118
+                            return Named(argument, kind)
+        return None
+
+
+def _each(kind: OwnKind, paths: Iterable[Path]) -> Iterator[_Own]:
+    for path in paths:
+        yield path, kind
+
+
+def _joined(base: str, form: str) -> str:
+    """Return the path that a text is, seen from a folder."""
+    path = os.path.expanduser(form) if form.startswith("~") else form  # noqa: PTH111
+    if "$" in path or "%" in path:
+        path = os.path.expandvars(path)
+    return os.path.join(base, path)  # noqa: PTH118
+
+
+class _Spellings:
+    """The absolute paths that a path may come to; the folders of one call are resolved once."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def of(self, path: str) -> tuple[str, ...]:
+        """Return a path with its links followed, the link itself, and what it is without dots."""
+        try:
+            found = [*self._resolved(path)]
+            if ".." in path:
+                found += self._resolved(os.path.abspath(path))  # noqa: PTH100
+        except (OSError, ValueError):
+            return ()
+        return tuple(dict.fromkeys(found))
+
+    def _resolved(self, path: str) -> Iterator[str]:
+        head, tail = os.path.split(path.rstrip("/") or path)
+        if tail in ("", ".", ".."):
+            yield os.path.realpath(path)
+            return
+        folder = self._folders.get(head)
+        if folder is None:
+            folder = self._folders[head] = os.path.realpath(head)
+        yield (own := os.path.join(folder, tail))  # noqa: PTH118
+        if os.path.islink(own):  # noqa: PTH114
+            yield os.path.realpath(own)
+
+
+def _with_imports(folder: str, names: Iterable[str]) -> list[str]:
+    """Return modules by their first names, and what those in a folder import: another file could take its place."""
+    found: dict[str, None] = {}
+    waiting = list(dict.fromkeys(names))
+    while waiting and len(found) < _MOST_MODULES:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found[name] = None
+        for file in _files_of(Path(folder, name)):
+            waiting += [each for each in _imports(file) if each not in found]
+    return list(found)
+
+
+def _files_of(place: Path) -> Iterator[Path]:
+    yield place.with_suffix(".py")
+    yield from sorted(place.rglob("*.py"))[:_MOST_MODULES] if place.is_dir() else ()
+
+
+def _imports(file: Path) -> Iterator[str]:
+    """Yield the first names of the modules that a file imports; none of one that cannot be read."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def store_file(url: str) -> Path | None:
+    """Return the file of a store's URL with an absolute path, or None."""
+    return Path(url.removeprefix(SQLITE)) if url.startswith(SQLITE) else None

@@ -1,0 +1,86 @@
+"""The audit trail as a file: in bounded memory, in turns with everything else, and only while somebody reads (X4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from starlette.responses import Response, StreamingResponse
+
+from pegboard.console.visits import Visit
+from pegboard.errors import UsageError
+from pegboard.operators.audit import AuditLine, AuditQuery, as_csv_line, as_json_line, csv_header
+from pegboard.operators.operations import Operations
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+ExportForm = Literal["jsonl", "csv"]
+MOST: Final = 2
+"""How many exports an operator has under way at once."""
+_WRITTEN: Final[Mapping[ExportForm, Callable[[AuditLine], str]]] = {"jsonl": as_json_line, "csv": as_csv_line}
+
+
+class Exports:
+    """The exports under way in one console; their parts are made one at a time, whoever reads them."""
+
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+        self._under_way: Counter[str] = Counter()
+        self._turn = asyncio.Lock()
+
+    async def response(self, visit: Visit, wanted: AuditQuery, form: ExportForm, *, media: str, name: str) -> Response:
+        """Return the records that are wanted as a file, newest first.
+
+        Raises:
+            UsageError: the operator has two exports under way.
+            StoreError: the store cannot be read; later there is no status for that any more.
+        """
+        await self._operations.audit(replace(wanted, limit=1))
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        if visit.request.method == "HEAD":
+            return Response(headers=headers, media_type=media)
+        if self._under_way[visit.operator.name] >= MOST:
+            raise UsageError(
+                "Two exports of yours are under way.",
+                code="too_many_exports",
+                hint="Wait until one of them has ended, or leave it.",
+            )
+        return _Counted(self._parts(wanted, form), media, headers, self._under_way, visit.operator.name)
+
+    async def _parts(self, wanted: AuditQuery, form: ExportForm) -> AsyncGenerator[str]:
+        if form == "csv":
+            yield csv_header()
+        parts = self._operations.export(wanted)
+        while True:
+            async with self._turn:
+                # Calls come first, and whoever has left is noticed.
+                await asyncio.sleep(0)
+                lines = await anext(parts, None)
+                text = "".join(map(_WRITTEN[form], lines or ()))
+            if lines is None:
+                return
+            yield text
+
+
+class _Counted(StreamingResponse):
+    """A file that counts as under way while it is sent."""
+
+    def __init__(
+        self, parts: AsyncGenerator[str], media: str, headers: Mapping[str, str], under_way: Counter[str], operator: str
+    ) -> None:
+        super().__init__(parts, media_type=media, headers=headers)
+        self._parts = parts
+        self._under_way = under_way
+        self._operator = operator
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._under_way[self._operator] += 1
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._under_way[self._operator] -= 1
+            await self._parts.aclose()

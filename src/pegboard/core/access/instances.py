@@ -1,0 +1,72 @@
+"""Who shares what a plugin constructs, and the connections of a server (G9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pegboard.core.access.permissions import LOCAL, CompiledPermissions
+from pegboard.core.model.specs import Instance, PluginSpec, ServerSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolUser:
+    """Who uses an object or a connection: a principal in a session, over a client's connection where it has one.
+
+    ``session`` is never the same for two sessions of one principal and agent; ``client`` is "" where only the session
+    tells clients apart.
+    """
+
+    principal: str
+    session: str = ""
+    client: str = ""
+
+
+def pool_scope(permissions: CompiledPermissions, spec: PluginSpec, user: PoolUser) -> str:
+    """Return who shares the object or connection that a request uses: equal texts share one (G9).
+
+    What the plugin says is narrowed by the scope of agent and session, never widened.
+    """
+    agent, scope, server = permissions.agent, permissions.scope.worker, isinstance(spec, ServerSpec)
+    private = agent.private_per is not None
+    by_agent = scope == "user_agent" or (private and not server)
+    match spec.instance or _own_instance(spec, user):
+        case "all" if scope == "shared" and not private:
+            return "shared"
+        case "all" | "principal":
+            parts = {"agent": agent.name} if by_agent else {}
+        case "session":
+            return session_scope(agent.name, user)
+        case "client" if user.client:
+            parts = {**({"agent": agent.name} if by_agent else {}), "client": user.client}
+        case "client":
+            return session_scope(agent.name, user)
+    return _joined({"user": user.principal, **parts})
+
+
+def session_scope(agent: str, user: PoolUser) -> str:
+    """Return what a session of an agent has to itself where a plugin says so."""
+    return _joined({"user": user.principal, "agent": agent, "session": user.session})
+
+
+def _joined(parts: Mapping[str, str]) -> str:
+    return ":".join(f"{kind}:{_escaped(name)}" for kind, name in parts.items())
+
+
+def may_see(scope: str, principal: str) -> bool:
+    """Return whether what is used under a scope of ``pool_scope`` is shared by all, or this principal's own."""
+    own = f"user:{_escaped(principal)}"
+    return scope in ("", "shared", own) or scope.startswith(f"{own}:")
+
+
+def _own_instance(spec: PluginSpec, user: PoolUser) -> Instance:
+    """Return who shares what a plugin constructs, or a server's connections, where its configuration does not say."""
+    if spec.shared_only:
+        return "all"
+    if not isinstance(spec, ServerSpec):
+        return "principal"
+    return "principal" if spec.command is not None and user.principal != LOCAL else "all"
+
+
+def _escaped(name: str) -> str:
+    return name.replace("%", "%25").replace(":", "%3A")

@@ -1,0 +1,183 @@
+"""What in the arguments of a call may name a path, and which paths are Pegboard's own (P10)."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Final, Literal, cast
+from urllib.parse import unquote
+
+from pegboard.core.model.tools import EMPTY, JsonObject
+
+OwnKind = Literal["configuration", "loadout", "env file", "code", "store", "cache", "state", "client"]
+"""What a path of Pegboard's own is for."""
+SECRET: Final[frozenset[OwnKind]] = frozenset({"env file", "store", "state"})
+"""What no tool reads either: state, keys and secrets."""
+_LONGEST: Final = 4096
+"""How many characters a path may have."""
+_DEEPEST: Final = 100
+_ROUNDS: Final = 4
+"""How often a text is decoded that hides percent signs behind percent signs."""
+_SWEEPING: Final = frozenset(
+    (
+        *("clone", "copy", "cp", "delete", "extract", "link", "move", "mv", "purge", "remove", "rename", "rm", "rmdir"),
+        *("rmtree", "symlink", "trash", "unlink", "untar", "unzip", "wipe"),
+    )
+)
+_ADDRESS: Final = re.compile(r"(?:file:|[A-Za-z][A-Za-z0-9+.-]*://)(.*)", re.DOTALL | re.IGNORECASE)
+_SCRIPTS: Final = (
+    *(".bat", ".cjs", ".cmd", ".exe", ".jar", ".js", ".mjs"),
+    *(".pl", ".ps1", ".py", ".rb", ".sh", ".ts"),
+)
+_PIECES: Final = re.compile(r"[=,;]")
+_PLAIN: Final = re.compile(r"(?:\w(?:[\w .!-]{0,253}\w)?)?", re.ASCII)
+_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnPaths:
+    """The files of Pegboard's own, and the folders of which everything is, by their folded paths.
+
+    ``absent`` are folders that are not there: their names alone are common words, what would lie in them counts.
+    """
+
+    files: Mapping[str, OwnKind] = field(default=EMPTY)
+    folders: Mapping[str, OwnKind] = field(default=EMPTY)
+    absent: Mapping[str, OwnKind] = field(default=EMPTY)
+
+    def kind(self, path: str, *, made: bool = False) -> OwnKind | None:
+        """Return what an absolute path is for, or None where it is not Pegboard's own.
+
+        With ``made``, the call may put a folder in the place of an absent one.
+
+        >>> own = OwnPaths(files={"/srv/pegboard.yaml": "configuration"}, folders={"/srv/loadouts": "loadout"})
+        >>> own.kind("/srv/PEGBOARD.yaml"), own.kind("/srv/loadouts/mine.yaml"), own.kind("/srv/notes.txt")
+        ('configuration', 'loadout', None)
+        """
+        name = folded(path)
+        found = self.files.get(name) or self.folders.get(name) or (self.absent.get(name) if made else None)
+        if found is not None:
+            return found
+        tops = [str(top) for top in PurePath(name).parents]
+        above: list[OwnKind | None] = [self.folders.get(top) or self.absent.get(top) for top in tops]
+        return next((kind for kind in above if kind is not None), None)
+
+    def below(self, folder: str) -> Iterator[tuple[str, OwnKind]]:
+        """Yield what of Pegboard's own lies below a folder: the rest of each path, and what it is for."""
+        start = f"{folded(folder).rstrip('/')}/"
+        for path, kind in (*self.files.items(), *self.folders.items()):
+            if path.startswith(start):
+                yield path.removeprefix(start), kind
+
+
+def folded(path: str) -> str:
+    """Return a path as it is compared: no file system tells fewer spellings apart."""
+    return unicodedata.normalize("NFC", path).casefold()
+
+
+def named_texts(arguments: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield every text in the arguments of a call, keys and JSON in texts too, with the argument that has it.
+
+    >>> list(named_texts({"how": {"path": "a.csv"}, "given": '["b"]', "limit": 5}))
+    [('how', 'path'), ('how', 'a.csv'), ('given', '["b"]'), ('given', 'b')]
+    """
+    for name, value in arguments.items():
+        for text in _texts(value, 0):
+            yield name, text
+
+
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, str):
+        yield value
+        if value.lstrip()[:1] in ("{", "["):
+            try:
+                inner = json.loads(value)
+            except (ValueError, RecursionError):
+                return
+            yield from _texts(inner, depth + 1)
+    elif isinstance(value, Mapping):
+        for key, inner in cast("Mapping[str, Any]", value).items():
+            yield str(key)
+            yield from _texts(inner, depth + 1)
+    elif isinstance(value, list | tuple):
+        for inner in cast("list[Any]", value):
+            yield from _texts(inner, depth + 1)
+
+
+def path_forms(text: str) -> tuple[str, ...]:
+    r"""Return what a text may come to as a path: as it is, decoded, without a scheme, without what stands before it.
+
+    >>> path_forms("file:///srv/a")
+    ('file:///srv/a', '/srv/a', 'srv/a', '/a')
+    >>> path_forms("--output=a.yaml")
+    ('--output=a.yaml', '--output', 'a.yaml')
+    >>> path_forms("a.yaml:/inside")
+    ('a.yaml:/inside', 'a.yaml', '/inside')
+    >>> path_forms("two lines\nof text")
+    ('two lines\nof text',)
+    """
+    if len(text) > _LONGEST and "/" in text.replace("\\", "/"):
+        text = posixpath.normpath(text.replace("\\", "/"))  # a program may do so before any file system counts
+    if not text or len(text) > _LONGEST or "\0" in text:
+        return ()
+    found: dict[str, None] = {}
+    for plain in _decoded(text):
+        bare = plain.strip().strip("\"'`").removeprefix("@")
+        for form in (plain, bare, bare.replace("\\", "/")):
+            found.update(dict.fromkeys(_parts_of(form)))
+    return tuple(form for form in found if form)
+
+
+def _decoded(text: str) -> Iterator[str]:
+    """Yield a text and what decoding it makes of it, round by round."""
+    yield text
+    for _ in range(_ROUNDS if "%" in text else 0):
+        plain = unquote(text)
+        if plain == text:
+            return
+        yield plain
+        text = plain
+
+
+def is_script(text: str) -> bool:
+    """Return whether a text is named as a file that is run."""
+    return text.lower().endswith(_SCRIPTS)
+
+
+def is_plain_name(text: str) -> bool:
+    """Return whether a text comes to nothing but itself as a path: one name, as :func:`path_forms` leaves it.
+
+    >>> is_plain_name("hello 12"), is_plain_name("a.yaml"), is_plain_name("a/b"), is_plain_name("--out=b")
+    (True, True, False, False)
+    """
+    return _PLAIN.fullmatch(text) is not None
+
+
+def _parts_of(text: str) -> Iterator[str]:
+    yield text
+    whole = any(sign.isspace() for sign in text)
+    for piece in (text,) if whole else _PIECES.split(text):
+        address = _ADDRESS.fullmatch(piece)
+        if address is None:
+            yield from (piece,) if whole else piece.split(":")
+        else:
+            rest = address[1].partition("?")[0].lstrip("/")
+            yield from (f"/{rest}", rest)
+            if "/" in rest:
+                yield f"/{rest.partition('/')[2]}"  # what came first was a host
+
+
+def sweeps(tool: str) -> bool:
+    """Return whether a tool of this name copies, moves or removes what it is given, folders with all that is in them.
+
+    >>> sweeps("delete_file"), sweeps("moveFile"), sweeps("list_files"), sweeps("remote")
+    (True, True, False, False)
+    """
+    return any(word.lower() in _SWEEPING for word in _WORDS.findall(tool))

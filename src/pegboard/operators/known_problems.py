@@ -1,0 +1,279 @@
+"""What is wrong with what is configured as far as plugins are known; nothing is started, imported, stored or counted.
+
+`pegboard check` asks plugins first and prints it; the console shows what is known when somebody looks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from shutil import which
+from typing import Final
+
+from pegboard.board.meta_tools import command_context
+from pegboard.board.services import Services
+from pegboard.board.session_info import SessionInfo
+from pegboard.board.snapshot import looked_at
+from pegboard.core.access.approvals.demands import asks_for_destructive
+from pegboard.core.access.permissions import LOCAL, CompiledPermissions, SessionConstraints
+from pegboard.core.access.settings.predicates import is_error
+from pegboard.core.model.agents import Agent, World
+from pegboard.core.model.catalog import split_kind
+from pegboard.core.model.delivery import LIBRARY
+from pegboard.core.model.specs import PluginSpec, ServerSpec
+from pegboard.core.model.tools import Plugin, Tool
+from pegboard.core.state.active_tools import active_tools
+from pegboard.core.state.requirements import unresolved_requirements
+from pegboard.core.state.sessions import DEFAULT
+from pegboard.core.state.shrinking import excess, fit_to_budget, fitting
+from pegboard.operators.counting import SOON, count_ahead
+from pegboard.ports import SessionKey
+from pegboard.problems import Place, Problem
+from pegboard.support.background import Background
+
+ACCEPT: Final = "Look at what it does, then run `pegboard check --accept`."
+
+
+class KnownProblems:
+    """What `pegboard check --probe` would report beside the file, of what is known by now.
+
+    It is computed beside everything else, and kept until the world, a switch or what a predicate said has changed.
+    ``found`` is called when something is known that somebody had to go without.
+    """
+
+    def __init__(self, services: Services, found: Callable[[], object]) -> None:
+        self._services = services
+        self._found = found
+        self._looking = Background[Hashable, None]("look for problems", "what is wrong with plugins is not known")
+        self._key: Hashable = None
+        self._kept: tuple[object, ...] = ()
+        self._known: tuple[Problem, ...] = ()
+
+    async def now(self) -> tuple[Problem, ...]:
+        """Return what is wrong now; what was last, where it takes longer than a moment to tell.
+
+        Raises:
+            StoreError: the stored switches cannot be read.
+        """
+        services = self._services
+        await services.compiler.refresh()
+        agents = tuple(map(services.compiler.of_agent, services.world.agents))
+        asked = (name for name, spec in services.loader.specs.items() if spec.when)
+        said = tuple(map(services.availability.newest_faults, asked))
+        kept = services.world, *agents
+        key = *map(id, kept), said
+        if key != self._key:
+            self._looking.supersede(key)
+            with suppress(Exception):  # it is logged, and whoever asks next tries again
+                await self._looking.within(SOON, key, partial(self._look, key, kept))
+        return self._known
+
+    async def _look(self, key: Hashable, kept: tuple[object, ...]) -> None:
+        problems = [one async for one in _every(self._services)]
+        self._key, self._kept, self._known = key, kept, tuple(problems)
+        self._found()
+
+    async def aclose(self) -> None:
+        """End what is being looked for; nobody is told."""
+        await self._looking.aclose()
+
+
+async def _every(services: Services) -> AsyncIterator[Problem]:
+    """Yield everything that is wrong; others run meanwhile."""
+    plugins = services.world.catalog.plugins
+    untried = {name: spec for name, spec in services.loader.specs.items() if not plugins[name].faults()}
+    parts = (
+        clashes(services),
+        faults(services),
+        absent_commands(services.world, untried),
+        condition_errors(services),
+        requirements(services),
+        claims(services),
+        harmless_claims(services),
+    )
+    for part in parts:
+        for problem in part:
+            yield problem
+        await asyncio.sleep(0)
+    for agent in services.world.agents.values():
+        if agent.budget.tokens is not None:
+            permissions = services.compiler.of_agent(agent.name)
+            await count_ahead(services, (one.tool for one in active_tools(permissions, DEFAULT).values()))
+        for problem in over_budget(services, agent):
+            yield problem
+        await asyncio.sleep(0)
+
+
+def faults(
+    services: Services, asked: Collection[str] | None = None, misfits: AbstractSet[tuple[str, str]] = frozenset()
+) -> Iterator[Problem]:
+    """Yield what cannot run now (P6): a warning, since everything else works.
+
+    Args:
+        services: the services of the board.
+        asked: only of these plugins; None is all.
+        misfits: name and overrides of what was asked for with overrides that it does not take.
+    """
+    for plugin in services.world.catalog.plugins.values():
+        spec = services.loader.specs.get(plugin.name)
+        if spec is None or (asked is not None and plugin.name not in asked) or getattr(spec, "unavailable", ""):
+            continue  # the file says so itself
+        for reason in plugin.faults(without={key for name, key in misfits if name == plugin.name}):
+            place = plugin.place or _named_at(services, plugin.name)
+            whole = plugin.place is not None or reason.startswith("plugin ")
+            message = reason if whole else f"plugin '{plugin.name}': {reason}"
+            yield Problem(severity="warning", code="unavailable", message=message, place=place)
+
+
+def _named_at(services: Services, plugin: str) -> Place | None:
+    """Return where a list of tools first names a plugin."""
+    world = services.world
+    groups = [group for agent in world.agents.values() for group in (agent.essential, agent.static)]
+    members = (item for group in (*groups, *(kit.members for kit in world.toolkits.values())) for item in group)
+    named = next((item.place for item in members if split_kind(item.name)[1].partition("/")[0] == plugin), None)
+    return named or next(_brought_at(services, plugin), None)
+
+
+def _brought_at(services: Services, plugin: str) -> Iterator[Place | None]:
+    """Yield where agents are written whose loadouts bring a plugin."""
+    category = services.world.catalog.plugins[plugin].category
+    for name, agent in services.world.agents.items():
+        loadout = services.compiler.of_agent(name).loadout
+        if loadout is not None and loadout.includes(plugin, category) is not None:
+            yield agent.place
+
+
+def absent_commands(world: World, specs: Mapping[str, PluginSpec]) -> Iterator[Problem]:
+    """Yield servers that agents have from the start, or tools of theirs, and whose command is not there (P6)."""
+    for name, spec in specs.items():
+        if not isinstance(spec, ServerSpec) or spec.unavailable or spec.command is None:
+            continue
+        place = _named_from_start(world, {name, spec.prefix or name})
+        beside = spec.cwd is not None and Path(spec.cwd, spec.command).is_file()
+        if place is not None and not beside and which(spec.command, path=spec.env.get("PATH")) is None:
+            message = f"server '{name}' cannot be started: there is no command '{spec.command}'."
+            yield Problem(severity="warning", code="unavailable", message=message, place=spec.place or place)
+
+
+def _named_from_start(world: World, names: AbstractSet[str]) -> Place | None:
+    """Return where an agent first lists a plugin of these names, or a tool of it, among what it has from the start."""
+    for agent in world.agents.values():
+        kits = (world.toolkits[kit].members for kit in agent.initial_toolkits if kit in world.toolkits)
+        for item in chain(agent.essential, agent.static, *kits):
+            bare = split_kind(item.name)[1]
+            if not names.isdisjoint((bare, bare.partition("/")[0], bare.partition("__")[0])):
+                return item.place
+    return None
+
+
+def condition_errors(services: Services) -> Iterator[Problem]:
+    """Yield the predicates that raised, or could not be imported, when they were last asked (T12)."""
+    for name, spec in services.loader.specs.items():
+        if spec.when:
+            raised = (one for one in services.availability.newest_faults(name) if is_error(one.fault))
+            for condition, fault in dict.fromkeys((one.condition, one.fault) for one in raised):
+                yield Problem(
+                    severity="warning",
+                    code="unavailable",
+                    message=f"plugin '{name}': {fault}",
+                    hint=f"Correct `when: {condition}`, or provide the function.",
+                    place=spec.place,
+                )
+
+
+def clashes(services: Services, asked: Collection[str] | None = None) -> Iterator[Problem]:
+    """Yield tools that have one name on the wire (G10), of plugins in ``asked``; None is all."""
+    catalog = services.world.catalog
+
+    def owner(tool: str) -> str:
+        return max((name for name in catalog.plugins if tool.startswith(f"{name}/")), key=len, default="")
+
+    for clash in catalog.clashes:
+        if asked is not None and not {owner(clash.first), owner(clash.second)} <= {*asked}:
+            continue
+        plugin = catalog.plugins.get(owner(clash.second))
+        yield Problem(
+            severity="error",
+            code="name_clash",
+            message=clash.text,
+            hint="Give one of the two plugins another prefix.",
+            place=plugin.place if plugin else None,
+        )
+
+
+def claims(services: Services) -> Iterator[Problem]:
+    """Yield what a trusted server claims of its tools only since it was first seen (G6)."""
+    for plugin in services.world.catalog.plugins.values():
+        for tool in services.trust.pending(plugin):
+            yield Problem(
+                severity="warning",
+                code="read_only_later",
+                message=f"'{tool.wire}' says now that it only reads, which server '{plugin.name}' did not say of it"
+                " when it was first seen; it does not count as read-only.",
+                hint=ACCEPT,
+                place=plugin.place,
+            )
+
+
+def harmless_claims(services: Services) -> Iterator[Problem]:
+    """Yield what a trusted server claims only since it was first seen, where a rule would let it run unasked (A4)."""
+    for plugin in services.world.catalog.plugins.values():
+        for tool in later_harmless(services, plugin):
+            yield Problem(
+                severity="warning",
+                code="harmless_later",
+                message=f"'{tool.wire}' says now that it destroys nothing, which server '{plugin.name}' did not say"
+                " of it when it was first seen; a person is asked before it runs.",
+                hint=ACCEPT,
+                place=plugin.place,
+            )
+
+
+def later_harmless(services: Services, plugin: Plugin) -> Iterator[Tool]:
+    """Yield the tools that claim only later to destroy nothing, and for which a rule asks therefore (A4)."""
+    for tool in services.trust.pending_harmless(plugin):
+        if asks_for_destructive(services.loader.specs[plugin.name], tool) and not tool.read_only:
+            yield tool
+
+
+def requirements(services: Services) -> Iterator[Problem]:
+    """Yield what tools require and nothing can meet (T8), but for what the file itself names wrongly."""
+    for tool, name, why in unresolved_requirements(services.world):
+        spec = services.loader.specs.get(tool.plugin)
+        written = spec.requires.get(tool.name, ()) if spec is not None else ()
+        several = why.startswith("it may be")
+        if name not in written or several:
+            yield Problem(
+                severity="error",
+                code="unknown_tool",
+                message=f"'{tool.wire}' requires '{name}', and {why}.",
+                hint="Write plugin/tool." if several else "Correct the name; until then the tool cannot be loaded.",
+                place=services.world.catalog.plugins[tool.plugin].place,
+            )
+
+
+def over_budget(services: Services, agent: Agent) -> Iterator[Problem]:
+    """Yield a warning for an agent whose start takes more than its budget (S9), of what is known of it."""
+    if not agent.budget:
+        return
+    key = SessionKey(principal=LOCAL, agent=agent.name, session="")
+    info = SessionInfo(key=key, stable=True, host=LIBRARY, constraints=SessionConstraints())
+    over, smaller = _excess(looked_at(services, info, DEFAULT).permissions, services, info)
+    if over:
+        hint = "Raise it, or have less loaded from the start."
+        if smaller is not None:
+            hint += f" It would fit with loadout '{smaller}': write `shrink: true` in the budget to let it step in."
+        message = f"what is loaded from the start exceeds the budget: {over}."
+        yield Problem(severity="warning", code="over_budget", message=message, hint=hint, place=agent.place)
+
+
+def _excess(permissions: CompiledPermissions, services: Services, info: SessionInfo) -> tuple[str, str | None]:
+    """Return by how much the start exceeds the budget, or nothing, and the loadout with which it would fit."""
+    terms = command_context(services, info, permissions)
+    over = excess(permissions, fit_to_budget(permissions, DEFAULT, terms), terms)
+    return over, fitting(permissions, DEFAULT, terms) if over else None

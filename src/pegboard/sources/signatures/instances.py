@@ -1,0 +1,283 @@
+"""What plugins of this process construct: one object for each scope, closed when nobody uses it (G9).
+
+A plugin is described by an object that nobody has used; the first scope that calls takes that one over. Of what
+constructs nothing, a module, a function or an object that is there already, there is one for all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Hashable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
+
+from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
+from pegboard.errors import ToolUnavailableError
+from pegboard.ports import CallContext, HookAnswer
+from pegboard.sources.signatures.constructed import LocalPlugin
+from pegboard.sources.signatures.threads import end_free_threads, in_thread
+from pegboard.sources.stdout import plugin_output
+
+T = TypeVar("T")
+log = logging.getLogger("pegboard")
+
+BEGAN_ANEW: Final = "pegboard/began_anew"
+"""The key in the ``meta`` of a result whose object was constructed anew, since it was not used for a while."""
+MOST_CLOSED: Final = 10_000
+"""Of how many scopes of a plugin it is known that their object was closed; the oldest is forgotten first."""
+_CLOSED_WITHIN: Final = 5.0
+"""How long the end of an object is waited for, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Making:
+    """How a plugin is brought in under its overrides.
+
+    Attributes:
+        key: tells it from others, and from itself under other overrides.
+        plugin: its name.
+        find: imports what the configuration names; blocks, and is asked once. With it comes whether it constructs.
+        make: makes the plugin of what was found; blocks, and is asked for each scope where it constructs.
+        idle: after how many seconds without use an object is closed; None is what all have.
+    """
+
+    key: Hashable
+    plugin: str
+    find: Callable[[], tuple[object, bool]]
+    make: Callable[[object], LocalPlugin]
+    idle: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Instance:
+    """One object, as it is made or ready, and its use; ``anew`` until an answer has said that it began anew."""
+
+    task: asyncio.Task[LocalPlugin]
+    idle: float | None
+    used_at: float
+    in_use: int = 0
+    anew: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class _Family:
+    """The objects of one plugin under its overrides, by scope.
+
+    ``spare`` is one that nobody has used; ``asked`` answers predicates for scopes without an object, and no call
+    reaches it. ``closed`` are the scopes whose object was closed unused.
+    """
+
+    found: asyncio.Task[tuple[object, bool]]
+    spare: asyncio.Task[LocalPlugin] | None = None
+    asked: asyncio.Task[LocalPlugin] | None = None
+    manifest: Manifest | None = None
+    instances: dict[str, _Instance] = field(default_factory=dict[str, _Instance])
+    closed: OrderedDict[str, None] = field(default_factory=OrderedDict[str, None])
+
+    def note_closed(self, scope: str) -> None:
+        """Note that the object of a scope was closed."""
+        self.closed[scope] = None
+        if len(self.closed) > MOST_CLOSED:
+            self.closed.popitem(last=False)
+
+
+class Instances:
+    """The objects of one source's plugins; who asks for one while it is made waits for it.
+
+    A failure is raised to all who wait and then forgotten, so that the next request tries again. An object that
+    nobody has used for ``idle`` seconds is closed, unless its plugin has an ``idle`` of its own; None keeps it.
+    """
+
+    def __init__(self, *, idle: float | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._idle = idle
+        self._monotonic = monotonic
+        self._families: dict[Hashable, _Family] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def describe(self, making: Making) -> Manifest:
+        """Return the manifest of a plugin; raises ``ToolUnavailableError``."""
+        family = await self._family(making)
+        if family.manifest is None:
+            ready = (instance.task for instance in family.instances.values() if _is_ready(instance.task))
+            task = next(ready, None) or family.asked or family.spare
+            if task is None or _failed(task):
+                task = family.spare = self._begin(family, making)
+            family.manifest = (await asyncio.shield(task)).manifest(making.plugin)
+        return family.manifest
+
+    async def call(self, making: Making, tool: Tool, arguments: JsonObject, context: CallContext) -> CallResult:
+        """Run a tool on the object of the call's scope; raises ``ToolUnavailableError``."""
+        async with self._used(making, context.scope) as (plugin, instance):
+            anew, instance.anew = instance.anew, False
+            result = await plugin.call(making.plugin, tool.name, arguments, context)
+        return _with_notice(result, making.plugin) if anew else result
+
+    async def ask_hooks(self, making: Making, tool: Tool, arguments: JsonObject, context: CallContext) -> HookAnswer:
+        """Return what guard and approval hook of a tool say to a call, of the object of the call's scope."""
+        async with self._used(making, context.scope) as (plugin, _):
+            return await plugin.ask_hooks(making.plugin, tool.name, arguments, context)
+
+    async def holds(self, making: Making, scope: str, condition: str, *given: object) -> object:
+        """Return what a predicate answers, plain or async; raises what it raises.
+
+        It is that of the scope's object. Where it has none, none is made for it: one is asked that no call reaches.
+        """
+        family = await self._family(making)
+        instance = family.instances.get(_name(family, scope))
+        known = (family.asked, family.spare) if instance is None else (instance.task,)
+        task = next((one for one in known if one is not None and not _failed(one)), None)
+        if task is None:
+            task = self._begin(family, making)
+        if instance is None:
+            family.asked = task
+            family.spare = None if family.spare is task else family.spare
+        function = (await asyncio.shield(task)).predicate(condition)
+        if function is None:
+            raise ToolUnavailableError("its condition is not there any more.")
+        with plugin_output():
+            answer = await in_thread(function, *given)
+            return await answer if inspect.isawaitable(answer) else answer
+
+    def end_scope(self, scope: str) -> None:
+        """Forget the objects of a scope, and close each once no call uses it."""
+        for family in self._families.values():
+            family.closed.pop(scope, None)
+            instance = family.instances.pop(scope, None) if scope else None
+            if instance is not None and not instance.in_use:
+                self._close(instance.task)
+
+    async def aclose(self) -> None:
+        """Close what was constructed, and end the threads that nobody uses."""
+        if self._timer is not None:
+            self._timer.cancel()
+        families, self._families = list(self._families.values()), {}
+        for family in families:
+            family.found.cancel()
+            every = (*(one.task for one in family.instances.values()), family.spare, family.asked)
+            for task in filter(None, every):
+                if _is_ready(task):
+                    self._close(task)
+                else:
+                    task.cancel()
+        if self._closing:
+            await asyncio.wait(self._closing)
+        end_free_threads()
+
+    async def _family(self, making: Making) -> _Family:
+        family = self._families.get(making.key)
+        if family is None or _failed(family.found):
+            found = asyncio.create_task(_in_plugin(making.find))
+            family = self._families[making.key] = _Family(found=found)
+        await asyncio.shield(family.found)
+        return family
+
+    def _begin(self, family: _Family, making: Making) -> asyncio.Task[LocalPlugin]:
+        return asyncio.create_task(_in_plugin(making.make, family.found.result()[0]))
+
+    @asynccontextmanager
+    async def _used(self, making: Making, scope: str) -> AsyncGenerator[tuple[LocalPlugin, _Instance]]:
+        """Return the object of a scope, which is in use until the end."""
+        family = await self._family(making)
+        name = _name(family, scope)
+        instance = family.instances.get(name)
+        if instance is None or _failed(instance.task):
+            instance = family.instances[name] = self._instance(family, name, making)
+        instance.in_use += 1
+        try:
+            yield await asyncio.shield(instance.task), instance
+        finally:
+            instance.in_use -= 1
+            instance.used_at = self._monotonic()
+            if family.instances.get(name) is not instance:
+                if not instance.in_use:
+                    self._close(instance.task)
+            elif _failed(instance.task):
+                del family.instances[name]
+                if instance.anew:
+                    family.note_closed(name)
+            elif instance.idle is not None:
+                self._look_in(instance.idle)
+
+    def _instance(self, family: _Family, name: str, making: Making) -> _Instance:
+        """Return the object of a scope that has none: the spare one if there is one, else one that is made now."""
+        task, family.spare = family.spare, None
+        if task is None or _failed(task):
+            task = self._begin(family, making)
+        idle = self._idle if making.idle is None else making.idle
+        anew = name in family.closed
+        family.closed.pop(name, None)
+        return _Instance(task=task, idle=idle if name else None, used_at=self._monotonic(), anew=anew)
+
+    def _close_unused(self) -> None:
+        """Close the objects that nobody has used for so long, and look again when the next may be due."""
+        self._timer, now = None, self._monotonic()
+        soonest: float | None = None
+        for family in self._families.values():
+            for name, instance in list(family.instances.items()):
+                if instance.idle is None:
+                    continue
+                rest = instance.idle if instance.in_use else instance.used_at + instance.idle - now
+                if rest > 0:
+                    soonest = rest if soonest is None else min(soonest, rest)
+                    continue
+                del family.instances[name]
+                family.note_closed(name)
+                self._close(instance.task)
+        if soonest is not None:
+            self._look_in(soonest)
+
+    def _look_in(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        if self._timer is not None:
+            if self._timer.when() <= loop.time() + seconds:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_later(seconds, self._close_unused)
+
+    def _close(self, task: asyncio.Task[LocalPlugin]) -> None:
+        if _failed(task):
+            return
+        closing = asyncio.create_task(_closed(task))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+
+def _name(family: _Family, scope: str) -> str:
+    """Return the scope whose object is meant; one name for all where nothing is constructed."""
+    return scope if family.found.result()[1] else ""
+
+
+async def _in_plugin(work: Callable[..., T], *given: object) -> T:
+    with plugin_output():
+        return await in_thread(work, *given)
+
+
+async def _closed(task: asyncio.Task[LocalPlugin]) -> None:
+    try:
+        async with asyncio.timeout(_CLOSED_WITHIN):
+            plugin = await task
+            with plugin_output():
+                await plugin.aclose()
+    except (Exception, SystemExit) as error:  # whatever user code raises
+        log.warning("what a plugin constructed could not be closed: %s: %s", type(error).__name__, error)
+
+
+def _failed(task: asyncio.Task[Any]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+def _is_ready(task: asyncio.Task[Any]) -> bool:
+    return task.done() and not _failed(task)
+
+
+def _with_notice(result: CallResult, plugin: str) -> CallResult:
+    text = f"'{plugin}' began anew: it was not used for a while, and what it kept is gone."
+    return replace(
+        result, content=(*result.content, {"type": "text", "text": text}), meta={**result.meta, BEGAN_ANEW: True}
+    )

@@ -1,0 +1,133 @@
+"""What an operator may do: `console: true`, or a list of rights, enforced on each action and on each page (A5)."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from pegboard import ConfigError, Pegboard
+from pegboard.console.api.endpoints import ENDPOINTS
+from pegboard.console.app import ConsoleApp
+from pegboard.console.pages.all_pages import PAGES
+
+from .programs import Program, program
+from .test_approval_endpoints import waiting
+
+GIVEN = {
+    "ada": "true",
+    "looks": "[see]",
+    "answers": "[approve]",
+    "switches": "[see, switch]",
+    "accepts": "[configure]",
+    "everything": "[see, approve, switch, configure]",
+}
+MAY = {
+    "approve": {"ada", "answers", "everything"},
+    "switch": {"ada", "switches", "everything"},
+}
+Operators = dict[str, Program]
+
+
+@pytest.fixture
+def mailer_config(mailer_config: Path) -> Path:
+    """Return the configuration with an operator for each way to write rights."""
+    plain = mailer_config.read_text().partition("tokens:")[0]
+    lines = (f'  {name}: {{token: {name}-token, agents: ["*"], console: {rights}}}' for name, rights in GIVEN.items())
+    bob = "  bob: {token: bob-token, agents: [mailer], console: true}"
+    mailer_config.write_text("\n".join([plain, "tokens:", *lines, bob]))
+    return mailer_config
+
+
+@pytest.fixture
+async def operators(app: ConsoleApp) -> AsyncIterator[Operators]:
+    async with AsyncExitStack() as stack:
+        yield {name: await stack.enter_async_context(program(app, f"{name}-token")) for name in (*GIVEN, "bob")}
+
+
+def test_whatever_changes_something_needs_a_right_of_its_own() -> None:
+    """A5: seeing alone changes nothing; a new action that forgets its right fails here."""
+    actions = [one for one in (*PAGES, *ENDPOINTS) if one.method != "GET"]
+    assert {(one.method, one.path): one.right for one in actions if one.right == "see"} == {}
+    assert {one.right for one in actions} >= {"approve", "switch"}
+
+
+async def test_only_who_has_the_right_answers_calls_and_sets_switches(operators: Operators, mailer: Pegboard) -> None:
+    """A5: an answer of 403 names the right, and nothing is changed."""
+    session = "agent=mailer&session=s%2F1%20%C3%A9&principal=carl"
+    for name, operator in operators.items():
+        approval = await waiting(mailer, to=name)
+        live = await mailer.session(agent="mailer", session_id="s/1 é", principal="carl")
+        await live.surface()
+        actions = {
+            "approve": [
+                ("POST", f"/api/approvals/{approval}/allow", {}),
+                ("POST", f"/api/approvals/{approval}/refuse", {}),
+            ],
+            "switch": [
+                ("PUT", "/api/agents/mailer/switches", {"name": "post", "value": True}),
+                ("POST", f"/api/session/end-turn?{session}", None),
+            ],
+        }
+        for right, asked in actions.items():
+            for method, address, body in asked:
+                if name in MAY[right] | {"bob"}:
+                    await operator.ask(method, address, json=body)
+                    continue
+                before = (await operator.ask("GET", "/api/audit"))["lines"]
+                code, message, _ = await operator.refused(method, address, 403, json=body)
+                expected = f"The token of '{name}' does not have the right '{right}'."
+                assert (code, message) == ("right_required", expected)
+                assert (await operator.ask("GET", "/api/audit"))["lines"] == before
+        assert (await operator.ask("GET", f"/api/approvals/{approval}"))["id"] == approval
+
+
+async def test_a_page_offers_only_what_its_operator_may_do(operators: Operators, mailer: Pegboard) -> None:
+    """A5: and a form that is sent all the same is refused."""
+    approval = await waiting(mailer)
+    for name, operator in operators.items():
+        texts = {
+            address: (await operator.client.get(address)).text
+            for address in ("/console/approvals", "/console/agent?agent=mailer")
+        }
+        approves, switches = name in MAY["approve"] | {"bob"}, name in MAY["switch"] | {"bob"}
+        assert ("Allow once" in texts["/console/approvals"]) is approves, name
+        assert ('role="switch"' in texts["/console/agent?agent=mailer"]) is switches, name
+        if not approves:
+            form = {"id": approval, "expected": "waiting", "lasts": "once"}
+            assert (await operator.client.post("/console/approvals/allow", data=form)).status_code == 403
+    assert (await mailer.approvals.list())[0].status == "waiting"
+
+
+async def test_the_navigation_leads_nowhere_that_is_not_opened(operators: Operators) -> None:
+    """G2, A5: servers and the configuration are for operators of every agent."""
+    for name, operator in operators.items():
+        page = (await operator.client.get("/console/agents")).text
+        navigation = page.partition("<nav")[2].partition("</nav>")[0]
+        addresses = re.findall(r'<a href="([^"]+)"', navigation)
+        assert len(addresses) == (6 if name == "bob" else 8)
+        for address in addresses:
+            assert (await operator.client.get(address)).status_code == 200, (name, address)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("[]", "names no right."),
+        ("[look]", "has 'look', which is no right of an operator."),
+        ("[see, 5]", "expected a string, found the number 5."),
+        ("everything", "expected true, false or a list of rights, found a string."),
+    ],
+)
+async def test_rights_that_mean_nothing_are_refused_with_their_place(tmp_path: Path, written: str, said: str) -> None:
+    path = tmp_path / "pegboard.yaml"
+    path.write_text(f"agents: {{a: {{}}}}\ntokens: {{ada: {{token: x-token, agents: [a], console: {written}}}}}\n")
+    with pytest.raises(ConfigError) as error:
+        async with Pegboard.open(path):
+            pass
+    (problem,) = error.value.problems
+    assert problem.message.endswith(said)
+    assert "see, approve, switch, configure" in problem.hint or written == "[see, 5]"
+    assert problem.place is not None
+    assert problem.place.line == 2

@@ -1,0 +1,113 @@
+"""What pages say of things that went wrong, as they are rendered."""
+
+import html
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pegboard import Pegboard
+from pegboard.core.model.tools import CallResult
+from pegboard.operators.operations import Operations
+from pegboard.testing import Adapters, Canned, FakeSource
+
+from .addresses import Visitor, visitor
+from .programs import serving
+
+ROOT = "root-root-root-root-root"
+FAILED = CallResult(content=({"type": "text", "text": "division by zero <b>"},), is_error=True)
+
+
+@asynccontextmanager
+async def shown(
+    plugins: dict[str, Any], *, agent: dict[str, Any] | None = None, **servers: Any
+) -> AsyncIterator[tuple[Pegboard, Visitor]]:
+    """Open the console over servers that are doubles, for an operator of every agent; the agent has all of them."""
+    config = {
+        "store": "memory:",
+        "servers": {name: {"command": sys.executable, **servers.get(name, {})} for name in plugins},
+        "agents": {"assistant": agent or {"tools": [*plugins]}},
+        "tokens": {"root": {"token": ROOT, "agents": ["*"], "console": True}},
+    }
+    async with Pegboard.open(config, adapters=Adapters(sources=[FakeSource(plugins)])) as board:
+        await board.ready(*plugins)
+        async with serving(board) as (app, access), visitor(app, access, ROOT) as root:
+            yield board, root
+
+
+async def text(root: Visitor, address: str) -> str:
+    """Return what is to be read on a page, without its elements."""
+    page = (await root.client.get(address)).text
+    return " ".join(html.unescape(re.sub(r"<wbr>|</?b>|</?bdi>", "", page)).replace("><", "> <").split())
+
+
+async def test_a_failed_call_is_red_with_its_outcome_first_and_its_error() -> None:
+    """X4: on the page of its session and in the audit; one that ran is green, one that was denied says so."""
+    async with shown({"sums": {"divide": Canned(results=[FAILED]), "add": 3}}) as (board, root):
+        for principal in ("ada", "bob"):
+            session = await board.session(agent="assistant", session_id="s", principal=principal)
+            await session.call("sums__divide", {})
+            await session.call("sums__add", {})
+            for address in (f"/console/session?principal={principal}&agent=assistant&session=s", "/console/audit"):
+                page = (await root.client.get(address)).text
+                rows = [
+                    row for row in re.findall(r"<tr.*?</tr>", page, re.DOTALL) if "sums__" in row.replace("<wbr>", "")
+                ]
+                failed, ran = (next(row for row in rows if name in row and "chip" in row) for name in ("divide", "add"))
+                assert re.findall(r'<span class="chip (\w+)">(.*?)</span>', failed) == [("bad", "error")]
+                assert "division by zero &lt;b&gt;" in failed
+                assert re.findall(r'<span class="chip (\w+)">(.*?)</span>', ran) == [("good", "ok")]
+
+
+SESSION = "/console/session?principal=ada&agent=assistant&session=s"
+
+
+async def test_what_costs_more_than_listing_everything_is_said_in_words() -> None:
+    """F4: of one tool the meta-tools beside it cost more than it does; nobody has to read a sign."""
+    async with shown({"sums": {"add": 3}}, agent={"dialect": "pegboard", "discoverable": ["*"]}) as (board, root):
+        session = await board.session(agent="assistant", session_id="s", principal="ada")
+        costs = (await session.surface()).tokens
+        assert costs.saved is not None
+        more = f"{-costs.saved:,}"
+        assert costs.saved < 0
+        assert f"<strong>{more}</strong> tokens more than listing everything<" in await text(root, SESSION)
+        listed = await text(root, "/console/sessions")
+        assert f'<span title="Listing everything would have cost less">{more} more<' in listed
+        bill = await text(root, "/console/bill")
+        assert f"<strong>{more}</strong> tokens more than listing everything would have cost<" in bill
+        for page in (listed, bill, await text(root, SESSION)):
+            assert f"-{more}" not in page
+
+
+async def test_a_preview_and_the_page_of_a_session_say_which_tokens_they_count() -> None:
+    """F4: with texts and without them, so that nobody takes one figure for the other."""
+    agent = {"dialect": "pegboard", "tools": ["sums"], "discoverable": ["*"]}
+    async with shown({"sums": {"add": 3}, "more": {"take": 1}}, agent=agent) as (board, root):
+        session = await board.session(agent="assistant", session_id="s", principal="ada")
+        costs = (await session.surface()).tokens
+        assert costs.text > 0
+        assert f"<strong>{costs.total:,}</strong> tokens now, tools and texts<" in await text(root, SESSION)
+        preview = await text(root, "/console/switch?agent=assistant&name=sums&value=off")
+        (before,) = re.findall(r"\(([\d,]+) → 0 tokens of loaded tools, without meta-tools and texts\)", preview)
+        found = await Operations(board.services).session("ada", "assistant", "s")
+        assert found is not None
+        assert before == str(sum(tool.tokens for tool in found.loaded if tool.plugin == "sums"))
+
+
+async def test_every_page_says_how_much_needs_somebody_to_look() -> None:
+    """G10, T10: a rule that counts for nothing is on the page of its server, and every page leads there."""
+    misspelt = {"approve": {"divde": "always"}}
+    async with shown({"sums": {"divide": 1}, "fine": {"add": 3}}, sums=misspelt) as (_, root):
+        page = await text(root, "/console/sessions")
+        assert 'Servers <span class="count">1<span class="unseen"> with problems<' in page
+        assert "Configuration <span" not in page
+        server = await text(root, "/console/server?name=sums")
+        assert "'approve' names 'divde', which is not one of its tools. It counts for nothing." in server
+        assert "It counts for nothing" not in await text(root, "/console/server?name=fine")
+
+
+async def test_an_operator_of_some_agents_hears_nothing_of_what_is_not_theirs(mailer: Pegboard) -> None:
+    """G2: neither of servers nor of the configuration."""
+    async with serving(mailer) as (app, access), visitor(app, access, "bob-bob-bob-bob-bob-bob") as bob:
+        assert "with problems" not in await text(bob, "/console/sessions")

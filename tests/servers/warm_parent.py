@@ -1,0 +1,93 @@
+"""Import the SDK once, then fork a server for everybody who connects: `warm_parent.py SOCKET`.
+
+Importing the SDK costs 0.7 s of processor time, and the tests start hundreds of servers. A forked server is the same
+program with the same modules. It ends when its own input ends; the servers that run then go on.
+"""
+
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import uvicorn.lifespan.on
+import uvicorn.protocols.http.auto
+import uvicorn.protocols.websockets.auto
+import uvicorn.server  # noqa: F401 - what servers import
+
+
+def run(argv: list[str], cwd: str, env: dict[str, str]) -> int:
+    """Run a script as Python would; returns its exit code."""
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = argv
+    sys.path[0] = str(Path(argv[0]).parent)
+    try:
+        runpy.run_path(argv[0], run_name="__main__")
+    except SystemExit as left:
+        if left.code is None or isinstance(left.code, int):
+            return left.code or 0
+        print(left.code, file=sys.stderr)
+        return 1
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
+    return 0
+
+
+def forward(starter: socket.socket, server: int) -> None:
+    """Send the server each signal that its starter got; kill it when the starter is gone."""
+    with suppress(ProcessLookupError):
+        while number := starter.recv(1):
+            os.kill(server, number[0])
+        os.kill(server, signal.SIGKILL)
+
+
+def serve(starter: socket.socket) -> None:
+    """Run one server to its end and report how it ended."""
+    head, streams, _, _ = socket.recv_fds(starter, 4, 3)
+    size = int.from_bytes(head, "big")
+    start = json.loads(starter.recv(size, socket.MSG_WAITALL))
+    server = os.fork()
+    if server == 0:
+        starter.close()
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        code = run(**start)
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        os._exit(code)
+    for stream in (0, 1, 2, *streams):
+        os.close(stream)
+    threading.Thread(target=forward, args=(starter, server), daemon=True).start()
+    code = os.waitstatus_to_exitcode(os.waitpid(server, 0)[1])
+    with suppress(OSError):
+        starter.sendall(code.to_bytes(4, "big", signed=True))
+
+
+def main() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(sys.argv[1])
+    listener.listen(128)
+    gc.freeze()
+    print("ready", flush=True)
+    while listener in select.select([listener, sys.stdin], (), ())[0]:
+        starter, _ = listener.accept()
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            listener.close()
+            serve(starter)
+            os._exit(0)
+        starter.close()
+
+
+main()
