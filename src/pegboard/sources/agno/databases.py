@@ -5,16 +5,22 @@ from __future__ import annotations
 import importlib
 import threading
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 
 class Database:
-    """One database for all toolkits that need one, made for the first of them; without a file it is in memory."""
+    """One database for all toolkits that need one, made for the first of them.
+
+    Without a file it is one of its own that is deleted at the end: calls run in threads, and a database in memory is
+    one connection, where the end of one user's transaction would undo what another's has just written.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._lock = threading.Lock()
         self._made: Any = None
+        self._folder: TemporaryDirectory[str] | None = None
 
     def get(self) -> Any:
         """Return the database; raises ``ImportError`` where SQLAlchemy is not installed."""
@@ -25,14 +31,14 @@ class Database:
 
     def _open(self) -> Any:
         sqlite: Any = importlib.import_module("agno.db.sqlite").SqliteDb
-        if self._path is not None:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._path.touch(mode=0o600)  # like the store, for its owner alone
-            return sqlite(db_file=str(self._path))
-        sqlalchemy: Any = importlib.import_module("sqlalchemy")
-        pool: Any = importlib.import_module("sqlalchemy.pool").StaticPool
-        shared = sqlalchemy.create_engine("sqlite://", poolclass=pool, connect_args={"check_same_thread": False})
-        return sqlite(db_engine=shared)
+        path = self._path
+        if path is None:
+            self._folder = TemporaryDirectory(prefix="pegboard-", ignore_cleanup_errors=True)
+            path = Path(self._folder.name) / "agno.db"
+        else:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)  # like the store, for its owner alone
+        return sqlite(db_file=str(path))
 
     def close(self) -> None:
         """Close the connections."""
@@ -40,3 +46,6 @@ class Database:
             if self._made is not None:
                 self._made.db_engine.dispose()
                 self._made = None
+            if self._folder is not None:
+                self._folder.cleanup()
+                self._folder = None
