@@ -20,8 +20,8 @@ from pegboard.core.model.tools import Frozen, JsonObject, variant_key
 from pegboard.errors import ToolUnavailableError
 from pegboard.sources.code import note_import
 from pegboard.sources.signatures import (
+    HookedSource,
     LocalPlugin,
-    LocalSource,
     Making,
     adopted,
     constructs,
@@ -94,7 +94,7 @@ def _values(entries: Iterable[EntryPoint], package: str) -> Iterator[object]:
             yield {"name": entry.name, **cast("dict[str, Any]", value)} if isinstance(value, dict) else value
 
 
-class PackageSource(LocalSource):
+class PackageSource(HookedSource):
     """The source of plugins of packages; for known names without one, of what would bring them."""
 
     def handles(self, spec: PluginSpec) -> bool:

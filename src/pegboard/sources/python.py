@@ -18,8 +18,8 @@ from pegboard.errors import ToolUnavailableError
 from pegboard.sources.code import note_import
 from pegboard.sources.signatures import (
     Adopt,
+    HookedSource,
     LocalPlugin,
-    LocalSource,
     Making,
     ModulesBeside,
     adopted,
@@ -31,7 +31,7 @@ from pegboard.sources.signatures import (
 from pegboard.sources.stdout import plugin_output
 
 
-class PythonSource(LocalSource):
+class PythonSource(HookedSource):
     """The source of plugins that the configuration names with ``python:``."""
 
     def __init__(self, *, adopt: Adopt = nothing_adopted, idle: float | None = None) -> None:

@@ -4,49 +4,32 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable
 from typing import Final
 
 from pegboard.core.model.specs import PluginSpec, RegisteredSpec
-from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool, variant_key
+from pegboard.core.model.tools import JsonObject, variant_key
 from pegboard.errors import ToolUnavailableError
-from pegboard.ports import CallContext
 from pegboard.ports.schedules import DueSchedule
 from pegboard.sources.agno.construction import AgnoToolkits
 from pegboard.sources.agno.loggers import QuietLoggers
 from pegboard.sources.agno.schedules import MODULE
 from pegboard.sources.code import note_import
-from pegboard.sources.signatures import Instances, LocalPlugin, Making, built, in_thread
+from pegboard.sources.signatures import LocalPlugin, LocalSource, Making, built, in_thread
 
 _LOADER: Final = "agno:"
 
 
-class AgnoSource:
+class AgnoSource(LocalSource):
     """The source of Agno's toolkits under their registered names."""
 
     def __init__(self, toolkits: AgnoToolkits | None = None, *, idle: float | None = None) -> None:
-        """Prepare; what is constructed is closed after ``idle`` seconds without use, None keeps it."""
-        self._instances = Instances(idle=idle)
+        super().__init__(idle=idle)
         self._toolkits = toolkits or AgnoToolkits()
         self._loggers = QuietLoggers()
 
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the plugin is a toolkit of Agno."""
         return isinstance(spec, RegisteredSpec) and spec.loader.startswith(_LOADER)
-
-    def fingerprint(self, spec: PluginSpec) -> str:  # noqa: ARG002
-        """Return nothing: asking the code itself is always right."""
-        return ""
-
-    async def describe(self, spec: PluginSpec, overrides: JsonObject) -> Manifest:
-        """Construct the toolkit and return its functions."""
-        return await self._instances.describe(self._making(spec, overrides))
-
-    async def call(
-        self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
-    ) -> CallResult:
-        """Run a function as Agno would, without an agent; a failure is an error result."""
-        return await self._instances.call(self._making(spec, overrides), tool, arguments, context)
 
     async def claim_due(self, spec: PluginSpec) -> DueSchedule | None:
         """Take a schedule that is due, where the plugin is the toolkit that stores them."""
@@ -58,16 +41,9 @@ class AgnoSource:
         """Keep in the history of a schedule that it was run."""
         await in_thread(self._toolkits.schedules.note_run, due, error)
 
-    async def end_scope(self, scope: str) -> None:
-        """Close what a scope has."""
-        self._instances.end_scope(scope)
-
-    def on_changed(self, callback: Callable[[str], None]) -> None:
-        """Take no callback: toolkits do not change by themselves."""
-
     async def aclose(self) -> None:
         """Close the toolkits that have a connection and their database, and give Agno's loggers back."""
-        await self._instances.aclose()
+        await super().aclose()
         self._toolkits.close()
         self._loggers.close()
 

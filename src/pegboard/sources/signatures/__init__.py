@@ -5,7 +5,7 @@ from pegboard.sources.signatures.constructed import Built, LocalPlugin, called
 from pegboard.sources.signatures.distributions import distribution_of, is_installed
 from pegboard.sources.signatures.functions import described, summary, without_fields
 from pegboard.sources.signatures.instances import Instances, Making
-from pegboard.sources.signatures.local_source import LocalSource
+from pegboard.sources.signatures.local_source import HookedSource, LocalSource
 from pegboard.sources.signatures.modules import ModulesBeside
 from pegboard.sources.signatures.parameters import (
     Parameters,
@@ -26,6 +26,7 @@ from pegboard.sources.signatures.threads import end_free_threads, in_thread
 __all__ = [
     "Adopt",
     "Built",
+    "HookedSource",
     "Instances",
     "LocalPlugin",
     "LocalSource",

@@ -18,9 +18,8 @@ class LocalSource(ABC):
     What they construct is closed after ``idle`` seconds without use; None keeps it.
     """
 
-    def __init__(self, *, adopt: Adopt = nothing_adopted, idle: float | None = None) -> None:
+    def __init__(self, *, idle: float | None = None) -> None:
         self._instances = Instances(idle=idle)
-        self._adopt = adopt
 
     @abstractmethod
     def _making(self, spec: PluginSpec, overrides: JsonObject) -> Making:
@@ -40,6 +39,25 @@ class LocalSource(ABC):
         """Run the function; what it raises is an error result."""
         return await self._instances.call(self._making(spec, overrides), tool, arguments, context)
 
+    async def end_scope(self, scope: str) -> None:
+        """Close what a scope has."""
+        self._instances.end_scope(scope)
+
+    def on_changed(self, callback: Callable[[str], None]) -> None:  # noqa: B027 - nothing is told
+        """Take no callback: what was imported does not change by itself."""
+
+    async def aclose(self) -> None:
+        """Close what was constructed."""
+        await self._instances.aclose()
+
+
+class HookedSource(LocalSource):
+    """A source whose functions may have guards, approval hooks and predicates, and whose objects may be adopted."""
+
+    def __init__(self, *, adopt: Adopt = nothing_adopted, idle: float | None = None) -> None:
+        super().__init__(idle=idle)
+        self._adopt = adopt
+
     async def ask_hooks(
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, context: CallContext
     ) -> HookAnswer:
@@ -51,14 +69,3 @@ class LocalSource(ABC):
     ) -> object:
         """Return what a predicate of the plugin's code answers (T12)."""
         return await self._instances.holds(self._making(spec, overrides), scope, condition, *given)
-
-    async def end_scope(self, scope: str) -> None:
-        """Close what a scope has."""
-        self._instances.end_scope(scope)
-
-    def on_changed(self, callback: Callable[[str], None]) -> None:  # noqa: B027 - nothing is told
-        """Take no callback: what was imported does not change by itself."""
-
-    async def aclose(self) -> None:
-        """Close what was constructed."""
-        await self._instances.aclose()
