@@ -1,17 +1,22 @@
 """Agno for the shared tests, with a scripted model of its own base class."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import pickle
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
 from agno.models.base import Model
 from agno.models.message import Message
+from agno.models.openai import OpenAIChat
 from agno.models.response import ModelResponse
+from agno.run import RunContext
 from agno.run.agent import RunContentEvent, RunOutput
-from framework_drivers import Call, ModelCall, Ran, Script, Step
+from framework_drivers import Call, Final, Form, ModelCall, Ran, Script, Step, Wish
+from pydantic import BaseModel
 
 from pegboard import Pegboard, Session
 from pegboard.frameworks.agno import delegate_to, equip
@@ -21,29 +26,69 @@ class Agno:
     """The driver."""
 
     name = "agno"
-    tools_change = "call"
+    tools_change: Literal["call", "run"] = "call"
+    form: Form = "chat"
+    cannot: Mapping[Wish, str] = MappingProxyType(
+        {
+            "usage": "Each run of Agno has metrics of its own.",
+            "again": "Agno does not pause for a call that a person has decided: the model reads that it waits anew.",
+        }
+    )
 
-    def talk(self, session: Session) -> "AgnoTalk":
-        return AgnoTalk(session)
+    def talk(
+        self,
+        session: Session,
+        *,
+        deps: str | None = None,
+        structured: bool = False,
+        stored: bytes | None = None,
+        url: str | None = None,
+    ) -> "AgnoTalk":
+        return AgnoTalk(session, deps, structured, stored, url)
 
     def delegate(self, board: Pegboard, *steps: Step) -> Script:
         script = Script(*steps)
-        board.on_delegate = delegate_to(agent_of(ScriptedModel(script=script)))
+
+        def named(run_context: RunContext) -> str:
+            return f"For {(run_context.dependencies or {}).get('name')}."
+
+        agent = agent_of(ScriptedModel(script=script))
+        agent.instructions = named
+        board.on_delegate = delegate_to(agent)
         return script
+
+
+class Counted(BaseModel):
+    count: int
 
 
 class AgnoTalk:
     """A conversation in one session of Agno, which has its history."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(
+        self,
+        session: Session,
+        deps: str | None = None,
+        structured: bool = False,
+        stored: bytes | None = None,
+        url: str | None = None,
+    ) -> None:
         self._model = ScriptedModel()
-        self.agent = equip(agent_of(self._model), session)
+        client = self._model if url is None else OpenAIChat(id="gpt-4.1", base_url=f"{url}/v1", api_key="none")
+        self.agent = equip(agent_of(client), session)
+        self._db: Any = self.agent.db
+        self.agent.output_schema = Counted if structured else None
+        self._given: dict[str, Any] = {} if deps is None else {"dependencies": {"name": deps}}
         self._paused: RunOutput | None = None
+        if stored is not None:
+            sessions, paused = pickle.loads(stored)
+            self._db.__dict__["_sessions"] = sessions
+            self._paused = RunOutput.from_dict(paused)
 
     async def run(self, message: str, *steps: Step, stream: bool = False) -> Ran:
         script = self._script(steps)
         if not stream:
-            return self._ran(script, await self.agent.arun(message, session_id="talk"))
+            return self._ran(script, await self.agent.arun(message, session_id="talk", **self._given))
         events = [event async for event in self.agent.arun(message, session_id="talk", stream=True)]
         pieces = [str(event.content) for event in events if isinstance(event, RunContentEvent)]
         return Ran(calls=tuple(script.calls), answer="".join(pieces), pieces=tuple(pieces))
@@ -53,18 +98,28 @@ class AgnoTalk:
         script = self._script(steps)
         for requirement in self._paused.active_requirements:
             requirement.confirm() if allow else requirement.reject(reason)
-        return self._ran(script, await self.agent.acontinue_run(self._paused, requirements=self._paused.requirements))
+        decided = self._paused.requirements
+        return self._ran(
+            script,
+            await self.agent.acontinue_run(run_id=self._paused.run_id, session_id="talk", requirements=decided),
+        )
+
+    def stored(self) -> bytes:
+        return pickle.dumps((self._db.__dict__["_sessions"], self._paused.to_dict() if self._paused else None))
 
     def _script(self, steps: Sequence[Step]) -> Script:
-        script = Script(*steps)
-        self.agent.model.script = script  # type: ignore[union-attr]
-        return script
+        self._model.script = Script(*steps)
+        if isinstance(self.agent.model, ScriptedModel):
+            self.agent.model.script = self._model.script
+        return self._model.script
 
     def _ran(self, script: Script, run: RunOutput) -> Ran:
         self._paused = run if run.is_paused else None
         if self._paused is not None:
             waiting = tuple(str(tool.tool_name) for tool in run.tools or () if tool.is_paused)
             return Ran(calls=tuple(script.calls), waiting=waiting)
+        if isinstance(run.content, Counted):
+            return Ran(calls=tuple(script.calls), output=run.content.model_dump())
         return Ran(calls=tuple(script.calls), answer=str(run.content))
 
 
@@ -87,6 +142,8 @@ class ScriptedModel(Model):
         answer = await self.script.answer(carried(messages, request.get("tools")))
         if isinstance(answer, str):
             return ModelResponse(role="assistant", content=answer)
+        if isinstance(answer, Final):
+            return ModelResponse(role="assistant", content=json.dumps(answer.value))
         return ModelResponse(role="assistant", tool_calls=tool_calls(answer, len(self.script.calls)))
 
     async def ainvoke_stream(self, messages: list[Message], *args: Any, **request: Any) -> AsyncIterator[ModelResponse]:
@@ -136,6 +193,6 @@ def carried(messages: Sequence[Message], tools: Sequence[Any] | None) -> ModelCa
     return ModelCall(
         tools=tuple(function["name"] for function in functions),
         schemas={function["name"]: function["parameters"] for function in functions},
-        system="\n".join([*system, *(note for _, _, note in texts)]),
+        system="\n".join([*system, *(note for _, _, note in texts if note)]),
         results=tuple(texts[i][0] for i, message in enumerate(messages) if i > since and message.role == "tool"),
     )

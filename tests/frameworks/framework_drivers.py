@@ -19,8 +19,17 @@ def call(name: str, /, **arguments: Any) -> Call:
     return Call(name=name, arguments=arguments)
 
 
-Answer = str | Call | Sequence[Call]
-"""What the model answers: a final text, a call, or several calls at once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Final:
+    """A structured answer of the model, in the way of the framework: a text, or a call of its own output tool."""
+
+    value: Mapping[str, Any]
+
+
+Answer = str | Call | Sequence[Call] | Final
+"""What the model answers: a final text or object, a call, or several calls at once."""
+Form = Literal["anthropic", "responses", "chat"]
+Wish = Literal["structured", "usage", "deps", "again", "delegate"]
 Step = Answer | Callable[[], Awaitable[Answer]]
 """An answer; or what makes one once the model has been given its tools, so that something can change meanwhile."""
 
@@ -49,7 +58,7 @@ class Script:
         self._steps = list(steps)
         self.calls: list[ModelCall] = []
 
-    async def answer(self, carried: ModelCall) -> str | Sequence[Call]:
+    async def answer(self, carried: ModelCall) -> str | Sequence[Call] | Final:
         self.calls.append(carried)
         step: Step = self._steps.pop(0) if self._steps else "done"
         answer = await step() if callable(step) else step
@@ -63,18 +72,25 @@ class Ran:
     Attributes:
         calls: the model's calls, in order.
         answer: the final text, or empty where the run waits for an approval.
+        output: the final object of an agent with structured output.
+        requests: how many requests to models the framework's own usage counts for the run.
         pieces: the final text as it was streamed.
         waiting: the names of the tools whose calls wait for an approval.
     """
 
     calls: tuple[ModelCall, ...]
     answer: str = ""
+    output: Mapping[str, Any] | None = None
+    requests: int = 0
     pieces: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
 
 
 class Talk(Protocol):
-    """A conversation of a user with one agent over one session; it has its history."""
+    """A conversation of a user with one agent over one session; it has its history.
+
+    One with the framework's real client of a provider follows the script of the server, not the steps.
+    """
 
     async def run(self, message: str, *steps: Step, stream: bool = False) -> Ran:
         """Return what came of a message that the model answers by these steps."""
@@ -84,6 +100,10 @@ class Talk(Protocol):
         """Return what came of the run that waits, once a person has decided in the terms of the framework."""
         ...
 
+    def stored(self) -> bytes:
+        """Return what a program keeps of the conversation to go on with it in another process."""
+        ...
+
 
 class Driver(Protocol):
     """A framework.
@@ -91,17 +111,45 @@ class Driver(Protocol):
     Attributes:
         name: what the test calls it.
         tools_change: at the next call of the model, or at the next run only.
+        form: what its real client speaks to a provider.
+        cannot: what the framework has no place for, each with the reason; `docs/frameworks.md` says the same.
     """
 
-    name: str
-    tools_change: Literal["call", "run"]
+    @property
+    def name(self) -> str: ...
+    @property
+    def tools_change(self) -> Literal["call", "run"]: ...
+    @property
+    def form(self) -> Form: ...
+    @property
+    def cannot(self) -> Mapping[Wish, str]: ...
 
-    def talk(self, session: Session) -> Talk:
-        """Return a conversation with a new agent over this session."""
+    def talk(
+        self,
+        session: Session,
+        *,
+        deps: str | None = None,
+        structured: bool = False,
+        stored: bytes | None = None,
+        url: str | None = None,
+    ) -> Talk:
+        """Return a conversation with a new agent over this session.
+
+        Args:
+            session: the session.
+            deps: what the framework hands to the agent's own code in a run: dependencies, context.
+            structured: whether the agent's answer is an object with the number ``count``, by a `Final` of the model.
+            stored: the conversation so far, from another process; without it a new one begins.
+            url: where a server of the driver's form listens, for the framework's real client; without it the
+                framework's own test model follows the steps.
+        """
         ...
 
     def delegate(self, board: Pegboard, *steps: Step) -> Script:
-        """Let the framework's own agents run what is delegated on this board; their model follows the script."""
+        """Let the framework's own agents run what is delegated on this board; their model follows the script.
+
+        Their instructions name what they have of the run that delegates: ``For {deps}.``.
+        """
         ...
 
 

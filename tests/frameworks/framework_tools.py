@@ -81,3 +81,12 @@ class Shredder:
         """Post a paper."""
         RAN.append("post")
         return f"{paper} is posted"
+
+
+class Purse:
+    """A purse."""
+
+    def pay(self, to: str) -> str:
+        """Pay somebody."""
+        RAN.append(f"pay {to}")
+        return f"{to} is paid"

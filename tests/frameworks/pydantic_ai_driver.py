@@ -1,13 +1,16 @@
 """pydantic-ai for the shared tests, with its own `FunctionModel` as the model."""
 
 import json
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal
 
-from framework_drivers import Call, ModelCall, Ran, Script, Step
-from pydantic_ai import Agent
+from framework_drivers import Call, Final, Form, ModelCall, Ran, Script, Step, Wish
+from pydantic import BaseModel
+from pydantic_ai import Agent, RunContext
 from pydantic_ai.messages import (
     ModelMessage,
+    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     SystemPromptPart,
@@ -16,7 +19,10 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 
 from pegboard import Pegboard, Session
@@ -27,35 +33,68 @@ class PydanticAI:
     """The driver."""
 
     name = "pydantic-ai"
-    tools_change = "call"
+    tools_change: Literal["call", "run"] = "call"
+    form: Form = "anthropic"
+    cannot: Mapping[Wish, str] = MappingProxyType({})
 
-    def talk(self, session: Session) -> "PydanticTalk":
-        return PydanticTalk(session)
+    def talk(
+        self,
+        session: Session,
+        *,
+        deps: str | None = None,
+        structured: bool = False,
+        stored: bytes | None = None,
+        url: str | None = None,
+    ) -> "PydanticTalk":
+        return PydanticTalk(session, deps, structured, stored, url)
 
     def delegate(self, board: Pegboard, *steps: Step) -> Script:
         script = Script(*steps)
-        board.on_delegate = delegate_to(Agent(scripted(lambda: script)))
+        agent = Agent(scripted(lambda: script), deps_type=str)
+
+        @agent.instructions
+        def named(ctx: RunContext[str]) -> str:
+            return f"For {ctx.deps}."
+
+        board.on_delegate = delegate_to(agent)
         return script
+
+
+class Counted(BaseModel):
+    count: int
 
 
 class PydanticTalk:
     """A conversation with a history of messages."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(
+        self,
+        session: Session,
+        deps: str | None = None,
+        structured: bool = False,
+        stored: bytes | None = None,
+        url: str | None = None,
+    ) -> None:
         self._script = Script()
-        self.messages: list[ModelMessage] = []
-        self._waiting = DeferredToolRequests()
-        self.agent = Agent(
-            scripted(lambda: self._script),
-            output_type=[str, DeferredToolRequests],
+        self._deps = deps
+        self.messages: list[ModelMessage] = ModelMessagesTypeAdapter.validate_json(stored) if stored else []
+        self._waiting = [
+            part.tool_call_id
+            for message in self.messages[-1:]
+            for part in message.parts
+            if isinstance(part, ToolCallPart)
+        ]
+        self.agent: Agent[Any, Any] = Agent(
+            scripted(lambda: self._script) if url is None else claude(url),
+            output_type=[Counted if structured else str, DeferredToolRequests],
             capabilities=[SessionTools(session)],
         )
 
     async def run(self, message: str, *steps: Step, stream: bool = False) -> Ran:
         self._script = Script(*steps)
         if not stream:
-            return self._ran(await self.agent.run(message, message_history=self.messages))
-        async with self.agent.run_stream(message, message_history=self.messages) as result:
+            return self._ran(await self.agent.run(message, message_history=self.messages, deps=self._deps))
+        async with self.agent.run_stream(message, message_history=self.messages, deps=self._deps) as result:
             pieces = [piece async for piece in result.stream_text(delta=True, debounce_by=None)]
         self.messages = result.all_messages()
         return Ran(calls=tuple(self._script.calls), answer="".join(pieces), pieces=tuple(pieces))
@@ -63,16 +102,27 @@ class PydanticTalk:
     async def decide(self, *steps: Step, allow: bool, reason: str = "") -> Ran:
         self._script = Script(*steps)
         decision = ToolApproved() if allow else ToolDenied(reason)
-        results = DeferredToolResults(approvals={call.tool_call_id: decision for call in self._waiting.approvals})
-        return self._ran(await self.agent.run(message_history=self.messages, deferred_tool_results=results))
+        results = DeferredToolResults(approvals=dict.fromkeys(self._waiting, decision))
+        return self._ran(
+            await self.agent.run(message_history=self.messages, deferred_tool_results=results, deps=self._deps)
+        )
+
+    def stored(self) -> bytes:
+        return ModelMessagesTypeAdapter.dump_json(self.messages)
 
     def _ran(self, result: Any) -> Ran:
         self.messages = result.all_messages()
-        calls = tuple(self._script.calls)
-        if isinstance(result.output, DeferredToolRequests):
-            self._waiting = result.output
-            return Ran(calls=calls, waiting=tuple(call.tool_name for call in result.output.approvals))
-        return Ran(calls=calls, answer=result.output)
+        calls, output, requests = tuple(self._script.calls), result.output, result.usage.requests
+        if isinstance(output, DeferredToolRequests):
+            self._waiting = [call.tool_call_id for call in output.approvals]
+            return Ran(calls=calls, waiting=tuple(call.tool_name for call in output.approvals), requests=requests)
+        if isinstance(output, Counted):
+            return Ran(calls=calls, output=output.model_dump(), requests=requests)
+        return Ran(calls=calls, answer=output, requests=requests)
+
+
+def claude(url: str) -> Model:
+    return AnthropicModel("claude-sonnet-4-5", provider=AnthropicProvider(base_url=url, api_key="none"))
 
 
 def scripted(script: Callable[[], Script]) -> FunctionModel:
@@ -82,6 +132,8 @@ def scripted(script: Callable[[], Script]) -> FunctionModel:
         given = await script().answer(carried(messages, info))
         if isinstance(given, str):
             return ModelResponse(parts=[TextPart(given)])
+        if isinstance(given, Final):
+            return ModelResponse(parts=[ToolCallPart("final_result", dict(given.value))])
         return ModelResponse(parts=[ToolCallPart(call.name, dict(call.arguments)) for call in given])
 
     async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
@@ -90,6 +142,7 @@ def scripted(script: Callable[[], Script]) -> FunctionModel:
             for word in given.split(" "):
                 yield f"{word} "
             return
+        assert not isinstance(given, Final)
         for index, call in enumerate(given):
             yield {index: delta(call)}
 

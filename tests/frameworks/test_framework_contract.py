@@ -1,73 +1,20 @@
 """What every framework's adapter promises, asked of each of them through its own agent and scripted model."""
 
 import asyncio
-import json
-import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 
-import pytest
-from agno_driver import Agno
 from framework_drivers import Answer, Driver, ModelCall, call, in_turn
 from framework_tools import RAN
-from pydantic_ai_driver import PydanticAI
 
 from pegboard import Pegboard
 
-SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
-CONFIG = f"""
-plugins:
-  notes: {{python: "framework_tools:Notes"}}
-  sums: {{python: "framework_tools:Sums"}}
-  printer: {{python: "framework_tools:Printer"}}
-  shredder: {{python: "framework_tools:Shredder", approve: {{shred: always}}}}
-servers:
-  slow: {{command: {json.dumps(sys.executable)}, args: [{json.dumps(str(SERVER))}], timeout: 500ms}}
-toolkits:
-  notes: {{description: The notes of the user, tools: [notes], policy: Read the notes before you add one.}}
-  others: {{description: The notes of somebody else, tools: [{{notes: {{owner: bob}}}}]}}
-  sums: {{description: Arithmetic, tools: [sums], policy: Never do sums in your head.}}
-  printer: {{description: A printer, tools: [printer]}}
-  slow: {{description: A slow server, tools: [slow]}}
-defaults: {{anticipate: false}}
-agents:
-  assistant: {{tools: [sums], allowed_toolkits: [notes, others, printer, slow], dialect: pegboard}}
-  reader:
-    allowed_toolkits: [notes, sums]
-    initial_toolkits: [sums]
-    dialect: pegboard
-    lease: {{kind: idle, turns: 1}}
-  eager: {{allowed_toolkits: [notes, sums], dialect: pegboard, anticipate: {{tools: 5}}}}
-  clerk: {{tools: [shredder], dialect: pegboard}}
-  lead: {{tools: [delegate], may_delegate: [reader], dialect: pegboard}}
-  strict: {{allowed_toolkits: [notes], permissions: {{note_add: false}}, dialect: pegboard, unloaded_call: reject}}
-"""
 LOAD_NOTES = call("load_tools", names=["notes"])
 UNLOAD_NOTES = call("unload_tools", names=["notes"])
 LIST_NOTES = call("note_list")
 SHRED = call("shred", paper="draft")
 
 Opened = Callable[[], AbstractAsyncContextManager[Pegboard]]
-
-
-@pytest.fixture(params=[PydanticAI(), Agno()], ids=lambda driver: driver.name)
-def driver(request: pytest.FixtureRequest) -> Driver:
-    RAN.clear()
-    return request.param
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Opened:
-    """Return what opens a board over a stored file; opened again, it is as after a restart."""
-    (tmp_path / "pegboard.yaml").write_text(CONFIG)
-    return lambda: Pegboard.open(tmp_path / "pegboard.yaml")
-
-
-@pytest.fixture
-async def board(opened: Opened) -> AsyncIterator[Pegboard]:
-    async with opened() as board:
-        yield board
 
 
 def shown(calls: list[ModelCall], name: str) -> list[bool]:

@@ -7,7 +7,9 @@ provider by the framework's own record of tools that joined; approvals are its d
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -24,7 +26,7 @@ from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.surfaces import Surface
 from pegboard.errors import UsageError
-from pegboard.frameworks.runs import AnySession, text_and_media, worker_of
+from pegboard.frameworks.runs import AnySession, text_and_media, waits_since_before, worker_of
 
 try:
     from pydantic_ai import RunContext
@@ -149,7 +151,9 @@ class SessionToolset(AbstractToolset[Any]):
         message = _text_of(ctx.prompt) if self._surface is None else None
         self._surface, tools = await self.come(partial(_step, message))
         given = partial(ToolsetTool[Any], toolset=self, max_retries=ctx.max_retries, args_validator=_ANY_OBJECT)
-        return {tool.wire: given(tool_def=self._definition(tool)) for tool in tools}
+        listed = {tool.wire: given(tool_def=self._definition(tool)) for tool in tools}
+        unlisted = await self.come(partial(_asked_about, _open_calls(ctx) - listed.keys()))
+        return listed | {name: given(tool_def=ToolDefinition(name=name, toolset_id=self._name)) for name in unlisted}
 
     def _definition(self, tool: Tool) -> ToolDefinition:
         known = self._definitions.get(tool.wire)
@@ -202,13 +206,14 @@ class SessionToolset(AbstractToolset[Any]):
             _CALLING.reset(calling)
 
     async def _answered(self, name: str, tool_args: dict[str, Any], ctx: Context) -> CallAnswer:
-        answer = await self.come(lambda session: session.call(name, tool_args))
+        since, answer = time.time(), await self.come(lambda session: session.call(name, tool_args))
         if answer.status == "needs_approval" and (approval := answer.approval) is not None:
             self._undecided = True
             about = {"approval": approval.id, "reason": approval.reason, "fields": dict(approval.fields)}
             if approval.kind == "external":
                 raise CallDeferred(metadata=about)
-            if not ctx.tool_call_approved:
+            as_asked = waits_since_before(answer, since) is not None or not _is_written(ctx, tool_args)
+            if not (ctx.tool_call_approved and as_asked):
                 raise ApprovalRequired(metadata=about)
             try:
                 given = (
@@ -246,6 +251,26 @@ async def _approved(approval: Approval, given: JsonObject, session: Session) -> 
     by = str(given.get("by") or session.key.principal)
     await session.approvals.allow(approval.id, by=by, fields=given.get("fields"))
     return await session.resume(approval.id)
+
+
+async def _asked_about(names: AbstractSet[str], session: Session) -> AbstractSet[str]:
+    """Return those of some names by which a person was asked about a call of the session."""
+    asked = await session.approvals.list(agent=session.key.agent, ended=True) if names else ()
+    return names & {one.tool for one in asked if one.binding.session == session.key.session}
+
+
+def _open_calls(ctx: Context) -> AbstractSet[str]:
+    """Return the names of the calls that a run begins with: those that were waited for."""
+    newest = ctx.messages[-1] if ctx.messages else None
+    return {call.tool_name for call in newest.tool_calls} if isinstance(newest, ModelResponse) else frozenset()
+
+
+def _is_written(ctx: Context, arguments: Mapping[str, Any]) -> bool:
+    """Return whether the model wrote these arguments of the call that is carried out, and not a person."""
+    responses = (message for message in reversed(ctx.messages) if isinstance(message, ModelResponse))
+    calls = (call for response in responses for call in response.tool_calls if call.tool_call_id == ctx.tool_call_id)
+    call = next(calls, None)
+    return call is None or call.args_as_dict() == arguments
 
 
 async def _decided(made: Sequence[tuple[ToolCallPart, ToolReturnPart]], session: Session) -> None:

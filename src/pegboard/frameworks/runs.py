@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, TypeVar, cast
 
 from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
+from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT, Continuation
@@ -164,18 +166,40 @@ class Run:
             session: the session.
         """
         asked = {key: value for key, value in arguments.items() if fields is None or key not in fields}
-        answer = await session.call(name, asked, arrived=arrived)
-        if answer.status == "needs_approval" and answer.approval is not None and fields is not None:
-            by = session.key.principal
-            try:
-                await session.approvals.allow(answer.approval.id, by=by, fields=fields or None)
-            except UsageError as problem:
-                return replace(answer, status="refused", result=text_result(problem.message, is_error=True))
-            answer = await session.resume(answer.approval.id)
+        since, answer = time.time(), await session.call(name, asked, arrived=arrived)
+        if fields is not None and (approval := waits_since_before(answer, since)) is not None:
+            answer = await allowed(session, approval, fields=fields)
         meta = answer.tool is not None and answer.tool.plugin == META_PLUGIN
         if meta or answer.status in ("ok", "error"):
             self._going = self._going.called(name, meta=meta)
         return answer
+
+
+def waits_since_before(answer: CallAnswer, since: float) -> Approval | None:
+    """Return the approval that an answer waits for if it was asked for before a time: no new one was decided (A6).
+
+    Args:
+        answer: what the call came to.
+        since: seconds since the epoch, from before the call.
+    """
+    approval = answer.approval if answer.status == "needs_approval" else None
+    return None if approval is None or approval.asked_at >= since else approval
+
+
+async def allowed(session: Session, approval: Approval, *, fields: JsonObject, by: str = "") -> CallAnswer:
+    """Return the answer of a call that the user of a framework has allowed (A3).
+
+    Args:
+        session: the session of the call.
+        approval: what the call waits for.
+        fields: what they filled in.
+        by: who it was; the session's principal where nobody is named.
+    """
+    try:
+        await session.approvals.allow(approval.id, by=by or session.key.principal, fields=fields or None)
+    except UsageError as problem:
+        return CallAnswer(status="refused", result=text_result(problem.message, is_error=True), message=problem.message)
+    return await session.resume(approval.id)
 
 
 Worker = TypeVar("Worker")

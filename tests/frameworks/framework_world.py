@@ -1,0 +1,49 @@
+"""The world of the contract tests, and every driver that they are asked of."""
+
+import json
+import sys
+from pathlib import Path
+
+from agno_driver import Agno
+from framework_drivers import Driver
+from pydantic_ai_driver import PydanticAI
+
+DRIVERS: tuple[Driver, ...] = (PydanticAI(), Agno())
+SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
+CONFIG = f"""
+plugins:
+  notes: {{python: "framework_tools:Notes"}}
+  sums: {{python: "framework_tools:Sums"}}
+  printer: {{python: "framework_tools:Printer"}}
+  shredder: {{python: "framework_tools:Shredder", approve: {{shred: always}}}}
+  pictures: {{python: "framework_tools:Pictures"}}
+  purse: {{python: "framework_tools:Purse", approve: {{pay: {{to: ["strangers*"]}}}}}}
+servers:
+  slow: {{command: {json.dumps(sys.executable)}, args: [{json.dumps(str(SERVER))}], timeout: 500ms}}
+toolkits:
+  notes: {{description: The notes of the user, tools: [notes], policy: Read the notes before you add one.}}
+  others: {{description: The notes of somebody else, tools: [{{notes: {{owner: bob}}}}]}}
+  sums: {{description: Arithmetic, tools: [sums], policy: Never do sums in your head.}}
+  printer: {{description: A printer, tools: [printer]}}
+  slow: {{description: A slow server, tools: [slow]}}
+  papers: {{description: What is done with papers, tools: [shredder]}}
+defaults: {{anticipate: false}}
+agents:
+  assistant: {{tools: [sums], allowed_toolkits: [notes, others, printer, slow], dialect: pegboard}}
+  reader:
+    allowed_toolkits: [notes, sums]
+    initial_toolkits: [sums]
+    dialect: pegboard
+    lease: {{kind: idle, turns: 1}}
+  eager: {{allowed_toolkits: [notes, sums], dialect: pegboard, anticipate: {{tools: 5}}}}
+  clerk: {{tools: [shredder], dialect: pegboard}}
+  payer: {{tools: [purse], dialect: pegboard}}
+  busy:
+    allowed_toolkits: [notes, printer, papers]
+    discoverable: [purse, pictures]
+    dialect: pegboard
+    anticipate: {{tools: 5}}
+  archivist: {{allowed_toolkits: [papers], dialect: pegboard}}
+  lead: {{tools: [delegate], may_delegate: [reader], dialect: pegboard}}
+  strict: {{allowed_toolkits: [notes], permissions: {{note_add: false}}, dialect: pegboard, unloaded_call: reject}}
+"""

@@ -1,0 +1,240 @@
+"""What every framework's adapter promises beyond one run: over processes, policies, other runs, real clients."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from pathlib import Path
+
+import pytest
+from framework_drivers import Answer, Driver, Final, call
+from framework_tools import RAN
+from framework_world import CONFIG, DRIVERS
+
+from pegboard import Pegboard, UsageError
+
+LOAD_NOTES = call("load_tools", names=["notes"])
+LIST_NOTES = call("note_list")
+SHRED = call("shred", paper="draft")
+SUM = call("add_numbers", first=2, second=2)
+Opened = Callable[[], AbstractAsyncContextManager[Pegboard]]
+
+
+async def test_an_approval_is_resumed_in_another_process(driver: Driver, opened: Opened) -> None:
+    """A2, A3: another process, another agent: the call runs once, and the run goes on with its result."""
+    async with opened() as board:
+        talk = driver.talk(await board.session(agent="clerk", session_id="s"))
+        await talk.run("Shred it.", SHRED)
+        stored = talk.stored()
+    async with opened() as board:
+        session = await board.session(agent="clerk", session_id="s")
+        done = await driver.talk(session, stored=stored).decide("It is gone.", allow=True)
+
+        assert (done.calls[0].results, done.answer, RAN) == (("draft is shredded",), "It is gone.", ["shred"])
+        assert (await session.surface()).turn == 2
+        [approval] = await board.approvals.list(ended=True)
+        with pytest.raises(UsageError, match="was used already"):
+            await board.approvals.allow(approval.id, by="grace")
+
+
+async def test_an_approved_tool_that_its_run_began_without_runs(driver: Driver, opened: Opened) -> None:
+    """A3: it was loaded in the same run, so the run's first tools lack it; in another process it runs all the same."""
+    async with opened() as board:
+        talk = driver.talk(await board.session(agent="archivist", session_id="s"))
+        asked = await talk.run("Shred it.", call("load_tools", names=["papers"]), SHRED)
+        assert ("shred" in asked.calls[0].tools, asked.waiting) == (False, ("shred",))
+        stored = talk.stored()
+    async with opened() as board:
+        session = await board.session(agent="archivist", session_id="s")
+        done = await driver.talk(session, stored=stored).decide("It is gone.", allow=True)
+
+    assert (done.calls[0].results, done.answer, RAN) == (("draft is shredded",), "It is gone.", ["shred"])
+
+
+async def test_a_refusal_in_another_process_reaches_the_model(driver: Driver, opened: Opened) -> None:
+    """A3: nothing has run, nothing waits, and the model reads the words of the person."""
+    async with opened() as board:
+        talk = driver.talk(await board.session(agent="clerk", session_id="s"))
+        await talk.run("Shred it.", SHRED)
+        stored = talk.stored()
+    async with opened() as board:
+        session = await board.session(agent="clerk", session_id="s")
+        talk = driver.talk(session, stored=stored)
+        done = await talk.decide("Then I leave it.", allow=False, reason="It is still needed.")
+
+        assert "It is still needed." in done.calls[0].results[0]
+        assert (done.answer, RAN, await board.approvals.list()) == ("Then I leave it.", [], ())
+
+
+async def test_a_policy_that_changed_meanwhile_is_asked_anew(driver: Driver, opened: Opened, tmp_path: Path) -> None:
+    """A2, A6: what was said under other rules does not count; the run waits again, and then the call runs once."""
+    async with opened() as board:
+        talk = driver.talk(await board.session(agent="clerk", session_id="s"))
+        await talk.run("Shred it.", SHRED)
+        stored = talk.stored()
+    (tmp_path / "pegboard.yaml").write_text(CONFIG.replace("{shred: always}", '{shred: {paper: ["draft*"]}}'))
+    async with opened() as board:
+        talk = driver.talk(await board.session(agent="clerk", session_id="s"), stored=stored)
+        again = await talk.decide("It waits.", allow=True)
+        assert (RAN, [one.status for one in await board.approvals.list()]) == ([], ["waiting", "waiting"])
+        if "again" in driver.cannot:
+            assert "needs the approval of a person" in again.calls[0].results[0]
+            again = await talk.run("Shred it.", SHRED)
+        assert again.waiting == ("shred",)
+
+        done = await talk.decide("It is gone.", allow=True)
+
+        assert (done.calls[0].results, done.answer, RAN) == (("draft is shredded",), "It is gone.", ["shred"])
+
+
+async def test_a_call_that_is_denied_meanwhile_does_not_run(driver: Driver, opened: Opened) -> None:
+    """P4, A2: a switch that is thrown between asking and resuming binds, whatever the person said."""
+    async with opened() as board:
+        talk = driver.talk(await board.session(agent="clerk", session_id="s"))
+        await talk.run("Shred it.", SHRED)
+        stored = talk.stored()
+    async with opened() as board:
+        await board.permissions.set("clerk", "shred", False)
+        talk = driver.talk(await board.session(agent="clerk", session_id="s"), stored=stored)
+        done = await talk.decide("I cannot.", allow=True)
+
+    assert "not found" in done.calls[0].results[0]
+    assert (done.answer, RAN) == ("I cannot.", [])
+
+
+async def test_arguments_decide_what_a_person_approves(driver: Driver, board: Pegboard) -> None:
+    """A1, A3: one call of a tool runs at once, another of the same step waits; the first does not run twice."""
+    talk = driver.talk(await board.session(agent="payer", session_id="s"))
+
+    asked = await talk.run("Pay.", [call("pay", to="ada"), call("pay", to="strangers inc")])
+    assert (asked.waiting, RAN) == (("pay",), ["pay ada"])
+    done = await talk.decide("Both are paid.", allow=True)
+
+    assert done.calls[0].results == ("ada is paid", "strangers inc is paid")
+    assert (done.answer, RAN) == ("Both are paid.", ["pay ada", "pay strangers inc"])
+
+
+async def test_denials_and_refusals_reach_the_model_as_they_are(driver: Driver, board: Pegboard) -> None:
+    """P9, X2: the texts are the session's own, without a list of other names."""
+    session = await board.session(agent="strict", session_id="s")
+    await session.load("notes")
+    names = [call("note_add", text="eggs"), call("format_disk"), call("note_list", of="bob")]
+
+    ran = await driver.talk(session).run("Go on.", *names, "I cannot.")
+
+    for each, one in zip(ran.calls[1:], names, strict=True):
+        answer = await session.call(one.name, one.arguments)
+        assert json.dumps(answer.message)[1:-1] in json.dumps(each.results[0]).replace("\\\\", "")
+        assert "vailable tools" not in each.results[0]
+
+
+async def test_a_history_may_name_tools_that_are_denied_today(driver: Driver, board: Pegboard) -> None:
+    """P4, P9: the conversation goes on; the tool is neither shown nor run, and no text of ours names it."""
+    session = await board.session(agent="assistant", session_id="s")
+    await session.load("notes")
+    talk = driver.talk(session)
+    await talk.run("Go on.", LIST_NOTES, "One note.")
+    await board.permissions.set("assistant", "note_list", False)
+
+    ran = await talk.run("Once more.", LIST_NOTES, "I cannot.")
+
+    assert "note_list" not in ran.calls[0].tools
+    assert "note_list" not in ran.calls[0].system
+    assert "not found" in ran.calls[1].results[0]
+    assert (ran.answer, RAN) == ("I cannot.", ["note_list"])
+
+
+async def test_two_runs_at_once_share_a_session(driver: Driver, board: Pegboard) -> None:
+    """S2: both load and call at the same time; neither loses what it loaded, nor gets the other's results."""
+    session = await board.session(agent="assistant", session_id="s")
+    first, second = driver.talk(session), driver.talk(session)
+    loaded = asyncio.Barrier(2)
+
+    def behind_both(answer: Answer) -> Callable[[], "asyncio.Future[Answer]"]:
+        async def met() -> Answer:
+            await loaded.wait()
+            return answer
+
+        return met  # type: ignore[return-value]
+
+    one, other = await asyncio.gather(
+        first.run("Go on.", LOAD_NOTES, behind_both(LIST_NOTES), "One note."),
+        second.run(
+            "Go on.", call("load_tools", names=["printer"]), behind_both(call("add_numbers", first=2, second=2))
+        ),
+    )
+
+    assert (one.answer, one.calls[2].results) == ("One note.", ('["ada: milk"]',))
+    assert (other.answer, other.calls[2].results) == ("done", ("4",))
+    assert {"note_list", "print_page"} <= set((await session.surface()).names)
+
+
+async def test_a_run_that_is_given_up_leaves_the_session_whole(driver: Driver, board: Pegboard) -> None:
+    """S6: nothing is left of its turn; the next run of the conversation goes on as any other."""
+    session = await board.session(agent="assistant", session_id="s")
+    await session.load("notes", keep="turn")
+    talk, asked = driver.talk(session), asyncio.Event()
+
+    async def never() -> Answer:
+        asked.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    run = asyncio.create_task(talk.run("Go on.", LIST_NOTES, never))
+    await asked.wait()
+    run.cancel()
+    with suppress(asyncio.CancelledError):
+        await run
+    ran = await talk.run("Go on.", call("add_numbers", first=1, second=2), "Three.")
+
+    assert "note_list" not in ran.calls[0].tools
+    assert (ran.calls[1].results, ran.answer, RAN) == (("3",), "Three.", ["note_list", "add_numbers"])
+
+
+async def test_a_structured_answer_comes_beside_the_tools(driver: Driver, board: Pegboard) -> None:
+    session = await board.session(agent="assistant", session_id="s")
+    if why := driver.cannot.get("structured"):
+        assert why.endswith(".")
+        return
+    ran = await driver.talk(session, structured=True).run(
+        "How many?", LOAD_NOTES, LIST_NOTES, Final(value={"count": 1})
+    )
+
+    assert ran.output == {"count": 1}
+    assert "note_list" in ran.calls[1].tools
+    assert (RAN, (await session.surface()).turn) == (["note_list"], 2)
+
+
+async def test_a_subagent_has_what_its_parent_s_run_has(driver: Driver, board: Pegboard) -> None:
+    """P8: dependencies reach it, and the framework counts its requests where it counts any for the run."""
+    child = driver.delegate(board, LOAD_NOTES, LIST_NOTES, "One note.")
+    talk = driver.talk(await board.session(agent="lead", session_id="s"), deps="ada")
+
+    ran = await talk.run("Go on.", call("delegate", task="Read the notes.", agent="reader"), "Milk.")
+
+    assert len(child.calls) == 3
+    assert all("For ada." in each.system for each in child.calls) or "deps" in driver.cannot
+    assert ran.requests == (0 if "usage" in driver.cannot else 5)
+
+
+async def test_small_talk_changes_no_list(driver: Driver, board: Pegboard) -> None:
+    """S5, D4: what needs no tool loads none, run for run."""
+    talk = driver.talk(await board.session(agent="eager", session_id="s"))
+
+    runs = [await talk.run(text) for text in ("hello", "Thanks!", "yes please do it", "ok, great", "Good night")]
+
+    assert len({ran.calls[0].tools for ran in runs}) == 1
+    assert len({ran.calls[0].system for ran in runs}) == 1
+
+
+async def test_frameworks_share_a_board_in_one_process(driver: Driver, board: Pegboard) -> None:
+    """S1: agents of every framework work at the same time, each in its session."""
+    talks = [
+        one.talk(await board.session(agent="assistant", session_id=f"{one.name} {n}"))
+        for n, one in enumerate((driver, *DRIVERS))
+    ]
+
+    runs = await asyncio.gather(*(talk.run("Go on.", LOAD_NOTES, LIST_NOTES, "One note.") for talk in talks))
+
+    assert [ran.answer for ran in runs] == ["One note."] * len(talks)
+    assert ["note_list"] * len(talks) == RAN
