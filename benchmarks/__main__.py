@@ -44,6 +44,7 @@ PROGRAMS = (
     "answers",
     "anticipated",
     "approvals",
+    "bill",
     "bystanders",
     "calls",
     "console",
