@@ -6,9 +6,10 @@ from pathlib import Path
 
 from agno_driver import Agno
 from framework_drivers import Driver
+from openai_agents_driver import OpenAIAgents
 from pydantic_ai_driver import PydanticAI
 
-DRIVERS: tuple[Driver, ...] = (PydanticAI(), Agno())
+DRIVERS: tuple[Driver, ...] = (PydanticAI(), Agno(), OpenAIAgents())
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
 CONFIG = f"""
 plugins:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from pegboard.errors import UsageError
 
 T = TypeVar("T")
 _TYPES: Final = {"integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
+_LOG: Final = logging.getLogger("pegboard.frameworks")
 AnySession = Session | SyncSession
 Use = Callable[[Session], Awaitable[T]]
 
@@ -313,6 +315,17 @@ def text_and_media(result: CallResult, files: Collection[str]) -> tuple[str, dic
             case {"resource": about} | about:
                 texts.append(json.dumps({key: value for key, value in about.items() if key != "blob"}))
     return "\n".join(texts), media
+
+
+def data_url(blob: Mapping[str, Any]) -> str:
+    """Return an image or a file of :func:`text_and_media` as a URL that has its content."""
+    return f"data:{blob['mime_type']};base64,{b64encode(blob['content']).decode()}"
+
+
+@cache
+def warn_once(text: str) -> None:
+    """Log a warning the first time that it is given in this process."""
+    _LOG.warning(text)
 
 
 def _prefix(surface: Surface) -> str:

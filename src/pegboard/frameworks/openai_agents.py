@@ -1,0 +1,614 @@
+"""OpenAI Agents: an agent that has the tools of a session, anew before every model call.
+
+The SDK asks an agent for its tools at each step, and a tool for approval before its call; `equip` answers both from a
+session. What the model is to know behind the history, and a call of a tool that it was not shown, go through a twin of
+its model. The loop, the history and the state of a run stay the SDK's.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, TypeVar, cast
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from pegboard.board.session import Session
+from pegboard.core.state.call_plans import CallAnswer
+from pegboard.core.surface.continuations import LIMIT
+from pegboard.frameworks import runs
+from pegboard.frameworks.runs import AnySession, Step
+
+try:
+    from agents import (
+        Agent,
+        FunctionTool,
+        Handoff,
+        Model,
+        ModelProvider,
+        ModelResponse,
+        MultiProvider,
+        RunContextWrapper,
+        Runner,
+        Tool,
+        ToolOutputFileContent,
+        ToolOutputImage,
+        ToolOutputText,
+        Usage,
+    )
+    from agents.tool_context import ToolContext
+    from openai.types.responses import (
+        Response,
+        ResponseCompletedEvent,
+        ResponseFunctionToolCall,
+        ResponseOutputItem,
+        ResponseOutputItemDoneEvent,
+    )
+except ImportError as error:
+    raise ImportError("OpenAI Agents is missing. Install it: pip install 'pegboard[openai-agents]'") from error
+
+Owner = TypeVar("Owner", bound=Agent[Any])
+Context = RunContextWrapper[Any]
+OpenSession = Callable[[Context], AnySession | Awaitable[Session]]
+_RUNNING: ContextVar[_Run | None] = ContextVar("pegboard_running", default=None)
+"""The run whose step this is."""
+_CALLING: ContextVar[ToolContext[Any] | None] = ContextVar("pegboard_calling", default=None)
+"""The call that is carried out."""
+_FILES: Final = frozenset({"application/pdf"})
+_GOES_ON: Final = frozenset(
+    {
+        "apply_patch_call",
+        "computer_call",
+        "custom_tool_call",
+        "function_call",
+        "local_shell_call",
+        "mcp_approval_request",
+        "shell_call",
+    }
+)
+"""What a model answers that the SDK answers in turn."""
+
+
+def equip(
+    agent: Owner, session: AnySession | OpenSession, *, limit: int = LIMIT, provider: ModelProvider | None = None
+) -> Owner:
+    """Return a copy of an agent that has the tools of a session behind its own, which win where a name is the same.
+
+    Args:
+        agent: instructions, handoffs, guardrails, hooks and other tools stay as they are.
+        session: the session, or what opens one for a run from its context.
+        limit: how often in a row the tools of a run change without one being used; then the model has to answer.
+        provider: what knows the agent's model where that is a name; the SDK's own by default. A model, or a provider
+            of models, in a run's ``RunConfig`` does not count for this agent.
+    """
+    plain: Any = agent
+    if isinstance(agent, _SessionAgent):
+        plain = copy(agent)
+        plain.model = plain.pegboard_host.model
+    host = _Host(session, limit, plain.model)
+    made: Any = runs.twin(plain, _SessionAgent)
+    made.model = _stepping(plain.model, host, provider)
+    made.pegboard_host = host
+    return made
+
+
+def delegate_to(
+    agents: Agent[Any] | Mapping[str, Agent[Any]], *, events: Callable[[Any], object] | None = None
+) -> Callable[[Session, str], Awaitable[str]]:
+    """Return what runs delegated tasks, for ``board.on_delegate``: a copy of an agent with the tools of the child.
+
+    It has the context of the run that delegates, and counts in its usage.
+
+    Args:
+        agents: the agent for every child, or one for each by the name of the child's agent, or by its kind.
+        events: takes the events of the child's run as they come; it must not wait.
+    """
+
+    async def run(child: Session, task: str) -> str:
+        calling = _CALLING.get()
+        agent = equip(runs.worker_of(agents, child), child)
+        given: dict[str, Any] = (
+            {} if calling is None else {"context": calling.context, "run_config": calling.run_config}
+        )
+        if events is None:
+            done: Any = await Runner.run(agent, task, **given)
+        else:
+            done = Runner.run_streamed(agent, task, **given)
+            async for event in done.stream_events():
+                events(event)
+        if calling is not None:
+            calling.usage.add(done.context_wrapper.usage)
+        return (
+            "The task is not done: a call of it waits for a person." if done.interruptions else str(done.final_output)
+        )
+
+    return run
+
+
+class _Host:
+    """What an equipped agent keeps over its runs; ``model`` is the one that it was given."""
+
+    def __init__(self, session: AnySession | OpenSession, limit: int, model: Any) -> None:
+        self.model = model
+        self.unfinished: dict[str, str] = {}
+        self._session = session
+        self._limit = limit
+        self._runs: WeakKeyDictionary[Context, _Run] = WeakKeyDictionary()
+        self._waiting: list[_Run] = []
+
+    def run_of(self, context: Context) -> _Run:
+        """Return the run of a context; one that goes on after a decision is the one that waited for it."""
+        known = self._runs.get(context)
+        if known is None:
+            known = next((run for run in self._waiting if run.decided_in(context)), None) or self.new_run(context)
+            self._runs[context] = known
+        return known
+
+    def new_run(self, context: Context) -> _Run:
+        """Return a run that nobody else knows."""
+        session = self._session
+        return _Run(self, session if isinstance(session, AnySession) else partial(session, context), self._limit)
+
+    def waits(self, run: _Run) -> None:
+        """Note that a run waits for a person."""
+        self._waiting = [*(one for one in self._waiting if one is not run), run][-_MOST_WAITING:]
+
+
+_MOST_WAITING: Final = 1000
+"""How many runs that wait are known again in this process; the others go on as in a new one."""
+
+
+class _Run:
+    """One run of an equipped agent over its session."""
+
+    def __init__(
+        self, host: _Host, session: AnySession | Callable[[], AnySession | Awaitable[Session]], limit: int
+    ) -> None:
+        self.host = host
+        self.step: Step | None = None
+        self._open = session
+        self._conversation = ""
+        self._name = uuid4().hex
+        self._run = runs.Run(self._opened, lambda: (self._conversation, self._name), host.unfinished, limit=limit)
+        self._tools: dict[str, tuple[Any, FunctionTool]] = {}
+        self._arrived = 0.0
+        self._asked: dict[str, tuple[str, str]] = {}
+        """By call id, the tool and the approval of what a person was asked about in this process."""
+        self._answered: set[str] = set()
+        self._called: set[str] = set()
+        self._again: list[tuple[str, str]] = []
+        self._sent = ""
+        self._done: list[ResponseOutputItem] = []
+
+    def _opened(self) -> AnySession | Awaitable[Session]:
+        if isinstance(self._open, AnySession):
+            return self._open
+        opened = self._open()
+        return self._named(opened) if isinstance(opened, AnySession) else self._awaited(opened)
+
+    def _named(self, opened: AnySession) -> AnySession:
+        self._conversation = repr(opened.key)
+        return opened
+
+    async def _awaited(self, opened: Awaitable[Session]) -> Session:
+        session = await opened
+        self._named(session)
+        return session
+
+    def decided_in(self, context: Context) -> bool:
+        """Return whether a person has decided in a context about a call that this run waits for."""
+        return any(context.is_tool_approved(name, call_id) is not None for call_id, (name, _) in self._asked.items())
+
+    # -- before a request
+
+    async def offered(self, context: Context, taken: set[str]) -> list[Tool]:
+        """Return the session's tools for a step, or for what is decided before one."""
+        if not context.turn_input:  # a state is read, and no run goes on
+            return await self._run.come(self._known)
+        message = _text_of(context.turn_input) if self._run.begins else None
+        return await self._run.come(partial(self._stepped, message, taken))
+
+    async def _stepped(self, message: str | None, taken: set[str], session: Session) -> list[Tool]:
+        begins = self._run.begins
+        self.step = await self._run.step(message, taken, session)
+        tools = {one["function"]["name"]: self._tool(one["function"]) for one in self.step.functions}
+        waiting = await _waiting(session) if begins or self._asked else ()
+        held = {one.tool: self.stand_in(one.tool) for one in waiting if one.tool not in taken}
+        return [*(held | tools).values()]
+
+    async def _known(self, session: Session) -> list[Tool]:
+        shown = [one.tool.wire for one in (await session.surface()).tools]
+        return [self.stand_in(name) for name in dict.fromkeys([*shown, *(one.tool for one in await _waiting(session))])]
+
+    def _tool(self, function: dict[str, Any]) -> FunctionTool:
+        name = function["name"]
+        known = self._tools.get(name)
+        if known is None or known[0] is not function:
+            known = (function, self._made(name, function["description"] or "", function["parameters"]))
+            self._tools[name] = known
+        return known[1]
+
+    def stand_in(self, name: str, *, asks: bool = True) -> FunctionTool:
+        """Return a tool for calls of a name that no request shows: the session answers them (X1, P9)."""
+        return self._made(name, "", {"type": "object"}, asks=asks)
+
+    def _made(self, name: str, description: str, schema: Any, *, asks: bool = True) -> FunctionTool:
+        return FunctionTool(
+            name=name,
+            description=description,
+            params_json_schema=schema,
+            on_invoke_tool=_Call(self, name),
+            strict_json_schema=False,
+            needs_approval=partial(self._needs_approval, name) if asks else False,
+        )
+
+    async def prepared(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a request with what the model is to know now; its list of tools loses what only stood in."""
+        step, tools, items = self.step, request["tools"], request["input"]
+        assert step is not None
+        shown = {one["function"]["name"] for one in step.functions}
+        tools[:] = [tool for tool in tools if not (_is_ours(tool) and tool.name not in shown)]
+        items = [{"role": "user", "content": items}] if isinstance(items, str) else list(items)
+        await self._run.come(partial(self._record, items))
+        if step.note and not (_is_kept(request) and step.note == self._sent):
+            items.append({"role": "user", "content": f"<system>{step.note}</system>"})
+        self._sent, self._done = step.note, []
+        settings = request["model_settings"]
+        if step.choice is not None and tools:
+            settings = replace(settings, tool_choice=step.choice)
+        return {**request, "input": items, "model_settings": settings}
+
+    async def _record(self, items: Sequence[Any], session: Session) -> None:
+        """Take into the session what a person refused, or ran elsewhere, since the last request (A3, T13)."""
+        newest: list[Any] = []
+        for item in reversed(items):
+            if item.get("type") != "function_call_output":
+                break
+            newest.append(item)
+        newest = [item for item in newest if item["call_id"] not in self._called]
+        waiting = await _waiting(session) if newest else ()
+        if not waiting:
+            return
+        calls = {item["call_id"]: item for item in items if item.get("type") == "function_call"}
+        for item in newest:
+            call_id, words = item["call_id"], str(item["output"])
+            asked, made = self._asked.pop(call_id, ("", ""))[1], calls.get(call_id, {})
+            about = (made.get("name"), runs.arguments_of(made.get("arguments")))
+            own = (
+                one for one in waiting if one.id == asked or (not asked and (one.tool, dict(one.arguments)) == about)
+            )
+            if (approval := next(own, None)) is not None:
+                elsewhere = approval.kind == "external"
+                refused, result = (None, words) if elsewhere else (words, None)
+                await runs.record_decision(session, approval.id, refused=refused, result=result)
+
+    # -- after an answer
+
+    def answered(self, request: Mapping[str, Any], output: list[Any]) -> None:
+        """Take an answer of the model, or what a limit leaves of it: its calls find their tools."""
+        self._arrived = time.monotonic()
+        over = {handoff.tool_name for handoff in request["handoffs"]}
+        calls = [item for item in output if item.type in _GOES_ON and getattr(item, "name", "") not in over]
+        content = any(item.type != "reasoning" and item not in calls for item in output)
+        if not self._run.answered(content=content, calls=calls):
+            output[:] = [item for item in output if item not in calls]
+        self._bind(request["tools"], [item for item in output if item in calls])
+
+    def item_done(self, request: Mapping[str, Any], item: Any) -> None:
+        """Take a part of an answer that is streamed."""
+        self._done.append(item)
+        over = {handoff.tool_name for handoff in request["handoffs"]}
+        self._bind(request["tools"], [item] if getattr(item, "name", "") not in over else [])
+
+    async def completed(self, request: Mapping[str, Any], response: Response) -> bool:
+        """Take the end of an answer that was streamed; return whether the model is to be asked once more."""
+        response.output = response.output or self._done
+        self._done = []
+        self.answered(request, response.output)
+        again = self.asks_again()
+        if not again:
+            await self.close()
+        return again
+
+    async def close(self) -> None:
+        """End the turn where the newest answer calls nothing (S6)."""
+        await self._run.come(self._run.close)
+
+    def _bind(self, tools: list[Tool], items: Sequence[Any]) -> None:
+        """Let the session answer the calls of tools that the model was not shown (X1, P9)."""
+        names = {tool.name: index for index, tool in enumerate(tools)}
+        for call in items:
+            if call.type != "function_call" or getattr(call, "namespace", None):
+                continue
+            self._answered.add(call.call_id)
+            index, readable = names.get(call.name), _arguments(call.arguments) is not None
+            if index is None:
+                names[call.name] = len(tools)
+                tools.append(self.stand_in(call.name, asks=readable))
+            elif not readable and _is_ours(tools[index]):
+                tools[index] = self.stand_in(call.name, asks=False)
+
+    def asks_again(self) -> bool:
+        """Return whether the model is to be asked once more, since it answered nothing right after a change."""
+        return self._run.asks_again()
+
+    def repeated(self, request: Mapping[str, Any]) -> list[ResponseFunctionToolCall]:
+        """Return the calls that are made again without the model, since a person is to be asked anew (A6)."""
+        again, self._again = self._again, []
+        if _is_kept(request):
+            return []  # a server that keeps the conversation knows only calls of its own
+        made = partial(ResponseFunctionToolCall, type="function_call", status="completed")
+        calls = [made(name=name, arguments=text, call_id=f"call_{uuid4().hex}") for name, text in again]
+        self._bind(request["tools"], calls)
+        return calls
+
+    # -- a call
+
+    async def _needs_approval(self, name: str, context: Context, arguments: dict[str, Any], call_id: str) -> bool:  # noqa: ARG002
+        """Return whether a person approves a call first, who is asked by this (A1)."""
+        decision = await self._run.come(lambda session: session.decide(name, arguments, ask=True))
+        if decision.status != "needs_approval" or decision.approval is None:
+            return False
+        self._asked[call_id] = (name, decision.approval.id)
+        self.host.waits(self)
+        return True
+
+    async def called(self, name: str, context: ToolContext[Any], text: str) -> Any:
+        """Return what the model reads of a call."""
+        call_id = context.tool_call_id
+        self._called.add(call_id)
+        arguments = _arguments(text)
+        if arguments is None:
+            return f"The arguments of '{name}' are not a JSON object. It was not called."
+        approved = context.is_tool_approved(name, call_id) is True
+        for_all = approved and call_id in self._answered and call_id not in self._asked
+        asked = self._asked.pop(call_id, None)
+        arrived = time.monotonic() if approved else self._arrived
+        carried_out = partial(self._carried_out, name, arguments, arrived, approved=approved, for_all=for_all)
+        answer = await self._run.come(carried_out)
+        if answer.status == "needs_approval" and (approved or asked is None):
+            self._again.append((name, text))
+        return _returned(answer)
+
+    async def _carried_out(
+        self, name: str, arguments: dict[str, Any], arrived: float, session: Session, *, approved: bool, for_all: bool
+    ) -> CallAnswer:
+        answer = await self._run.call(name, arrived, {} if approved else None, arguments, session)
+        if for_all and answer.status == "needs_approval" and answer.approval is not None:
+            return await runs.allowed(session, answer.approval, fields={})
+        return answer
+
+
+class _Call:
+    """What the SDK invokes for a tool of a session."""
+
+    def __init__(self, run: _Run, name: str) -> None:
+        self._run = run
+        self._name = name
+
+    async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:
+        if context.run_config is not None and context.run_config.model is not None:
+            _warn_of_model()
+        calling = _CALLING.set(context)
+        try:
+            return await self._run.called(self._name, context, arguments)
+        finally:
+            _CALLING.reset(calling)
+
+
+class _SessionAgent:
+    """What an equipped agent does where the SDK asks it for its tools and instructions."""
+
+    pegboard_host: _Host
+
+    async def get_all_tools(self, run_context: Context) -> list[Tool]:
+        own: list[Tool] = await _any(super()).get_all_tools(run_context)
+        run = (
+            self.pegboard_host.run_of(run_context)
+            if run_context.turn_input
+            else self.pegboard_host.new_run(run_context)
+        )
+        if run_context.turn_input:
+            _RUNNING.set(run)
+        handoffs = (_handoff_name(one) for one in _any(self).handoffs)
+        return [*own, *await run.offered(run_context, {*(tool.name for tool in own), *handoffs})]
+
+    async def get_system_prompt(self, run_context: Context) -> str | None:
+        own: str | None = await _any(super()).get_system_prompt(run_context)
+        step = self.pegboard_host.run_of(run_context).step
+        prefix = step.prefix if step is not None else ""
+        return "\n\n".join(text for text in (own, prefix) if text) or own
+
+    def clone(self, **changes: Any) -> Any:
+        """Return a copy with changes, over the same session."""
+        host, steps = self.pegboard_host, _any(self).model
+        plain = _any(super()).clone(**changes)
+        plain.pegboard_host = host
+        if "model" in changes:
+            plain.model = _stepping(changes["model"], host, getattr(steps, "_provider", None))
+        return plain
+
+
+class _Steps:
+    """What the twin of a model does around each request."""
+
+    pegboard_host: _Host
+
+    async def get_response(self, *args: Any, **given: Any) -> ModelResponse:
+        own, run, request = _any(super()), _run_of(self.pegboard_host), _request(args, given)
+        if run is None:
+            return await own.get_response(**request)
+        if calls := run.repeated(request):
+            return ModelResponse(output=[*calls], usage=Usage(), response_id=None)
+        request = await run.prepared(request)
+        response: ModelResponse = await own.get_response(**request)
+        run.answered(request, response.output)
+        while run.asks_again():
+            response = await own.get_response(**request)
+            run.answered(request, response.output)
+        await run.close()
+        return response
+
+    async def stream_response(self, *args: Any, **given: Any) -> AsyncIterator[Any]:
+        own, run, request = _any(super()), _run_of(self.pegboard_host), _request(args, given)
+        calls = run.repeated(request) if run is not None else ()
+        if run is not None and not calls:
+            request = await run.prepared(request)
+        again = not calls
+        for event in _events_of(calls) if calls else ():
+            yield event
+        while again:
+            again = False
+            async for event in own.stream_response(**request):
+                if run is not None and isinstance(event, ResponseCompletedEvent):
+                    again = await run.completed(request, event.response)
+                elif run is not None and isinstance(event, ResponseOutputItemDoneEvent):
+                    run.item_done(request, event.item)
+                if not again:
+                    yield event
+
+
+_PARAMETERS: Final = ("system_instructions", "input", "model_settings", "tools", "output_schema", "handoffs", "tracing")
+"""Those that the SDK gives a model by their place."""
+
+
+def _request(args: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    return {**dict(zip(_PARAMETERS, args, strict=False)), **given}
+
+
+class _Named(Model):
+    """A model that is known by its name until it is used."""
+
+    def __init__(self, name: str | None, host: _Host, provider: ModelProvider | None) -> None:
+        self._name = name
+        self._host = host
+        self._provider = provider
+        self._known: Any = None
+
+    def _model(self) -> Any:
+        if self._known is None:
+            self._known = _stepping((self._provider or MultiProvider()).get_model(self._name), self._host, None)
+        return self._known
+
+    def _supports_default_prompt_cache_key(self) -> bool:
+        """Return whether the SDK gives requests a key of their own for the provider's cache, as it asks a model."""
+        asked = getattr(self._model(), "_supports_default_prompt_cache_key", None)
+        return bool(asked()) if asked is not None else False
+
+    async def get_response(self, *args: Any, **given: Any) -> ModelResponse:
+        return await self._model().get_response(*args, **given)
+
+    def stream_response(self, *args: Any, **given: Any) -> AsyncIterator[Any]:
+        return self._model().stream_response(*args, **given)
+
+    def get_retry_advice(self, request: Any) -> Any:
+        return self._model().get_retry_advice(request)
+
+    async def close(self) -> None:
+        if self._known is not None:
+            await self._known.close()
+
+
+def _stepping(model: Any, host: _Host, provider: ModelProvider | None) -> Model:
+    if not isinstance(model, Model):
+        return _Named(model, host, provider)
+    made = copy(model) if isinstance(model, _Steps) else runs.twin(model, _Steps)
+    made.pegboard_host = host
+    return made
+
+
+def _run_of(host: _Host) -> _Run | None:
+    """Return the run whose request this is, if it is one of this agent."""
+    run = _RUNNING.get()
+    return run if run is not None and run.host is host and run.step is not None else None
+
+
+def _any(own: Any) -> Any:
+    """Return what stands behind the twin, which no type names."""
+    return own
+
+
+def _is_kept(request: Mapping[str, Any]) -> bool:
+    """Return whether the server keeps the conversation, and with it all that it was ever sent."""
+    return bool(request.get("previous_response_id") or request.get("conversation_id"))
+
+
+def _is_ours(tool: Any) -> bool:
+    return isinstance(tool, FunctionTool) and isinstance(tool.on_invoke_tool, _Call)
+
+
+def _handoff_name(handoff: Any) -> str:
+    return handoff.tool_name if isinstance(handoff, Handoff) else Handoff.default_tool_name(handoff)
+
+
+def _arguments(text: str) -> dict[str, Any] | None:
+    return runs.arguments_of(text) if text.strip() else {}
+
+
+async def _waiting(session: Session) -> list[Any]:
+    """Return the approvals that calls of a session wait for, or waited for until they expired."""
+    key = session.key
+    known = await session.approvals.list(agent=key.agent, ended=True)
+    own = (one for one in known if (one.binding.principal, one.binding.session) == (key.principal, key.session))
+    return [one for one in own if one.lasts == "once" and one.status in ("waiting", "allowed", "refused", "expired")]
+
+
+def _text_of(items: Sequence[Any]) -> str | None:
+    """Return the text of the newest message of a user."""
+    content: Any = next((item.get("content") for item in reversed(items) if item.get("role") == "user"), None)
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else None
+    texts = [str(part["text"]) for part in cast("list[dict[str, Any]]", content) if "text" in part]
+    return "\n".join(texts) or None
+
+
+def _returned(answer: CallAnswer) -> Any:
+    """Return the result for the model; what it cannot read is named in the text."""
+    text, media = runs.text_and_media(answer.result, _FILES)
+    if not media:
+        return text or answer.message
+    parts: list[Any] = [ToolOutputText(text=text)] if text else []
+    parts += [ToolOutputImage(image_url=runs.data_url(blob)) for blob in media.get("images", ())]
+    parts += [
+        ToolOutputFileContent(file_data=runs.data_url(blob), filename="file.pdf") for blob in media.get("files", ())
+    ]
+    if sounds := media.get("audios"):
+        parts.append(ToolOutputText(text=json.dumps([{"mimeType": blob["mime_type"]} for blob in sounds])))
+    return parts
+
+
+def _events_of(calls: Sequence[ResponseFunctionToolCall]) -> list[Any]:
+    """Return the events of an answer that only makes calls."""
+    done = [
+        ResponseOutputItemDoneEvent(
+            type="response.output_item.done", item=call, output_index=index, sequence_number=index
+        )
+        for index, call in enumerate(calls)
+    ]
+    response = Response(
+        id="pegboard",
+        created_at=0,
+        model="pegboard",
+        object="response",
+        output=[*calls],
+        tool_choice="auto",
+        tools=[],
+        parallel_tool_calls=True,
+        status="completed",
+    )
+    return [
+        *done,
+        ResponseCompletedEvent(type="response.completed", response=response, sequence_number=len(calls)),
+    ]
+
+
+def _warn_of_model() -> None:
+    runs.warn_once(
+        "RunConfig.model takes the place of the agent's model: what is loaded now does not stand behind the history, "
+        "and a call of a tool that is not loaded ends the run. Give the model to the agent instead."
+    )
