@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -39,6 +40,8 @@ from pegboard.dialects.names import Found
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import StoreError, UsageError, board_closed
 from pegboard.ports import Client, Progress, SessionKey
+
+log = logging.getLogger("pegboard")
 
 
 class Session:
@@ -441,6 +444,18 @@ class Session:
             UsageError: a result is given for a call that runs here.
         """
         return await resume(self._services, await self._read(), self._shown, approval_id, result)
+
+    def report_rejected(self, subject: str, reason: str) -> None:
+        """Report that a provider of models does not take a tool or a form: one line in the log, and an event.
+
+        Args:
+            subject: ``tool:`` or ``form:``, and its name.
+            reason: as the provider states it.
+        """
+        key, text = self.key, self._services.masker.text(reason)
+        log.warning("%s is not taken by the provider of the model, and not sent to it: %s", subject, text)
+        about = {"principal": key.principal, "agent": key.agent, "session": key.session}
+        self._services.events.emit("rejected", {**about, "subject": subject, "reason": text})
 
     # -- how its requests read the session: once, and what is loaded has been seen (S2, P4)
 

@@ -16,7 +16,9 @@ from typing import Any, Final, TypeVar, cast
 from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval
+from pegboard.core.model.leases import LEASED
 from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
+from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT, Continuation
 from pegboard.core.surface.surfaces import Surface
@@ -39,12 +41,16 @@ class Step:
         prefix: policy and hints, for the system's text.
         note: what is loaded and what has changed, for the end of the history.
         choice: ``auto`` or ``required`` where a focus says so, ``none`` where the model has to answer, else None.
+        surface: what the session gives to this step.
+        change: what the model is to know of the newest change, the last part of ``note``.
     """
 
     functions: list[dict[str, Any]]
     prefix: str
     note: str
     choice: str | None
+    surface: Surface
+    change: str = ""
 
 
 class Run:
@@ -105,7 +111,7 @@ class Run:
         Args:
             message: the user's, with the first step of a run (S5).
             taken: names of the host's own tools, which win.
-            session: the session.
+            session: the session; one whose list is fixed changes with what it loads beside that.
         """
         conversation, own = self._names()
         if self._unfinished.get(conversation, own) != own:
@@ -119,12 +125,20 @@ class Run:
         tools = tuple(tool for tool in listed if tool.wire not in taken)
         if tools != self._tools:
             self._tools, self._functions = tools, {tool.wire: self._function(tool) for tool in tools}
-        self._going = self._going.next(tuple(self._functions))
+        beside = await _loaded_beside(session) if session.host.list_is_fixed else ()
+        self._going = self._going.next((*self._functions, *beside))
         self._content = self._calls = False
         choice = "none" if self._going.over else None if surface.focus is None else surface.focus["tool_choice"]
         note = " ".join(text for text in (surface.suffix, self._going.note) if text)
         functions = [function for _, function in self._functions.values()]
-        return Step(functions=functions, prefix=_prefix(surface), note=note, choice=choice)
+        return Step(
+            functions=functions,
+            prefix=_prefix(surface),
+            note=note,
+            choice=choice,
+            surface=surface,
+            change=self._going.note,
+        )
 
     def _function(self, tool: Tool) -> tuple[Tool, dict[str, Any]]:
         known = self._functions.get(tool.wire)
@@ -326,6 +340,13 @@ def data_url(blob: Mapping[str, Any]) -> str:
 def warn_once(text: str) -> None:
     """Log a warning the first time that it is given in this process."""
     _LOG.warning(text)
+
+
+async def _loaded_beside(session: Session) -> tuple[str, ...]:
+    """Return the wire names of what a session has loaded and its list does not have (D1)."""
+    snapshot = await session.snapshot()
+    loaded = active_tools(snapshot.permissions, snapshot.state).values()
+    return tuple(one.tool.wire for one in loaded if one.because[0] in LEASED)
 
 
 def _prefix(surface: Surface) -> str:

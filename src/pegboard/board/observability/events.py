@@ -27,6 +27,7 @@ EVENTS = (
     "approval_asked",
     "approval_decided",
     "approval_used",
+    "rejected",
 )
 Callback = Callable[[Mapping[str, Any]], object]
 

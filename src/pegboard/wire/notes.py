@@ -1,0 +1,47 @@
+"""The texts that a loop adds to a history, each in a tag by which a later process knows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from pegboard.core.model.tools import Tool
+from pegboard.core.surface.brief_schema import brief_schema
+from pegboard.wire.provider_forms import Mark
+
+_BEGINS, _ENDS = "<tools>\n", "\n</tools>"
+_TOOL = '{"name":'
+_THROUGH = "Can be called through call_tool:"
+
+
+def tagged(text: str) -> str:
+    """Return a note as it stands in a history."""
+    return f"{_BEGINS}{text}{_ENDS}"
+
+
+def defined_in_text(tools: Iterable[Tool]) -> str:
+    """Return tools for a model that calls them through ``call_tool``, one line each."""
+    lines = [_line(tool) for tool in tools]
+    return "\n".join((_THROUGH, *lines)) if lines else ""
+
+
+def _line(tool: Tool) -> str:
+    brief = brief_schema(tool.input_schema)
+    schema = {"inputSchema": tool.input_schema} if brief is None else {"arguments": brief}
+    about = {"name": tool.wire, "description": tool.description, **schema}
+    return json.dumps(about, ensure_ascii=False, separators=(",", ":"))
+
+
+def note_marks(text: str) -> Iterator[Mark]:
+    """Yield what a text stands for: a note, and the tools that it defines; nothing of a user's own text."""
+    if not (text.startswith(_BEGINS) and text.endswith(_ENDS)):
+        return
+    yield Mark(kind="note", value=text[len(_BEGINS) : -len(_ENDS)])
+    for line in text.splitlines():
+        if line.startswith(_TOOL):
+            yield Mark(kind="defined", value=str(json.loads(line)["name"]))
+
+
+def is_note(text: str) -> bool:
+    """Return whether a text is a note."""
+    return next(note_marks(text), None) is not None

@@ -1,0 +1,139 @@
+"""OpenAI's Chat Completions, and all that speak them: an array, and notes in the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from pegboard.core.model.tools import EMPTY, JsonObject, Tool
+from pegboard.wire.notes import is_note, note_marks, tagged
+from pegboard.wire.provider_forms import (
+    Choice,
+    HistoryChange,
+    Mark,
+    Message,
+    ModelCall,
+    Reply,
+    RequestParts,
+    Result,
+    Stale,
+    as_plain,
+    mappings,
+    parsed_arguments,
+    texts_in,
+)
+from pegboard.wire.result_blocks import parts_of, text_of
+
+_KEPT: Final = ("role", "content", "refusal")
+"""What the provider takes back of its own messages, calls apart."""
+
+
+class OpenAIChat:
+    """``client.chat.completions.create(**request)``."""
+
+    name = "chat"
+
+    def request(self, parts: RequestParts, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the keyword arguments for the provider's client."""
+        sent = list(messages)
+        first = as_plain(sent[0]) if sent else EMPTY
+        if parts.system and first.get("role") in ("system", "developer"):
+            text = "\n\n".join((texts_in(first.get("content")), *parts.system))
+            sent[0] = {**first, "content": text}
+        elif parts.system:
+            sent.insert(0, {"role": "system", "content": "\n\n".join(parts.system)})
+        request: dict[str, Any] = {"model": parts.model, "messages": sent}
+        if parts.head:
+            request["tools"] = [_defined(tool) for tool in parts.head]
+            request |= _chosen(parts.choice)
+        return request
+
+    def reply(self, given: JsonObject) -> Reply:
+        """Return what a completion says, by its first choice."""
+        choices = mappings(given.get("choices"))
+        if not choices or "message" not in choices[0]:
+            raise ValueError("choices")
+        message = as_plain(choices[0]["message"])
+        written = [call for call in mappings(message.get("tool_calls")) if "function" in call]
+        kept: dict[str, Any] = {key: message[key] for key in _KEPT if message.get(key) is not None}
+        if written:
+            kept = {"content": None, **kept, "tool_calls": [_sent_back(call) for call in written]}
+        text = texts_in(message.get("content")) or str(message.get("refusal") or "")
+        empty = not written and not text
+        calls = tuple(map(_call, written))
+        return Reply(messages=() if empty else ({"role": "assistant", **kept},), calls=calls, text=text)
+
+    def text(self, text: str) -> list[Message]:
+        """Return a text of the model as its message."""
+        return [{"role": "assistant", "content": text}] if text else []
+
+    def results(self, results: Sequence[Result]) -> list[Message]:
+        """Return one message for each result, and behind them one with their pictures."""
+        answered: list[Message] = [
+            {"role": "tool", "tool_call_id": result.call.id, "content": text_of(result)} for result in results
+        ]
+        pictures: list[JsonObject] = []
+        for result in results:
+            found = [part for part in parts_of(result) if part.kind == "picture"]
+            if found:
+                pictures.append({"type": "text", "text": tagged(f"From {result.call.name}:")})
+                pictures += [{"type": "image_url", "image_url": {"url": part.url}} for part in found]
+        return [*answered, {"role": "user", "content": pictures}] if pictures else answered
+
+    def change(self, change: HistoryChange, *, reveals: bool) -> list[Message]:  # noqa: ARG002
+        """Return a note of the user, which every server takes at any place; nothing reveals tools in this form."""
+        return [{"role": "user", "content": tagged(change.note)}] if change.note else []
+
+    def definition(self, tool: Tool) -> None:
+        """Return nothing: a note says what it says."""
+
+    def marks(self, message: Message) -> Iterator[Mark]:
+        """Yield what a message stands for."""
+        plain = as_plain(message)
+        match plain:
+            case {"role": "assistant"}:
+                yield Mark(kind="model")
+                for call in mappings(plain.get("tool_calls")):
+                    if "function" in call:
+                        yield Mark(kind="call", value=str(call.get("id")), call=_call(call))
+            case {"role": "tool", "tool_call_id": str(call_id)}:
+                yield Mark(kind="result", value=call_id)
+            case {"role": "user", "content": content}:
+                text = texts_in(content)
+                yield from note_marks(text)
+                if not is_note(text):
+                    yield Mark(kind="user", value=text)
+            case _:
+                pass
+
+    def without(self, message: Message, stale: Stale) -> Message | None:
+        """Return a message, or None for a result without a call."""
+        plain = as_plain(message)
+        stale_result = plain.get("role") == "tool" and plain.get("tool_call_id") in stale.results
+        return None if stale_result else message
+
+
+def _defined(tool: Tool) -> JsonObject:
+    function = {"name": tool.wire, "description": tool.description, "parameters": tool.input_schema}
+    return {"type": "function", "function": function}
+
+
+def _chosen(choice: Choice | None) -> dict[str, Any]:
+    if choice is None:
+        return {}
+    if choice.mode == "none" or not choice.names:
+        return {"tool_choice": choice.mode}
+    tools = [{"type": "function", "function": {"name": name}} for name in choice.names]
+    return {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": tools}}}
+
+
+def _call(call: JsonObject) -> ModelCall:
+    function = as_plain(call["function"])
+    arguments = parsed_arguments(function.get("arguments"))
+    return ModelCall(id=str(call.get("id")), name=str(function.get("name")), arguments=arguments)
+
+
+def _sent_back(call: JsonObject) -> JsonObject:
+    function = as_plain(call["function"])
+    about = {"name": function.get("name"), "arguments": function.get("arguments")}
+    return {"id": call.get("id"), "type": "function", "function": about}

@@ -1,0 +1,209 @@
+"""What a request to a model and its reply are, whatever form a provider gives them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, cast
+
+from pegboard.core.model.tools import EMPTY, CallResult, JsonObject, Tool
+from pegboard.errors import UsageError
+
+Message = JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """A call that a model made; ``arguments`` are None where what it wrote is no JSON object."""
+
+    id: str
+    name: str
+    arguments: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which tools may be called at one step, by their wire names; without names any, or with ``none`` nothing."""
+
+    mode: Literal["auto", "required", "none"]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestParts:
+    """What a request carries beside its messages.
+
+    Attributes:
+        model: the provider's name of the model.
+        system: the host's own text, then what the session adds to it, as far as there is either.
+        head: the tools that stand at the head of every request.
+        deferred: the tools that are declared and shown to the model only once the history reveals them.
+        choice: what narrows this step, or None.
+        reveals: whether the history may reveal tools.
+    """
+
+    model: str
+    system: tuple[str, ...] = ()
+    head: Sequence[Tool] = ()
+    deferred: Sequence[Tool] = ()
+    choice: Choice | None = None
+    reveals: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryChange:
+    """What joins the history at one place, and stays there.
+
+    ``joined`` are revealed from there on, ``left`` are the wire names of those that are no longer; ``note`` is a text.
+    """
+
+    joined: tuple[Tool, ...] = ()
+    left: tuple[str, ...] = ()
+    note: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.joined or self.left or self.note)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a model answered.
+
+    Attributes:
+        messages: what the history keeps of it; nothing where it is empty.
+        calls: the calls that it made, in order.
+        text: what the user reads.
+        unfinished: whether the provider goes on with it where it is sent back as it stands.
+    """
+
+    messages: tuple[Message, ...] = ()
+    calls: tuple[ModelCall, ...] = ()
+    text: str = ""
+    unfinished: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a call came to, for the model; at most ``limit`` characters of text, and bytes of each picture or file."""
+
+    call: ModelCall
+    result: CallResult
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One thing that a message of the history stands for.
+
+    ``value`` is the id of a call or a result, the wire name of a tool that joined, left or is defined in a note, or a
+    text; ``definition`` is that of a tool which joined, where the history has it.
+    """
+
+    kind: Literal["call", "result", "joined", "left", "defined", "note", "user", "model"]
+    value: str = ""
+    call: ModelCall | None = None
+    definition: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stale:
+    """What is no longer sent of a history: results without a call, tools that are gone, and whether all reveals are."""
+
+    results: AbstractSet[str] = frozenset()
+    tools: AbstractSet[str] = frozenset()
+
+
+class ProviderForm(Protocol):
+    """The form that one provider gives to requests, replies and histories. All of it is pure."""
+
+    @property
+    def name(self) -> str:
+        """Return the name by which a loop chooses it."""
+        ...
+
+    def request(self, parts: RequestParts, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the keyword arguments for the provider's client."""
+        ...
+
+    def reply(self, given: JsonObject) -> Reply:
+        """Return what a reply of the provider says; ``ValueError`` for what is none."""
+        ...
+
+    def text(self, text: str) -> list[Message]:
+        """Return a text of the model as its message; no text is none."""
+        ...
+
+    def results(self, results: Sequence[Result]) -> list[Message]:
+        """Return the messages that answer calls, in order."""
+        ...
+
+    def change(self, change: HistoryChange, *, reveals: bool) -> list[Message]:
+        """Return the messages that a change of the history is."""
+        ...
+
+    def definition(self, tool: Tool) -> JsonObject | None:
+        """Return what the history has of a tool that it reveals; None where it only names it."""
+        ...
+
+    def marks(self, message: Message) -> Iterator[Mark]:
+        """Yield what a message stands for."""
+        ...
+
+    def without(self, message: Message, stale: Stale) -> Message | None:
+        """Return a message without what is stale, the same one where nothing is; None where nothing remains."""
+        ...
+
+
+def as_plain(given: object) -> JsonObject:
+    """Return an object of a provider's client as plain JSON, without what is None or was added by the client.
+
+    Raises:
+        UsageError: it is neither a mapping nor a pydantic model.
+    """
+    if isinstance(given, Mapping):
+        return cast("JsonObject", given)
+    dump = getattr(given, "model_dump", None)
+    if dump is None:
+        raise UsageError(
+            f"A message or reply is a mapping or an object of the provider's client, not a {type(given).__name__}."
+        )
+    return cast("JsonObject", _sent_back(dump(mode="json", exclude_none=True, warnings=False)))
+
+
+def _sent_back(value: Any) -> Any:
+    """Return a value without what the client has parsed, which no provider takes back."""
+    if isinstance(value, dict):
+        known = cast("dict[str, Any]", value)
+        parsed = ("parsed", "parsed_arguments", "parsed_output")
+        return {key: _sent_back(part) for key, part in known.items() if key not in parsed}
+    return [_sent_back(part) for part in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+def mappings(value: object) -> list[JsonObject]:
+    """Return the mappings of a list, those of the client's objects among them; nothing of anything else."""
+    parts = cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+    return [as_plain(part) for part in parts if _is_mapping(part)]
+
+
+def _is_mapping(part: object) -> bool:
+    return isinstance(part, Mapping) or hasattr(part, "model_dump")
+
+
+def parsed_arguments(written: object) -> JsonObject | None:
+    """Return the arguments that a model wrote, nothing being an empty object; None where they are no object."""
+    if isinstance(written, Mapping):
+        return cast("JsonObject", written)
+    try:
+        found: object = json.loads(written) if isinstance(written, str) and written.strip() else EMPTY
+    except ValueError:
+        return None
+    return cast("JsonObject", found) if isinstance(found, dict) else None
+
+
+def texts_in(content: object, kind: str = "text") -> str:
+    """Return the texts of a message's content, which is a text or a list of blocks."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(block.get("text", "")) for block in mappings(content) if block.get("type") == kind)
