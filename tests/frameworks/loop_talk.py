@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anthropic import AsyncAnthropic, BadRequestError
+from loop_provider import Model, ProviderServer, provider
 from openai import AsyncOpenAI
 from openai import BadRequestError as OpenAIBadRequest
-from loop_provider import Model, ProviderServer, provider
 
 from pegboard import Session
 from pegboard.frameworks.loop import FormName, Loop

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from anthropic import Anthropic
 from framework_tools import PICTURE, RAN
+from loop_provider import Refusal, provider, script
 from loop_talk import (
     ANTHROPIC,
     CHAT,
@@ -26,7 +27,6 @@ from loop_talk import (
     talk,
     unmarked,
 )
-from loop_provider import Refusal, provider, script
 
 from pegboard import Pegboard, UsageError
 from pegboard.frameworks.loop import Loop, SyncLoop
