@@ -46,12 +46,13 @@ async def main(folder: Path, console: str) -> None:
     switches = f"{console}/api/agents/sea/switches"
     async with httpx2.AsyncClient(headers={"Authorization": "Bearer ada-ada-ada-ada-ada-ada"}) as operator:
         with scripted([PUSH, "Done."] * 3) as (url, requests):
-            async with Pegboard.open(folder / "pegboard.yaml") as board, AsyncOpenAI(api_key="none", base_url=url) as ai:
-                loop, items = Loop(await board.session(session_id="chat"), form="responses", model="gpt-5.4"), list[Any]()
+            client, items = AsyncOpenAI(api_key="none", base_url=url), list[Any]()
+            async with Pegboard.open(folder / "pegboard.yaml") as board:
+                loop = Loop(await board.session(session_id="chat"), form="responses", model="gpt-5.4")
                 for value in (True, False, True):
                     switch = {"name": "self_evolution_toolkit", "value": value}
                     (await operator.put(switches, json=switch)).raise_for_status()
-                    result = await turn(loop, ai, items)
+                    result = await turn(loop, client, items)
                     offered = [tool["name"] for tool in requests[-2]["tools"]]
                     policy = "Review before" in requests[-2].get("instructions", "")
                     print(f"{value}: offered {PUSH[0] in offered}, policy {policy}, result {result}")
