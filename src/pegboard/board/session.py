@@ -6,14 +6,9 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from pegboard.board.calls import pipeline
-from pegboard.board.calls.anticipating import TurnMessage, anticipate
 from pegboard.board.calls.approvals import Approvals
-from pegboard.board.calls.call_request import CallRequest
-from pegboard.board.calls.commands import apply_command, carry_out, end_turn
-from pegboard.board.calls.meta_call import call_meta_tool, decide_meta_call
-from pegboard.board.calls.resuming import resume
 from pegboard.board.discover import discover_loaded
 from pegboard.board.meta_tools import meta_tools_by_name
 from pegboard.board.observability.conversations import Request
@@ -21,7 +16,6 @@ from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, agent_of, child_of
 from pegboard.board.snapshot import Snapshot, read, read_start
 from pegboard.board.views.check_input import checked_message, checked_search, checked_turn
-from pegboard.board.views.explain import explain_name
 from pegboard.board.views.request_counter import RequestCounter
 from pegboard.board.views.search import search
 from pegboard.board.views.shown_to_model import Shown, everything_fits, everything_pays, next_wire_list
@@ -31,15 +25,18 @@ from pegboard.core.access.permissions import delegates
 from pegboard.core.model.agents import Agent
 from pegboard.core.model.delivery import Host, deliverable
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
-from pegboard.core.state.call_plans import CallAnswer, CallDecision, decision_of
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
-from pegboard.core.surface.explanations import Explanation
-from pegboard.core.surface.surface_changes import SurfaceChanges, changes_between
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import StoreError, UsageError, board_closed
 from pegboard.ports import Client, Progress, SessionKey
+
+if TYPE_CHECKING:
+    from pegboard.board.calls.anticipating import TurnMessage
+    from pegboard.core.state.call_plans import CallAnswer, CallDecision
+    from pegboard.core.surface.explanations import Explanation
+    from pegboard.core.surface.surface_changes import SurfaceChanges
 
 log = logging.getLogger("pegboard")
 
@@ -138,6 +135,8 @@ class Session:
         if message:
             self._info.conversation.add_message(self._services.masker.value(message), snapshot.state.turn)
         if loaded and message is not None:
+            from pegboard.board.calls.anticipating import anticipate  # no start needs it
+
             snapshot, self._ranked = await anticipate(self._services, snapshot, message, self._ranked)
         shown = await surface(self._services, snapshot, message, loaded=loaded)
         if loaded:
@@ -155,6 +154,8 @@ class Session:
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
+        from pegboard.core.surface.surface_changes import changes_between  # no start needs it
+
         coming = await surface_to_come(self._services, await self._prepared())
         return changes_between(self._shown.surface, coming)
 
@@ -230,6 +231,8 @@ class Session:
         return await self._carry_out(Fallback())
 
     async def _carry_out(self, command: Command) -> Outcome:
+        from pegboard.board.calls.commands import carry_out  # no start needs it
+
         with self._info.conversation.requests.start() as request:
             snapshot = await self._planned_for(await self._read())
             snapshot, outcome = await carry_out(self._services, snapshot, command, request)
@@ -250,6 +253,8 @@ class Session:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
+        from pegboard.board.calls.commands import apply_command
+
         return (await apply_command(self._services, await self._read(), SetLoadout(loadout=name)))[1]
 
     async def child(self, kind: str, *, agent: str | None = None) -> Session:
@@ -286,6 +291,8 @@ class Session:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
+        from pegboard.board.calls.commands import end_turn
+
         return await end_turn(self._services, await self._read(), EndTurn(turn=checked_turn(turn)))
 
     async def mark_turn(self, label: str) -> Outcome:
@@ -301,6 +308,8 @@ class Session:
             StoreError: the stored state cannot be read or written.
             UnknownAgentError: the agent is not configured any more.
         """
+        from pegboard.board.calls.commands import end_turn
+
         return await end_turn(self._services, await self._read(), MarkTurn(label=label))
 
     async def search(self, *queries: str, limit: int = 5, context: Sequence[str] | None = None) -> Found:
@@ -334,6 +343,8 @@ class Session:
             StoreError: the stored state cannot be read.
             UnknownAgentError: the agent is not configured any more.
         """
+        from pegboard.board.views.explain import explain_name  # no start needs it
+
         return (await explain_name(self._services, await self._prepared(), name))[1]
 
     async def call(
@@ -366,10 +377,12 @@ class Session:
             UnknownAgentError: the agent is not configured any more.
             UsageError: the board is closed, or was before the call ended.
         """
+        from pegboard.board.calls import call_request, meta_call, pipeline  # no start needs what calls need
+
         with self._info.conversation.requests.start(arrived) as request:
             try:
                 snapshot = await self._read(arrived)
-                call = CallRequest(
+                call = call_request.CallRequest(
                     services=self._services,
                     name=name,
                     arguments=arguments if arguments is not None else {},
@@ -381,11 +394,10 @@ class Session:
                     waiting=waiting,
                 )
                 self._requests.count_call(snapshot, request)
-                tool = snapshot.meta_tools.get(name)
-                if tool is None:
+                if (tool := snapshot.meta_tools.get(name)) is None:
                     snapshot, answered = await pipeline.run(call, snapshot)
                 else:
-                    snapshot, answered = await call_meta_tool(call, await self._planned_for(snapshot), tool)
+                    snapshot, answered = await meta_call.call_meta_tool(call, await self._planned_for(snapshot), tool)
                 if snapshot.unloaded or request.brought:
                     self._note_shown(snapshot, request)
                 if request.brought:
@@ -413,8 +425,11 @@ class Session:
             UnknownAgentError: the agent is not configured any more.
             UsageError: the board is closed.
         """
+        from pegboard.board.calls import call_request, meta_call, pipeline
+        from pegboard.core.state.call_plans import decision_of
+
         snapshot = await self._read()
-        call = CallRequest(
+        call = call_request.CallRequest(
             services=self._services,
             name=name,
             arguments=arguments if arguments is not None else {},
@@ -426,7 +441,7 @@ class Session:
         tool = snapshot.meta_tools.get(name)
         if tool is None:
             return decision_of(await pipeline.decide(call, snapshot))
-        return decision_of(await decide_meta_call(call, await self._planned_for(snapshot), tool))
+        return decision_of(await meta_call.decide_meta_call(call, await self._planned_for(snapshot), tool))
 
     async def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
         """Go on with a call that waits for a person (A3): it runs once, if it was allowed and nothing has changed.
@@ -443,6 +458,8 @@ class Session:
             UnknownAgentError: the agent is not configured any more.
             UsageError: a result is given for a call that runs here.
         """
+        from pegboard.board.calls.resuming import resume
+
         return await resume(self._services, await self._read(), self._shown, approval_id, result)
 
     def report_rejected(self, subject: str, reason: str) -> None:

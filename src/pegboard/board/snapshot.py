@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pegboard.board.meta_tools import command_context, meta_tools_by_name, session_hints, view
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, sessions_above
-from pegboard.core.access.approvals.demands import ToolRules
 from pegboard.core.access.permissions import CompiledPermissions
 from pegboard.core.access.settings.predicates import conditions
 from pegboard.core.model.specs import PluginSpec
@@ -26,6 +25,9 @@ from pegboard.core.state.subjects import heal
 from pegboard.dialects.names import View
 from pegboard.errors import StoreError
 from pegboard.ports import AuditRecord, Source, StateChange
+
+if TYPE_CHECKING:
+    from pegboard.core.access.approvals.demands import ToolRules
 
 T = TypeVar("T")
 Note = tuple[AuditRecord, str | None]

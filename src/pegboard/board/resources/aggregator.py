@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pegboard.board.discover import discover_searchable
-from pegboard.board.resources import reads
 from pegboard.board.resources.lists import ResourceLists
-from pegboard.board.resources.reads import Subscription
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo
 from pegboard.board.snapshot import Snapshot, read
 from pegboard.core.access.listed_items import ListedItem, ListKind, plugins_with_lists
 from pegboard.core.model.tools import JsonObject
 from pegboard.ports import CallContext, HasResources, Source
+
+if TYPE_CHECKING:
+    from pegboard.board.resources.reads import Subscription
 
 
 class ResourceAggregator:
@@ -52,25 +54,33 @@ class ResourceAggregator:
 
         Raises ``ToolUnavailableError``, ``UpstreamError``.
         """
-        return await reads.read_resource(self._services, self._lists, await self._read(info), uri, context)
+        from pegboard.board.resources.reads import read_resource  # no start needs it
+
+        return await read_resource(self._services, self._lists, await self._read(info), uri, context)
 
     async def prompt(
         self, info: SessionInfo, name: str, arguments: JsonObject | None, context: CallContext
     ) -> JsonObject | None:
         """Return the result of a prompt as the server gave it; None is that there is no such prompt (P9)."""
+        from pegboard.board.resources.reads import get_prompt
+
         snapshot = await self._read(info)
-        return await reads.get_prompt(self._services, self._lists, snapshot, name, arguments, context)
+        return await get_prompt(self._services, self._lists, snapshot, name, arguments, context)
 
     async def complete(self, info: SessionInfo, params: JsonObject, context: CallContext) -> JsonObject | None:
         """Return the completion as the server gave it; None is that there is no such prompt or resource."""
-        return await reads.complete(self._services, self._lists, await self._read(info), params, context)
+        from pegboard.board.resources.reads import complete
+
+        return await complete(self._services, self._lists, await self._read(info), params, context)
 
     async def subscribe(self, info: SessionInfo, uri: str, updated: Callable[[str], None]) -> Subscription | None:
         """Call back when a resource is updated, with its URI as the client knows it.
 
         None is that there is no such resource (P9).
         """
-        return await reads.subscribe(self._services, self._lists, await self._read(info), uri, updated)
+        from pegboard.board.resources.reads import subscribe
+
+        return await subscribe(self._services, self._lists, await self._read(info), uri, updated)
 
     async def sees(self, info: SessionInfo, plugin: str) -> bool:
         """Return whether the session's agent sees a server now (P4)."""

@@ -18,23 +18,24 @@ from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import Plugin, Tool
 
 T_co = TypeVar("T_co", Ref, Tool, covariant=True)
+# What follows is not frozen: a class that is takes each start twice as long to make.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Found(Generic[T_co]):
     """What has exactly this name."""
 
     meant: T_co
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Near(Generic[T_co]):
     """The one thing whose name differs from this one in nothing but its case."""
 
     meant: T_co
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Hidden:
     """A tool of this name that the agent may not use, and why; its model learns of neither."""
 
@@ -42,14 +43,14 @@ class Hidden:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Unseen:
     """The plugin, not asked for its tools yet, to which a tool of this name would belong."""
 
     plugin: Plugin
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Unknown:
     """Nothing of this name, as far as is known."""
 

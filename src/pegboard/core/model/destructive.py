@@ -14,7 +14,7 @@ VERBS: Final = frozenset(
     }
 )  # fmt: skip
 """With one of these begins the name of a tool that destroys, where it says nothing of it."""
-_FIRST: Final = re.compile(r"[^A-Za-z0-9]*([A-Z]+(?![a-z])|[A-Za-z][a-z]*)")
+_FIRST: Final = r"[^A-Za-z0-9]*([A-Z]+(?![a-z])|[A-Za-z][a-z]*)"
 
 
 def is_destructive(tool: Tool) -> bool:
@@ -29,5 +29,5 @@ def is_destructive(tool: Tool) -> bool:
     stated = tool.annotations.get("destructiveHint")
     if isinstance(stated, bool):
         return stated
-    first = _FIRST.match(tool.name)
+    first = re.match(_FIRST, tool.name)  # compiled with the first use: no start needs it
     return not tool.read_only and first is not None and first[1].lower() in VERBS

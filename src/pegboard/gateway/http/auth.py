@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pegboard.board.session_info import open_sub_app
 from pegboard.core.model.labels import label_problem
 from pegboard.core.principals.bearer_tokens import Token, opens, owner_of
-from pegboard.errors import PegboardError, UnknownAgentError, UsageError
+from pegboard.errors import PegboardError, UsageError
 from pegboard.gateway.protocol.board_port import LOCAL, BoardPort, Caller
 from pegboard.support.mcp_constants import INVALID_PARAMS, INVALID_REQUEST
 
@@ -121,14 +121,6 @@ class Authenticator:
             return open_sub_app(self.board.world, agent, name)
         except UsageError:
             raise Refusal(404, "There is no such sub-app here. Name one that the agent lists: ?sub_app=NAME.") from None
-
-
-def chosen_agent(board: BoardPort, agent: str | None) -> str | None:
-    """Return the agent that is served where a request names none; raises ``UnknownAgentError``."""
-    if agent is not None and agent not in board.world.agents:
-        known = ", ".join(board.world.agents)
-        raise UnknownAgentError(f"There is no agent '{agent}'.", hint=f"There are: {known}." if known else "")
-    return agent or board.world.default_agent()
 
 
 class OriginCheck:

@@ -16,10 +16,10 @@ import uvicorn
 
 from pegboard.board.session_info import open_sub_app
 from pegboard.errors import PegboardError, UsageError
-from pegboard.gateway.http.auth import Authenticator, OriginCheck, chosen_agent, identify, require_tokens
+from pegboard.gateway.http.auth import Authenticator, OriginCheck, identify, require_tokens
 from pegboard.gateway.http.connections import ConnectionLimits, LimitedProtocol, WaitingConnections, Wrap
 from pegboard.gateway.process.setup import quiet, stopping
-from pegboard.gateway.protocol.board_port import BoardPort
+from pegboard.gateway.protocol.board_port import BoardPort, chosen_agent
 
 if TYPE_CHECKING:
     from pegboard.gateway.http.asgi import App

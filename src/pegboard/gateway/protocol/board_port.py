@@ -7,6 +7,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pegboard.errors import UnknownAgentError
+
 if TYPE_CHECKING:
     from pegboard.board import Session
     from pegboard.board.resources.aggregator import ResourceAggregator
@@ -94,3 +96,11 @@ class Caller:
 
 CALLER: ContextVar[Caller] = ContextVar("pegboard_caller")
 """Set by the transport around every request; the SDK carries it into the handlers."""
+
+
+def chosen_agent(board: BoardPort, agent: str | None) -> str | None:
+    """Return the agent that is served where a request names none; raises ``UnknownAgentError``."""
+    if agent is not None and agent not in board.world.agents:
+        known = ", ".join(board.world.agents)
+        raise UnknownAgentError(f"There is no agent '{agent}'.", hint=f"There are: {known}." if known else "")
+    return agent or board.world.default_agent()

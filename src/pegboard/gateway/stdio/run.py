@@ -15,9 +15,8 @@ from collections.abc import Callable, Generator
 from pegboard.board.session_info import open_sub_app
 from pegboard.core.model.labels import label_problem
 from pegboard.errors import UsageError, agent_required
-from pegboard.gateway.http.auth import chosen_agent
 from pegboard.gateway.process.setup import quiet, stopping
-from pegboard.gateway.protocol.board_port import BoardPort, Caller
+from pegboard.gateway.protocol.board_port import BoardPort, Caller, chosen_agent
 from pegboard.gateway.protocol.early_answers import EarlyAnswers
 from pegboard.gateway.stdio.line_io import LineChannel
 
