@@ -66,6 +66,8 @@ class ScriptedModel:
             return Called(name="call_tool", arguments={"name": tool.name, "arguments": tool.sample})
         if "load_capability" in request.visible:
             return Called(name="load_capability", arguments={"id": tool.toolkit})
+        if "tool_search" in request.visible:
+            return Called(name="tool_search", arguments={"query": self._turn.message})
         if self._habit == "searches" and not self._searched:
             self._searched = True
             return Called(name="search_tools", arguments={"queries": [self._turn.message]})

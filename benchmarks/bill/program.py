@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks.bill.adapters import MODELS, Adapter, adapters
 from benchmarks.bill.cache import ANSWER, LEAST, OUTPUT, READ, WRITE
 from benchmarks.bill.conversations import Turn, hundred, system_text, ten
+from benchmarks.bill.loops import RULE, loops
 from benchmarks.bill.model import Habit, ScriptedModel
 from benchmarks.bill.provider import Provider
 from benchmarks.bill.requests_read import FORMS, Form
@@ -77,7 +78,8 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _cells(folder: Path, options: argparse.Namespace) -> list[Cell]:
     toolkits, count = read(), OfflineTokenCounter().count
-    known = adapters(toolkits, write(toolkits, folder))
+    config = write(toolkits, folder)
+    known = (*adapters(toolkits, config), *loops(toolkits, config))
     wanted = [one for one in known if not options.adapter or one.name in options.adapter]
     names = {name for one in wanted for name in (one.name, one.beside)}
     measured = [one for one in known if one.name in names]
@@ -114,6 +116,8 @@ def _print(cells: Sequence[Cell], habit: Habit) -> None:
     )
     print(f"\n## bill\n\n{prices}, cached from {LEAST} tokens on; the bill is in thousands of plain input tokens.")
     print(f"Models: {models}. Where its tool is not visible the model {habit}.\n")
+    if any(cell.adapter.startswith("loop") for cell in cells):
+        print(f"{RULE}\n")
     heads = ("turns", "form", "system", "adapter", "calls", "at once", "breaks", "from cache", "bill", "against own")
     print(f"| {' | '.join(heads)} |")
     print("|" + "---|" * len(heads))
