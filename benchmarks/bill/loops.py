@@ -36,8 +36,8 @@ SEARCH = Tool(
 )
 FOUND = 5
 RULE = (
-    "The provider's tool search, simulated: every tool is deferred; where its tool is not visible the model searches with "
-    f"the user's words, and {FOUND} definitions join the history: the best by BM25 over names, descriptions and "
+    "The provider's tool search, simulated: every tool is deferred; where its tool is not visible the model searches "
+    f"with the user's words, and {FOUND} definitions join the history: the best by BM25 over names, descriptions and "
     "arguments, the needed one always among them. A search is a step of the model. In Chat, which has none, all tools "
     "stand at the head."
 )
