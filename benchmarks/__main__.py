@@ -19,6 +19,7 @@ from benchmarks import (
     objects,
     path,
     resolve,
+    spans,
     start,
     upstream,
 )
@@ -37,6 +38,7 @@ KNOWN = {
     "growing": growing.measure,
     "frameworks": frameworks.measure,
     "objects": objects.measure,
+    "spans": spans.measure,
 }
 
 

@@ -203,6 +203,7 @@ class SyncSession:
         client: Client | None = None,
         arrived: float | None = None,
         waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
+        call_id: str | None = None,
     ) -> CallAnswer:
         """Call a tool or a meta-tool as the model does; see ``Session.call``."""
         return self._loop.wait(
@@ -214,6 +215,7 @@ class SyncSession:
                 client=client,
                 arrived=arrived,
                 waiting=waiting,
+                call_id=call_id,
             ),
         )
 
@@ -221,9 +223,9 @@ class SyncSession:
         """Return what a call would come to, without making it; see ``Session.decide``."""
         return self._loop.wait(lambda: self._session.decide(name, arguments, ask=ask))
 
-    def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
+    def resume(self, approval_id: str, *, result: object = None, call_id: str | None = None) -> CallAnswer:
         """Go on with a call that waits for a person; see ``Session.resume``."""
-        return self._loop.wait(lambda: self._session.resume(approval_id, result=result))
+        return self._loop.wait(lambda: self._session.resume(approval_id, result=result, call_id=call_id))
 
 
 SyncRunChild = Callable[[SyncSession, str], str]

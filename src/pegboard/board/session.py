@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pegboard.board.calls.approvals import Approvals
@@ -31,12 +32,16 @@ from pegboard.dialects.names import Found
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import StoreError, UsageError, board_closed
 from pegboard.ports import Client, Progress, SessionKey
+from pegboard.support.tracing import tracing
 
 if TYPE_CHECKING:
     from pegboard.board.calls.anticipating import TurnMessage
     from pegboard.core.state.call_plans import CallAnswer, CallDecision
     from pegboard.core.surface.explanations import Explanation
     from pegboard.core.surface.surface_changes import SurfaceChanges
+
+    Called = tuple[Snapshot, CallAnswer, bool]
+    """The session after a call, its answer, and whether the next request has other tools."""
 
 log = logging.getLogger("pegboard")
 
@@ -357,6 +362,7 @@ class Session:
         client: Client | None = None,
         arrived: float | None = None,
         waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
+        call_id: str | None = None,
     ) -> CallAnswer:
         """Call a tool or a meta-tool as the model does; refusals are answers, not exceptions.
 
@@ -368,6 +374,7 @@ class Session:
             client: takes what an upstream asks and reports during the call; without one it is refused.
             arrived: when the call came (``time.monotonic()``); what binds it is what was stored by then (P4).
             waiting: entered while the client is asked for an approval.
+            call_id: what the provider of the model names the call, for its span.
 
         Returns:
             The answer: its status, and the result for the model.
@@ -377,6 +384,20 @@ class Session:
             UnknownAgentError: the agent is not configured any more.
             UsageError: the board is closed, or was before the call ended.
         """
+        given: JsonObject = {} if arguments is None else arguments
+        carried_out = partial(self._call, name, given, progress, request_meta or EMPTY, client, arrived, waiting)
+        return await self._traced(name, given, call_id, None, carried_out)
+
+    async def _call(
+        self,
+        name: str,
+        arguments: JsonObject,
+        progress: Progress | None,
+        meta: JsonObject,
+        client: Client | None,
+        arrived: float | None,
+        waiting: Callable[[], AbstractContextManager[object]],
+    ) -> Called:
         from pegboard.board.calls import call_request, meta_call, pipeline  # no start needs what calls need
 
         with self._info.conversation.requests.start(arrived) as request:
@@ -385,12 +406,12 @@ class Session:
                 call = call_request.CallRequest(
                     services=self._services,
                     name=name,
-                    arguments=arguments if arguments is not None else {},
+                    arguments=arguments,
                     shown=self._shown,
                     request=request,
                     progress=progress,
                     client=client,
-                    meta=request_meta or EMPTY,
+                    meta=meta,
                     waiting=waiting,
                 )
                 self._requests.count_call(snapshot, request)
@@ -398,7 +419,8 @@ class Session:
                     snapshot, answered = await pipeline.run(call, snapshot)
                 else:
                     snapshot, answered = await meta_call.call_meta_tool(call, await self._planned_for(snapshot), tool)
-                if snapshot.unloaded or request.brought:
+                changed = bool(snapshot.unloaded or request.brought)
+                if changed:
                     self._note_shown(snapshot, request)
                 if request.brought:
                     await request.let_others_start()
@@ -406,7 +428,31 @@ class Session:
                 if self._services.loader.closed:
                     raise board_closed() from None
                 raise
-            return answered
+            return snapshot, answered, changed
+
+    async def _traced(
+        self,
+        name: str,
+        arguments: JsonObject | None,
+        call_id: str | None,
+        approval: str | None,
+        call: Callable[[], Awaitable[Called]],
+    ) -> CallAnswer:
+        """Return the answer of a call, within a span where the process traces."""
+        tracer = tracing.tracer()
+        if tracer is None:
+            return (await call())[1]
+        from pegboard.board.observability.spans import SpanStart, in_span
+
+        start = SpanStart(
+            key=self._info.key,
+            name=name,
+            arguments=arguments,
+            call_id=call_id,
+            approval=approval,
+            masker=self._services.masker,
+        )
+        return await in_span(tracer, start, call)
 
     async def decide(self, name: str, arguments: JsonObject | None = None, *, ask: bool = False) -> CallDecision:
         """Return what a call would come to, decided as :meth:`call` decides it: nothing is loaded, run or recorded.
@@ -443,12 +489,13 @@ class Session:
             return decision_of(await pipeline.decide(call, snapshot))
         return decision_of(await meta_call.decide_meta_call(call, await self._planned_for(snapshot), tool))
 
-    async def resume(self, approval_id: str, *, result: object = None) -> CallAnswer:
+    async def resume(self, approval_id: str, *, result: object = None, call_id: str | None = None) -> CallAnswer:
         """Go on with a call that waits for a person (A3): it runs once, if it was allowed and nothing has changed.
 
         Args:
             approval_id: the ``approval.id`` of its answer.
             result: what the call came to, where it is run elsewhere (T13): text, JSON, or a ``CallResult``.
+            call_id: what the provider of the model names the call, for its span.
 
         Returns:
             The answer of the call; ``needs_approval`` again as long as nobody has decided.
@@ -460,7 +507,11 @@ class Session:
         """
         from pegboard.board.calls.resuming import resume
 
-        return await resume(self._services, await self._read(), self._shown, approval_id, result)
+        async def resumed() -> Called:
+            snapshot = await self._read()
+            return snapshot, await resume(self._services, snapshot, self._shown, approval_id, result), False
+
+        return await self._traced("", None, call_id, approval_id, resumed)
 
     def report_rejected(self, subject: str, reason: str) -> None:
         """Report that a provider of models does not take a tool or a form: one line in the log, and an event.

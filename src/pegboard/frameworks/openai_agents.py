@@ -369,19 +369,19 @@ class _Run:
         for_all = approved and call_id in self._answered and call_id not in self._asked
         asked = self._asked.pop(call_id, None)
         arrived = time.monotonic() if approved else self._arrived
-        carried_out = partial(self._carried_out, name, arguments, arrived, approved=approved, for_all=for_all)
-        answer = await self._run.come(carried_out)
+        made = partial(self._run.call, name, arrived, {} if approved else None, arguments, call_id=call_id)
+        answer = await self._run.come(partial(_allowed_for_all, made) if for_all else made)
         if answer.status == "needs_approval" and (approved or asked is None):
             self._again.append((name, text))
         return _returned(answer)
 
-    async def _carried_out(
-        self, name: str, arguments: dict[str, Any], arrived: float, session: Session, *, approved: bool, for_all: bool
-    ) -> CallAnswer:
-        answer = await self._run.call(name, arrived, {} if approved else None, arguments, session)
-        if for_all and answer.status == "needs_approval" and answer.approval is not None:
-            return await runs.allowed(session, answer.approval, fields={})
+
+async def _allowed_for_all(make: Callable[[Session], Awaitable[CallAnswer]], session: Session) -> CallAnswer:
+    """Return the answer of a call of a tool that a person has approved for the whole run: nobody was asked about it."""
+    answer = await make(session)
+    if answer.status != "needs_approval" or answer.approval is None:
         return answer
+    return await runs.allowed(session, answer.approval, fields={})
 
 
 class _Call:

@@ -170,7 +170,14 @@ class Run:
         return f"\n\n{closing}" if closing and self._content else closing
 
     async def call(
-        self, name: str, arrived: float, fields: JsonObject | None, arguments: JsonObject, session: Session
+        self,
+        name: str,
+        arrived: float,
+        fields: JsonObject | None,
+        arguments: JsonObject,
+        session: Session,
+        *,
+        call_id: str | None = None,
     ) -> CallAnswer:
         """Return the session's answer to a call of any name.
 
@@ -180,11 +187,12 @@ class Run:
             fields: what a person who has approved the call filled in; None where nobody has been asked (A3).
             arguments: what the model and that person gave.
             session: the session.
+            call_id: what the provider names the call.
         """
         asked = {key: value for key, value in arguments.items() if fields is None or key not in fields}
-        since, answer = time.time(), await session.call(name, asked, arrived=arrived)
+        since, answer = time.time(), await session.call(name, asked, arrived=arrived, call_id=call_id)
         if fields is not None and (approval := waits_since_before(answer, since)) is not None:
-            answer = await allowed(session, approval, fields=fields)
+            answer = await allowed(session, approval, fields=fields, call_id=call_id)
         meta = answer.tool is not None and answer.tool.plugin == META_PLUGIN
         if meta or answer.status in ("ok", "error"):
             self._going = self._going.called(name, meta=meta)
@@ -202,7 +210,9 @@ def waits_since_before(answer: CallAnswer, since: float) -> Approval | None:
     return None if approval is None or approval.asked_at >= since else approval
 
 
-async def allowed(session: Session, approval: Approval, *, fields: JsonObject, by: str = "") -> CallAnswer:
+async def allowed(
+    session: Session, approval: Approval, *, fields: JsonObject, by: str = "", call_id: str | None = None
+) -> CallAnswer:
     """Return the answer of a call that the user of a framework has allowed (A3).
 
     Args:
@@ -210,12 +220,13 @@ async def allowed(session: Session, approval: Approval, *, fields: JsonObject, b
         approval: what the call waits for.
         fields: what they filled in.
         by: who it was; the session's principal where nobody is named.
+        call_id: what the provider names the call.
     """
     try:
         await session.approvals.allow(approval.id, by=by or session.key.principal, fields=fields or None)
     except UsageError as problem:
         return CallAnswer(status="refused", result=text_result(problem.message, is_error=True), message=problem.message)
-    return await session.resume(approval.id)
+    return await session.resume(approval.id, call_id=call_id)
 
 
 Worker = TypeVar("Worker")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
@@ -93,9 +93,8 @@ async def denied(
             reason=reason.text,
             outcome=reason.code,
         )
-    if result is None:
-        return answer(refusal.status, refusal.message, tool=tool)
-    return CallAnswer(status=refusal.status, result=result, message=refusal.message, tool=tool)
+    made = answer(refusal.status, refusal.message, tool=tool)
+    return replace(made, result=made.result if result is None else result, reason=reason.code)
 
 
 async def guarded(call: CallRequest, snapshot: Snapshot, tool: Tool, result: CallResult) -> CallAnswer:

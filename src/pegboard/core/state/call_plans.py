@@ -176,6 +176,7 @@ class CallAnswer:
         tool: the tool that was meant, or None.
         server_error: the JSON-RPC error that a server answered with, as it stood on the wire, or None.
         approval: the approval that the call waits for (``needs_approval``), or that was refused; else None.
+        reason: the code of the true reason of a refusal, as the audit trail has it, or empty; no model reads it (P9).
     """
 
     status: CallStatus
@@ -184,6 +185,7 @@ class CallAnswer:
     tool: Tool | None = None
     server_error: JsonObject | None = None
     approval: Approval | None = None
+    reason: str = ""
 
     @property
     def is_error(self) -> bool:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp_types import methods
 from mcp_types.version import LATEST_MODERN_VERSION
-from opentelemetry import trace
 from pydantic import ValidationError
 
 from pegboard.core.model.tools import JsonObject
@@ -24,6 +23,7 @@ from pegboard.gateway.handlers.tool_calls import IncomingCall
 from pegboard.gateway.protocol.jsonrpc import Message, dumped
 from pegboard.gateway.protocol.request_identity import RequestIdentity, on_connection, request_of
 from pegboard.support.mcp_constants import CAPABILITIES_KEY, CLIENT_KEY, META_PREFIX, SERVER_KEY, VERSION_KEY
+from pegboard.support.tracing import tracer_provider
 
 if TYPE_CHECKING:
     from mcp.server.connection import Connection
@@ -38,8 +38,6 @@ _TRACE: Final = ("traceparent", "tracestate", "baggage")
 _REQUEST: Final = frozenset({"jsonrpc", "id", "method", "params"})
 _PARAMS: Final = frozenset({"name", "arguments", "_meta"})
 _MOST_ENVELOPES: Final = 256
-_TRACING_INTERVAL: Final = 1.0
-"""How often it is asked whether the process traces requests, in seconds."""
 _NONE: Final[Message] = {}
 
 
@@ -63,7 +61,6 @@ class FastToolCalls:
         self._gateway = gateway
         self._stamp: Message = {SERVER_KEY: gateway.server.server_info_stamp}
         self._metas = _PlainMetas()
-        self._tracing = _Tracing()
         self._newest: tuple[Caller, str, Message, RequestIdentity] | None = None
 
     def parse(self, message: Message | None, *, modern: bool) -> FastCall | None:
@@ -80,7 +77,7 @@ class FastToolCalls:
         if not (type(name) is str and type(arguments) is dict and type(meta) is dict) or params.keys() - _PARAMS:
             return None
         arrived = monotonic()
-        if not self._metas.has(meta, modern=modern) or self._tracing.is_on(arrived):
+        if not self._metas.has(meta, modern=modern) or tracer_provider() is not None:
             return None
         return FastCall(
             number=number,
@@ -206,21 +203,6 @@ def _has_numbers(value: object) -> bool:
     if isinstance(value, list):
         return any(map(_has_numbers, cast("list[Any]", value)))
     return isinstance(value, int | float)
-
-
-class _Tracing:
-    """Whether the process traces requests: the SDK makes the spans, so that calls must not go around it."""
-
-    def __init__(self) -> None:
-        self._on = False
-        self._valid_until = 0.0
-
-    def is_on(self, now: float) -> bool:
-        """Return whether it does, as of the last second."""
-        if now >= self._valid_until:
-            self._on = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
-            self._valid_until = now + _TRACING_INTERVAL
-        return self._on
 
 
 def error_response(number: str | int, error: MCPError) -> Message:
