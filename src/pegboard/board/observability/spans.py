@@ -46,10 +46,12 @@ class SpanStart:
 
 
 class HasDecided(Protocol):
-    """A session as a call left it: how its tools were found to run, by wire name."""
+    """A session as a call left it."""
 
     @property
-    def decided(self) -> Mapping[str, Any]: ...
+    def decided(self) -> Mapping[str, Any]:
+        """Return how its tools were found to run, by wire name."""
+        ...
 
 
 async def in_span(
