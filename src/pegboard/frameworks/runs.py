@@ -76,6 +76,7 @@ class Run:
         self._tools: tuple[Tool, ...] = ()
         self._functions: dict[str, tuple[Tool, dict[str, Any]]] = {}
         self._content = self._calls = False
+        self._answered: float | None = None
 
     async def come(self, use: Use[T]) -> T:
         """Return what comes of using the session."""
@@ -152,7 +153,18 @@ class Run:
         """Note what an answer of the model has, or a part of one; return whether calls are let through."""
         self._content = self._content or bool(content)
         self._calls = not self._going.over and (self._calls or bool(calls))
+        self._answered = time.monotonic()
         return not self._going.over
+
+    @property
+    def over(self) -> bool:
+        """Return whether the model's newest answer calls nothing."""
+        return not self._calls
+
+    @property
+    def arrived(self) -> float:
+        """Return when the model made the calls of its newest answer (D2): now, where that was in another process."""
+        return time.monotonic() if self._answered is None else self._answered
 
     def asks_again(self) -> bool:
         """Return whether the model is to be asked once more, since it answered nothing right after a change."""

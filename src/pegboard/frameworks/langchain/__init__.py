@@ -1,0 +1,370 @@
+"""LangChain and LangGraph: a middleware that gives an agent the tools of a session, anew before every model call.
+
+``create_agent(model, middleware=[SessionTools(session)])`` is all that an agent needs. A call that a person approves
+is an ``interrupt()`` inside it: with a checkpointer it outlives the process, and is answered by ``Command(resume=…)``.
+"""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, cast
+
+from pegboard.board.session import Session
+from pegboard.core.state.call_plans import CallAnswer
+from pegboard.core.surface.continuations import LIMIT
+from pegboard.frameworks import runs
+from pegboard.frameworks.runs import AnySession, Run
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse, ToolCallRequest
+    from langchain.tools import ToolRuntime
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+    from langchain_core.runnables import Runnable, RunnableConfig
+    from langchain_core.tools import BaseTool
+    from langgraph.runtime import Runtime
+    from langgraph.types import Command
+
+    from pegboard.frameworks.langchain.approvals import decided_by, decision_of
+except ImportError as error:
+    raise ImportError("LangChain is missing. Install it: pip install 'pegboard[langchain]'") from error
+
+AnyRuntime = Runtime[Any] | ToolRuntime[Any, Any]
+OpenSession = Callable[[AnyRuntime], AnySession | Awaitable[Session]]
+MakeAgent = Callable[[Session], Runnable[Any, Any]]
+Request = ModelRequest[Any]
+Response = ModelResponse[Any]
+ToolAnswer = ToolMessage | Command[Any]
+
+_CALLING: ContextVar[ToolRuntime[Any, Any] | None] = ContextVar("pegboard_calling", default=None)
+"""The run whose model has made the call that is carried out."""
+_NOTED: Final = "pegboard"
+"""Where an answer of the model has what stood before it in its request and in no message: its metadata, never sent."""
+_FILES: Final = frozenset({"application/pdf", "text/plain", "text/csv", "text/html", "text/markdown"})
+_BLOCKS: Final = {"images": "image", "audios": "audio", "files": "file"}
+_MOST: Final = 1_000
+"""How many runs are known that were given up and never begun anew."""
+
+
+class SessionTools(AgentMiddleware[Any, Any, Any]):
+    """The tools of a session and all that belongs to them, for the runs of an agent.
+
+    Args:
+        session: the session, or what opens one for a run, from its context and its thread id.
+        limit: how often in a row the tools of a run change without one being used; then the model has to answer.
+    """
+
+    def __init__(self, session: AnySession | OpenSession, *, limit: int = LIMIT) -> None:
+        super().__init__()
+        self.tools = []
+        self._session = session
+        self._limit = limit
+        self._runs: OrderedDict[tuple[str, str], Run] = OrderedDict()
+        self._unfinished: dict[str, str] = {}
+
+    # -- what LangChain asks for -----------------------------------------------------------------
+
+    def wrap_model_call(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        """Return what the model answers to a request with what the session has now."""
+        run = self._run(request.runtime, request.messages)
+        given, note = run.wait(partial(_prepared, run, request))
+        response = _seen(run, handler(given))
+        while run.asks_again():
+            response = _seen(run, handler(given))
+        return self._ended(run, _noted(response, note), run.wait(run.close))
+
+    async def awrap_model_call(self, request: Request, handler: Callable[[Request], Awaitable[Response]]) -> Response:
+        """Return what the model answers to a request with what the session has now."""
+        run = self._run(request.runtime, request.messages)
+        given, note = await run.come(partial(_prepared, run, request))
+        response = _seen(run, await handler(given))
+        while run.asks_again():
+            response = _seen(run, await handler(given))
+        return self._ended(run, _noted(response, note), await run.come(run.close))
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolAnswer]) -> ToolAnswer:
+        """Return what a call came to; one that is not the agent's own tool passes through the session (P3)."""
+        if request.tool is not None:
+            return handler(request)
+        run, call, since = self._run_of(request), request.tool_call, time.time()
+        with _calling(request):
+            answer = run.wait(partial(run.call, call["name"], run.arrived, None, call["args"]))
+            if (decision := decision_of(answer, call["id"], since)) is not None:
+                answer = run.wait(partial(decided_by, answer, decision))
+        return _message(answer, call["name"], call["id"])
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
+    ) -> ToolAnswer:
+        """Return what a call came to; one that is not the agent's own tool passes through the session (P3)."""
+        if request.tool is not None:
+            return await handler(request)
+        run, call, since = self._run_of(request), request.tool_call, time.time()
+        with _calling(request):
+            answer = await run.come(partial(run.call, call["name"], run.arrived, None, call["args"]))
+            if (decision := decision_of(answer, call["id"], since)) is not None:
+                answer = await run.come(partial(decided_by, answer, decision))
+        return _message(answer, call["name"], call["id"])
+
+    # -- for a graph of one's own ----------------------------------------------------------------
+
+    def call_model(
+        self,
+        model: BaseChatModel,
+        messages: Sequence[AnyMessage],
+        runtime: AnyRuntime,
+        tools: Sequence[BaseTool | dict[str, Any]] = (),
+    ) -> BaseMessage:
+        """Return what a model answers with the tools of the session, for a node of a graph of one's own.
+
+        Args:
+            model: any chat model that takes tools.
+            messages: the conversation, a system message first where there is one.
+            runtime: that of the node.
+            tools: the graph's own, which win where a name is the same.
+        """
+        request = _request_of(model, messages, runtime, tools)
+        return self.wrap_model_call(
+            request, lambda given: ModelResponse(result=[_bound(given).invoke(_sent(given))])
+        ).result[0]
+
+    async def acall_model(
+        self,
+        model: BaseChatModel,
+        messages: Sequence[AnyMessage],
+        runtime: AnyRuntime,
+        tools: Sequence[BaseTool | dict[str, Any]] = (),
+    ) -> BaseMessage:
+        """Return what a model answers with the tools of the session, as `call_model` does."""
+
+        async def answered(given: Request) -> Response:
+            return ModelResponse(result=[await _bound(given).ainvoke(_sent(given))])
+
+        return (await self.awrap_model_call(_request_of(model, messages, runtime, tools), answered)).result[0]
+
+    # -- the runs -------------------------------------------------------------------------------
+
+    def _run(self, runtime: AnyRuntime, messages: Sequence[AnyMessage]) -> Run:
+        """Return the run that a conversation is in: it is named by the user's newest message."""
+        info = runtime.execution_info
+        own = next((str(one.id) for one in reversed(messages) if isinstance(one, HumanMessage)), "")
+        thread, graph = (None, "") if info is None else (info.thread_id, info.checkpoint_ns.rpartition("|")[0])
+        if thread is None:
+            thread = "" if isinstance(self._session, AnySession) else own
+        key = f"{thread}|{graph}", own
+        run = self._runs.get(key)
+        if run is None:
+            while len(self._runs) >= _MOST:
+                self._runs.popitem(last=False)
+            run = self._runs[key] = Run(lambda: self._opened(runtime), lambda: key, self._unfinished, limit=self._limit)
+        return run
+
+    def _run_of(self, request: Any) -> Run:
+        """Return the run whose model has made a call."""
+        state: Any = request.state
+        known: Any = state["messages"] if "messages" in state else getattr(state, "messages", state)
+        return self._run(request.runtime, known)
+
+    def _opened(self, runtime: AnyRuntime) -> AnySession | Awaitable[Session]:
+        return self._session if isinstance(self._session, AnySession) else self._session(runtime)
+
+    def _ended(self, run: Run, response: Response, closing: str) -> Response:
+        """Return an answer with what the user reads behind it; a run that is over is known no longer."""
+        if run.over:
+            self._runs = OrderedDict((key, one) for key, one in self._runs.items() if one is not run)
+        return _with_text(response, closing) if closing else response
+
+
+def delegate_to(
+    agents: MakeAgent | Mapping[str, MakeAgent], *, events: Callable[[Any], object] | None = None
+) -> Callable[[Session, str], Awaitable[str]]:
+    """Return what runs delegated tasks, for ``board.on_delegate``: an agent that is made over the child's session.
+
+    It has the context and the callbacks of the run that delegates, by which its usage counts there.
+
+    Args:
+        agents: makes the agent for every child, or one for each by the name of the child's agent, or by its kind:
+            ``lambda child: create_agent(model, middleware=[SessionTools(child)])``.
+        events: takes what the child's model writes as it comes, ``(message, metadata)``; it must not wait.
+    """
+
+    async def run(child: Session, task: str) -> str:
+        agent: Any = runs.worker_of(agents, child)(child)
+        calling, config = _CALLING.get(), RunnableConfig(configurable={"thread_id": child.key.session})
+        given = {} if calling is None or calling.context is None else {"context": calling.context}
+        state: dict[str, Any] = {}
+        begun = {"messages": [HumanMessage(task)]}
+        async for mode, part in agent.astream(begun, config, stream_mode=["values", "messages"], **given):
+            if mode == "values":
+                state = {**state, **part}
+            elif events is not None:
+                events(part)
+        if "__interrupt__" in state:
+            return "The task is not done: a call of it waits for a person."
+        return str(state["messages"][-1].text)
+
+    return run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Note:
+    """What stands behind the newest message of a request, and what is loaded."""
+
+    text: str
+    loaded: str
+
+
+async def _prepared(run: Run, request: Request, session: Session) -> tuple[Request, _Note]:
+    """Return a request with what the session has now, and what stands behind its newest message."""
+    newest = next((one for one in reversed(request.messages) if isinstance(one, AIMessage | HumanMessage)), None)
+    message = newest.text if isinstance(newest, HumanMessage) else None
+    taken = {_name_of(tool) for tool in request.tools}
+    step = await run.step(message, taken, session)
+    loaded, before = step.surface.suffix, _loaded_before(request.messages)
+    note = _Note(
+        text=" ".join(text for text in (loaded if loaded != before else "", step.change) if text), loaded=loaded
+    )
+    messages = _with_notes(request.messages)
+    given = request.override(
+        messages=_with_note(messages, note.text),
+        system_message=_with_prefix(request.system_message, step.prefix),
+        tools=[*request.tools, *step.functions],
+        tool_choice="any" if step.choice == "required" else request.tool_choice,
+    )
+    return given, note
+
+
+def _seen(run: Run, response: Response) -> Response:
+    """Return an answer of the model; one that has to be the last calls nothing."""
+    answer = response.result[0]
+    if not isinstance(answer, AIMessage):
+        return response
+    calls = answer.tool_calls if response.structured_response is None else ()
+    if run.answered(content=answer.text or response.structured_response, calls=calls) or not calls:
+        return response
+    kept = [
+        one for one in answer.content if isinstance(one, str) or one.get("type") not in ("tool_use", "function_call")
+    ]
+    without = answer.model_copy(
+        update={"tool_calls": [], "content": kept if isinstance(answer.content, list) else answer.content}
+    )
+    return replace(response, result=[without])
+
+
+def _noted(response: Response, note: _Note) -> Response:
+    """Return an answer that keeps what its request carried behind the newest message."""
+    answer = response.result[0]
+    if not note.text or not isinstance(answer, AIMessage):
+        return response
+    metadata = {**answer.response_metadata, _NOTED: {"note": note.text, "loaded": note.loaded}}
+    return replace(response, result=[answer.model_copy(update={"response_metadata": metadata}), *response.result[1:]])
+
+
+def _with_text(response: Response, text: str) -> Response:
+    answer = response.result[-1]
+    content = (
+        [*answer.content, {"type": "text", "text": text}]
+        if isinstance(answer.content, list)
+        else f"{answer.content}{text}"
+    )
+    return replace(response, result=[*response.result[:-1], answer.model_copy(update={"content": content})])
+
+
+def _loaded_before(messages: Sequence[AnyMessage]) -> str:
+    """Return what the model read last of what is loaded, or nothing."""
+    notes = (one.response_metadata.get(_NOTED) for one in reversed(messages) if isinstance(one, AIMessage))
+    return next((str(note["loaded"]) for note in notes if note), "")
+
+
+def _with_notes(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Return a history as it was sent: each answer behind what stood before it in its request."""
+    sent: list[AnyMessage] = []
+    for message in messages:
+        note = message.response_metadata.get(_NOTED) if isinstance(message, AIMessage) else None
+        sent = _with_note(sent, note["note"]) if note else sent
+        sent.append(message)
+    return sent
+
+
+def _with_note(messages: list[AnyMessage], note: str) -> list[AnyMessage]:
+    """Return messages with a note of the system behind the newest."""
+    if not note:
+        return messages
+    text = f"<system>{note}</system>"
+    newest = messages[-1] if messages else None
+    if not isinstance(newest, HumanMessage | ToolMessage):
+        return [*messages, HumanMessage(text)]
+    content = newest.content
+    with_text = f"{content}\n\n{text}" if isinstance(content, str) else [*content, {"type": "text", "text": text}]
+    return [*messages[:-1], newest.model_copy(update={"content": with_text})]
+
+
+def _with_prefix(system: SystemMessage | None, prefix: str) -> SystemMessage | None:
+    """Return the system's text with policy and hints behind it."""
+    if not prefix:
+        return system
+    if system is None:
+        return SystemMessage(prefix)
+    if isinstance(system.content, str):
+        return system.model_copy(update={"content": f"{system.content}\n\n{prefix}"})
+    return system.model_copy(update={"content": [*system.content, {"type": "text", "text": prefix}]})
+
+
+def _name_of(tool: BaseTool | dict[str, Any]) -> str:
+    return tool.name if isinstance(tool, BaseTool) else str(tool.get("name") or tool.get("function", {}).get("name"))
+
+
+@contextmanager
+def _calling(request: Any) -> Generator[None, None, None]:
+    """Let what is delegated meanwhile know the run that delegates."""
+    calling = _CALLING.set(request.runtime)
+    try:
+        yield
+    finally:
+        _CALLING.reset(calling)
+
+
+def _message(answer: CallAnswer, name: str, call_id: str | None) -> ToolMessage:
+    """Return what the model reads of a call; the structured content goes along for the program."""
+    text, media = runs.text_and_media(answer.result, _FILES)
+    blocks: list[str | dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+    for kind, found in media.items():
+        for one in found:
+            data = b64encode(one["content"]).decode()
+            blocks.append({"type": _BLOCKS[kind], "base64": data, "mime_type": one["mime_type"]})
+    return ToolMessage(
+        content=blocks if media else text,
+        artifact=answer.result.structured,
+        name=name,
+        tool_call_id=call_id or "",
+        status="error" if answer.is_error else "success",
+    )
+
+
+def _request_of(
+    model: BaseChatModel,
+    messages: Sequence[AnyMessage],
+    runtime: AnyRuntime,
+    tools: Sequence[BaseTool | dict[str, Any]],
+) -> Request:
+    first = messages[0] if messages else None
+    system = first if isinstance(first, SystemMessage) else None
+    rest = list(messages[1:] if system is not None else messages)
+    return ModelRequest(
+        model=model, messages=rest, system_message=system, tools=list(tools), runtime=cast("Runtime[Any]", runtime)
+    )
+
+
+def _bound(request: Request) -> Runnable[Any, Any]:
+    return request.model.bind_tools(request.tools, tool_choice=request.tool_choice) if request.tools else request.model
+
+
+def _sent(request: Request) -> list[AnyMessage]:
+    return request.messages if request.system_message is None else [request.system_message, *request.messages]
