@@ -150,7 +150,10 @@ def test_what_is_unavailable_is_refused_with_what_to_do_and_takes_the_whole_load
     item = desk.load("devops").items[0]
     assert (item.status, desk.state) == ("tool_unavailable", DEFAULT)
     assert item.details["unavailable_messages"] == ["docker: Run `pip install docker`."]
-    assert item.message == "Toolkit 'devops' is not available now: docker: Run `pip install docker`."
+    assert item.message == (
+        "Toolkit 'devops' is not available now: docker: Run `pip install docker`. "
+        "Nothing of it is loaded; the rest of it works: git."
+    )
 
 
 def test_a_tool_that_lacks_its_environment_is_unavailable() -> None:

@@ -225,7 +225,8 @@ def test_a_member_that_is_unavailable_refuses_the_toolkit() -> None:
         "tool": "dynamic_tools",
         "toolkit": "devops",
         "loaded_toolkits": ["research"],
-        "message": "Toolkit 'devops' is not available now: github: Set GITHUB_TOKEN.",
+        "message": "Toolkit 'devops' is not available now: github: Set GITHUB_TOKEN. Nothing of it is loaded; the "
+        "rest of it works: docker, aws_lambda.",
         "unavailable_messages": ["github: Set GITHUB_TOKEN."],
     }
     assert payload.is_error

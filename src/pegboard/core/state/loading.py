@@ -124,10 +124,18 @@ def _refused(
         return Item(
             name="",
             status="tool_unavailable",
-            message=f"{subject} is not available now: {' '.join(faults)}",
+            message=f"{subject} is not available now: {' '.join(faults)}{_rest(entries, tools, faults)}",
             details={"unavailable_messages": list(faults)},
         )
     return _over_budget(permissions, state, state.with_lease(lease), subject, terms)
+
+
+def _rest(entries: tuple[Entry, ...], tools: tuple[Tool, ...], faults: tuple[str, ...]) -> str:
+    """Return what of a subject is not loaded only because all of it is, or nothing (S10)."""
+    broken = {fault.partition(":")[0] for fault in faults}
+    broken |= {tool.plugin for tool in tools if tool.wire in broken}
+    whole = [entry.plugin for entry in entries if entry.plugin not in broken]
+    return f" Nothing of it is loaded; the rest of it works: {', '.join(dict.fromkeys(whole))}." if whole else ""
 
 
 def _loaded_message(subject: str, terms: CommandContext) -> str:
