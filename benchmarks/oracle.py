@@ -146,6 +146,7 @@ class Oracle:
         self.anticipation = Anticipation(
             limits=Anticipate(),
             carried=carried(host),
+            whole=carried(host),
             until=min(policy.until, LeaseTerm("idle", IDLE_TURNS)),
             price=lambda tools: sum(map(size, tools)),
         )

@@ -78,7 +78,7 @@ def _say(form: Form, url: str, system: str, capabilities: Sequence[Any]) -> Say:
     from pydantic_ai import Agent
     from pydantic_ai.messages import ModelMessage
 
-    agent = Agent(_model(form, url), instructions=system, capabilities=capabilities, model_settings={"cache": True})
+    agent = Agent(model_of(form, url), instructions=system, capabilities=capabilities, model_settings={"cache": True})
     messages: list[ModelMessage] = []
 
     async def say(text: str) -> None:
@@ -88,7 +88,8 @@ def _say(form: Form, url: str, system: str, capabilities: Sequence[Any]) -> Say:
     return say
 
 
-def _model(form: Form, url: str) -> Any:
+def model_of(form: Form, url: str) -> Any:
+    """Return pydantic-ai's model over the provider's real client."""
     if form == "anthropic":
         from anthropic import AsyncAnthropic
         from pydantic_ai.models.anthropic import AnthropicModel

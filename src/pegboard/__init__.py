@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pegboard.core.model.loadout_registry import LoadoutBuilder as LoadoutBuilder
     from pegboard.core.model.loadout_registry import LoadoutRegistry as LoadoutRegistry
     from pegboard.core.model.loadouts import Loadout as Loadout
+    from pegboard.core.model.model_hosts import host_for as host_for
     from pegboard.core.model.tools import CallResult as CallResult
     from pegboard.core.model.tools import Plugin as Plugin
     from pegboard.core.model.tools import Tool as Tool
@@ -71,6 +72,7 @@ _HOMES = {
     "UnknownAgentError": "errors",
     "UpstreamError": "errors",
     "UsageError": "errors",
+    "host_for": "core.model.model_hosts",
     "tool": "marks",
     "turn_of_messages": "core.state.sessions",
 }

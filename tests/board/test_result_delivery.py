@@ -98,13 +98,24 @@ async def test_the_array_of_a_host_with_both_ways_changes_only_at_a_boundary_of_
     assert [tool.wire for tool in await session.wire()] == [*cold, "note"]
 
 
-async def test_nothing_is_promised_natively(board: Pegboard) -> None:
-    """D1, D2: until something reveals tools in the history, a load joins the list, and says so."""
+async def test_what_a_host_reveals_is_not_defined_in_the_answer_too(board: Pegboard) -> None:
+    """D1, D4: the tool stands on the surface, to be revealed in the history; the answer of its load has its name."""
     session = await board.session(agent="pegboard", session_id="s", host=Host(delivery=("native",)))
-    assert session.host.delivery == ("array",)
-    session.host = Host(delivery=("native", "result"))
-    assert session.host.delivery == ("result",)
-    session.host = Host(delivery=("native", "array"))
-    answer = await session.call("load_tools", {"names": ["note"]})
-    assert json.loads(answer.result.content[0]["text"])["takes_effect"] == "next_step"
+    answer = json.loads((await session.call("load_tools", {"names": ["note"]})).result.content[0]["text"])
+    assert (answer["takes_effect"], answer["items"][0]["tools"]) == ("native", ["note"])
     assert "note" in await listed(session)
+    assert "call_tool" not in await listed(session)
+
+
+async def test_what_the_history_reveals_stays_declared_until_it_is_unloaded_or_denied(board: Pegboard) -> None:
+    """D3, D4: a reference to a definition that is gone would change the history."""
+    native = Host(delivery=("native",))
+    session = await board.session(agent="pegboard", session_id="s", host=native)
+    assert "note" in [tool.wire for tool in await session.wire(revealed=["note", "no_such_tool"])]
+    assert (await session.call("note", {"text": "x"})).status == "ok"
+    await session.unload("note")
+    assert "note" not in [tool.wire for tool in await session.wire(revealed=["note"])]
+
+    other = await board.session(agent="pegboard", session_id="other", host=native)
+    await board.permissions.set("pegboard", "note", False)
+    assert "note" not in [tool.wire for tool in await other.wire(revealed=["note"])]

@@ -32,7 +32,7 @@ NAMES = ("git", "docker", "notes", "log", "ps", "run", "devops", "add")
 
 
 def anticipation(carried: int = 10_000, limits: Anticipate | None = None) -> Anticipation:
-    return Anticipation(limits=limits or Anticipate(), carried=carried, until=UNLOAD, price=flat(EACH))
+    return Anticipation(limits=limits or Anticipate(), carried=carried, whole=carried, until=UNLOAD, price=flat(EACH))
 
 
 def permissions_of(*plugins: Plugin, **profile: Any) -> CompiledPermissions:

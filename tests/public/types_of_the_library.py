@@ -34,6 +34,7 @@ from pegboard import (
     UnknownAgentError,
     UpstreamError,
     UsageError,
+    host_for,
     tool,
     turn_of_messages,
 )
@@ -124,6 +125,7 @@ async def session_of_a_program(session: Session) -> None:
     assert_type(session.agent, Agent)
     assert_type(session.host, Host)
     session.host = Host()
+    assert_type(session.adopt_host(host_for("claude-opus-5")), Host)
     assert_type(await session.surface(message="What?"), Surface)
     assert_type(await session.surface(loaded=False), Surface)
     assert_type(await session.wire(), tuple[Tool, ...])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, TypeVar, cast
@@ -18,7 +18,7 @@ from pegboard.core.access.approvals.approval import Approval, ApprovalStatus, La
 from pegboard.core.access.grants import GrantChange
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.agents import Agent, WorkerScope
-from pegboard.core.model.delivery import LIBRARY, Host
+from pegboard.core.model.delivery import Host
 from pegboard.core.model.toolkits import Toolkit
 from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, CallDecision
@@ -149,9 +149,9 @@ class SyncSession:
         """Return what joined and left since the newest surface; see ``Session.changes``."""
         return self._loop.wait(self._session.changes)
 
-    def wire(self) -> tuple[Tool, ...]:
+    def wire(self, *, revealed: Iterable[str] = ()) -> tuple[Tool, ...]:
         """Return the tool list for the next request; see ``Session.wire``."""
-        return self._loop.wait(self._session.wire)
+        return self._loop.wait(lambda: self._session.wire(revealed=revealed))
 
     def instructions(self) -> str:
         """Return what a client is to read once; see ``Session.instructions``."""
@@ -405,7 +405,7 @@ class SyncPegboard:
         agent: str | None = None,
         session_id: str | None = None,
         principal: str = "local",
-        host: Host = LIBRARY,
+        host: Host | None = None,
         sub_app: str | None = None,
         worker_scope: WorkerScope | None = None,
         client: str = "",

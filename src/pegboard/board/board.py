@@ -28,14 +28,15 @@ from pegboard.board.session import Session
 from pegboard.board.session_info import Delegation, LiveSessions, SessionInfo, agent_of
 from pegboard.core.access.permissions import CompiledPermissions, SessionConstraints
 from pegboard.core.model.agents import Agent, WorkerScope, World
-from pegboard.core.model.delivery import LIBRARY, Host, deliverable
+from pegboard.core.model.delivery import LIBRARY, Host, without_native
 from pegboard.core.model.loadouts import Loadout
 from pegboard.core.model.masking import Masker
+from pegboard.core.model.model_hosts import host_for
 from pegboard.core.model.naming import did_you_mean, one_line
 from pegboard.core.model.specs import PluginSpec
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.requirements import unknown_plugins, usable
-from pegboard.dialects.names import Dialect
+from pegboard.dialects.names import Dialect, activation_of
 from pegboard.errors import UsageError, agent_required
 from pegboard.ports import ArgumentValidator, FocusRules, HookRunner, Ranker, SessionKey, Source, Store, TokenCounter
 
@@ -259,7 +260,7 @@ class Board:
         agent: str | None = None,
         session_id: str | None = None,
         principal: str = "local",
-        host: Host = LIBRARY,
+        host: Host | None = None,
         sub_app: str | None = None,
         worker_scope: WorkerScope | None = None,
         client: str = "",
@@ -271,7 +272,8 @@ class Board:
             session_id: whose state it is, with principal and agent; without one there are static and initial tools
                 only (S4).
             principal: whose session it is.
-            host: what the caller can do with a change of tools (D1).
+            host: what the caller can do with a change of tools (D1); None takes it from the agent's ``model:`` where
+                that is known, and leaves it to adapters (D4).
             sub_app: the tools of this sub-app are static ones besides; a host may open any of them (T9).
             worker_scope: narrows the agent's scope for this session (P5).
             client: names the connected client, for plugins with ``instance: client`` (G9); where it is "" the session
@@ -294,12 +296,22 @@ class Board:
         info = SessionInfo(
             key=key,
             stable=session_id is not None,
-            host=deliverable(host),
+            host=self._host_of(profile) if host is None else host,
+            chosen=host is not None,
             constraints=SessionConstraints(sub_app=sub_app, worker_scope=worker_scope),
             conversation=self.services.conversations.of(key) if session_id is not None else Conversation(),
             client=client,
         )
         return Session(self.services, info)
+
+    def _host_of(self, agent: Agent) -> Host:
+        """Return the host of a session that nobody gave one, who may reveal nothing in a history (D4).
+
+        What joins the list with the next request as it is does so whatever the model (D2).
+        """
+        if not agent.provider_model or activation_of(self.services.dialects, agent) == "next_request":
+            return LIBRARY
+        return without_native(host_for(agent.provider_model))
 
     async def ready(self, *plugins: str) -> None:
         """Start or construct plugins ahead of their first use; faults are in the catalog then.

@@ -47,7 +47,7 @@ def _view(
     state: State,
     shown: ShownHints | None = None,
 ) -> View:
-    bare = View(permissions=permissions, state=state, stable=stable)
+    bare = View(permissions=permissions, state=state, stable=stable, revealed=host.reveals)
     if stable:
         bare = replace(bare, search_loads=_search_loads(services, permissions, host))
     if not host.calls_through and not _may_lack_search(services, permissions, host):

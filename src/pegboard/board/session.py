@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -24,11 +24,11 @@ from pegboard.board.views.surface import instructions, surface, surface_to_come
 from pegboard.core.access.names import find_called
 from pegboard.core.access.permissions import delegates
 from pegboard.core.model.agents import Agent
-from pegboard.core.model.delivery import Host, deliverable
+from pegboard.core.model.delivery import Host
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.commands import Command, EndTurn, Fallback, Load, MarkTurn, Outcome, SetLoadout, Unload
 from pegboard.core.surface.surfaces import Surface
-from pegboard.dialects.names import Found
+from pegboard.dialects.names import Found, activation_of
 from pegboard.dialects.pegboard import KEEP
 from pegboard.errors import StoreError, UsageError, board_closed
 from pegboard.ports import Client, Progress, SessionKey
@@ -90,7 +90,25 @@ class Session:
 
     @host.setter
     def host(self, host: Host) -> None:
-        self._info = replace(self._info, host=deliverable(host))
+        self._info = replace(self._info, host=host, chosen=True)
+
+    def adopt_host(self, host: Host) -> Host:
+        """Take a host where nobody has given one, for adapters (D4).
+
+        Args:
+            host: what the adapter can do with a change of tools, for the model at hand.
+
+        Returns:
+            The host that counts. Loads that take effect with the next request join the list then as before, unless
+            the adapter reveals them.
+
+        Raises:
+            UnknownAgentError: the agent is not configured any more.
+        """
+        later = activation_of(self._services.dialects, self.agent) == "next_request"
+        if not self._info.chosen and self._info.host != host and (host.reveals or not later):
+            self._info = replace(self._info, host=host)
+        return self._info.host
 
     async def snapshot(self) -> Snapshot:
         """Return the session as it is stored now: what it may, its leases and turn; for adapters and diagnostics.
@@ -164,11 +182,15 @@ class Session:
         coming = await surface_to_come(self._services, await self._prepared())
         return changes_between(self._shown.surface, coming)
 
-    async def wire(self) -> tuple[Tool, ...]:
+    async def wire(self, *, revealed: Iterable[str] = ()) -> tuple[Tool, ...]:
         """Return the tool list for the next request of a host that sends one (D3).
 
         It is the surface, and behind a warm cache also what lapsed as long as keeping it is cheaper; a call of
         such a tool renews its lease and runs.
+
+        Args:
+            revealed: the wire names of what the history reveals, for a host that reveals (``native``): as long as it is
+                permitted it stays, since taking its definition away would change the history.
 
         Raises:
             StoreError: the stored state cannot be read.
@@ -176,7 +198,7 @@ class Session:
         """
         snapshot = await self._prepared()
         shown = await surface(self._services, snapshot, None, loaded=True)
-        self._shown = next_wire_list(self._services, snapshot, replace(self._shown, focus=None), shown)
+        self._shown = next_wire_list(self._services, snapshot, replace(self._shown, focus=None), shown, revealed)
         self._requests.count_wire_list(snapshot, shown, self._shown.wire_list)
         return self._shown.wire_list
 

@@ -41,7 +41,7 @@ class SessionInfo:
     what a child has set for itself: it ends with it (P10).
     ``kind`` is what kind of child it is, "" of one that is none.
     ``client`` names the connected client, "" where only the session tells clients apart; ``number`` tells sessions
-    without an id apart (G9).
+    without an id apart (G9). ``chosen`` is whether somebody has said what the host can do; else adapters do.
     """
 
     key: SessionKey
@@ -56,6 +56,7 @@ class SessionInfo:
     settings: dict[str, bool] = field(default_factory=dict[str, bool], compare=False, repr=False)
     kind: str = ""
     client: str = ""
+    chosen: bool = True
     number: int = field(default_factory=itertools.count().__next__, compare=False, repr=False)
 
     @property

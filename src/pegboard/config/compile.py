@@ -315,9 +315,17 @@ def _agent(name: str, part: AgentSection, validated: ValidatedDocument[File]) ->
         display_name=part.display_name,
         role=part.role,
         model=part.model or "",
+        provider_model=_provider_model(validated, part.model or "default"),
         rooms=tuple(part.rooms),
         place=validated.place("agents", name, key=True),
     )
+
+
+def _provider_model(validated: ValidatedDocument[File], name: str) -> str:
+    """Return a model of ``models:`` as ``provider:id``; these are free keys, and either may be missing."""
+    model = validated.section.models.get(name, EMPTY)
+    provider, known = model.get("provider"), model.get("id")
+    return f"{provider}:{known}" if provider and known else ""
 
 
 def boolean(value: Any) -> bool | None:

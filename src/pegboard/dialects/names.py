@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, Final, Literal, Protocol
 
 from pegboard.core.access.permissions import CompiledPermissions
-from pegboard.core.model.agents import Activation
+from pegboard.core.model.agents import Activation, Agent
 from pegboard.core.model.catalog import Ref
 from pegboard.core.model.leases import UNLOAD, Lease, LeaseTerm
 from pegboard.core.model.tools import JsonObject, Tool
@@ -35,7 +35,8 @@ class View:
 
     ``hints`` are there only where the host has them in the meta-tools' descriptions; ``cut`` is whether something of
     them was shortened or dropped, so that the model needs a search; ``search_loads`` is what a search
-    may load of what it finds, by how a load reaches the model (D1).
+    may load of what it finds, by how a load reaches the model (D1); ``revealed`` is whether the host shows the
+    model itself what is loaded, so that an answer has no schemas (D4).
     """
 
     permissions: CompiledPermissions
@@ -44,6 +45,7 @@ class View:
     hints: tuple[str, ...] = ()
     cut: bool = False
     search_loads: SearchLoads = "nothing"
+    revealed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,3 +257,8 @@ class Dialects(dict[str, Dialect]):
         """Return the dialect of a name, made now."""
         made = self[name] = getattr(import_module(f"pegboard.dialects.{name}"), _CLASSES[name])()
         return made
+
+
+def activation_of(dialects: Mapping[str, Dialect], agent: Agent) -> Activation | None:
+    """Return when loads take effect where an agent's file or its dialect says so, else None (D2)."""
+    return agent.activation or dialects[agent.dialect].activation

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 from pegboard.core.model.agents import Activation
@@ -82,6 +84,8 @@ class PegboardDialect:
         done = yield Load(names=to_load, until=min(done.view.permissions.agent.lease or self.lease, KEEP["idle"]))
         loaded = tuple(tool for item in _items(done.outcome) for tool in _tools_of(done.view, item))
         when = done.outcome.takes_effect if done.outcome is not None else None
+        if done.view.revealed:
+            found, loaded = _with_callable(found, frozenset(tool.wire for tool in loaded)), ()
         return search_payload(found, loaded, {"takes_effect": when} if loaded and when else EMPTY, count)
 
 
@@ -98,6 +102,12 @@ def _tools_of(view: View, item: Item) -> tuple[Tool, ...]:
         return ()
     active = active_tools(view.permissions, view.state)
     return tuple(tool for tool, _ in leased_tools(view.permissions, lease_on(item.subject)) if tool.id in active)
+
+
+def _with_callable(found: Found, names: frozenset[str]) -> Found:
+    """Return what was found, with the results of these names loaded."""
+    results = (replace(one, loaded=True, status="callable") if one.name in names else one for one in found.results)
+    return replace(found, results=tuple(results))
 
 
 def _items(outcome: Outcome | None) -> tuple[Item, ...]:
@@ -122,22 +132,30 @@ def _payload(
 
 
 def _load_payload(view: View, outcome: Outcome | None) -> Payload:
-    """Return the items, each with the schemas that no item before it has, then those that came beside."""
+    """Return the items, each with the schemas that no item before it has, then those that came beside.
+
+    Where the host reveals them itself there are names in place of schemas (D4).
+    """
     items: list[dict[str, Any]] = []
     schemas: dict[str, Tool] = {}
+    shown: Callable[[Tool], JsonObject | str] = _wire if view.revealed else _defined
     for item in _items(outcome):
         entry = _item(item)
         if item.status in SUCCEEDED and item.subject is not None:
             fresh = _tools_of(view, item)
-            entry["tools"] = [_defined(tool) for tool in fresh if tool.id not in schemas]
+            entry["tools"] = [shown(tool) for tool in fresh if tool.id not in schemas]
             schemas.update((tool.id, tool) for tool in fresh)
         items.append(entry)
     beside = [t for t in (outcome.added if outcome is not None else ()) if t.id not in schemas]
     ahead = _anticipated(view, outcome)
-    required = [_defined(tool) for tool in beside if tool.id not in ahead]
-    siblings = [_defined(tool) for tool in beside if tool.id in ahead]
+    required = [shown(tool) for tool in beside if tool.id not in ahead]
+    siblings = [shown(tool) for tool in beside if tool.id in ahead]
     more = {name: tools for name, tools in (("required_tools", required), ("also_loaded", siblings)) if tools}
     return _payload(outcome, items, schemas=(*schemas.values(), *beside), more=more)
+
+
+def _wire(tool: Tool) -> str:
+    return tool.wire
 
 
 def _defined(tool: Tool) -> JsonObject:

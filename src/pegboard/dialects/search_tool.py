@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -167,6 +168,16 @@ def definition(tool: Tool, texts: Texts = "whole") -> JsonObject:
     if arguments is None:
         return {"description": description, "inputSchema": tool.input_schema}
     return {"description": description, "arguments": arguments}
+
+
+def definitions_ahead(tools: Iterable[Tool]) -> str:
+    """Return the definitions of tools that are loaded ahead, for the end of a history; nothing without any (S5)."""
+    defined = [{"name": tool.wire, **definition(tool)} for tool in tools]
+    return (
+        f"Loaded, to be called through call_tool: {json.dumps(defined, ensure_ascii=False, separators=(',', ':'))}"
+        if defined
+        else ""
+    )
 
 
 def shortened(names: Iterable[str]) -> str:

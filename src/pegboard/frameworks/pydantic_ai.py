@@ -22,9 +22,12 @@ from pydantic_core import SchemaValidator, core_schema
 from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval
+from pegboard.core.model.delivery import Host
+from pegboard.core.model.leases import LEASED
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.surfaces import Surface
+from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
 from pegboard.errors import UsageError
 from pegboard.frameworks.runs import AnySession, text_and_media, waits_since_before, worker_of
 
@@ -38,14 +41,21 @@ try:
         DocumentMediaType,
         InstructionPart,
         ModelMessage,
+        ModelRequest,
+        ModelRequestPart,
         ModelResponse,
         TextContent,
+        ToolAvailabilityDeltaPart,
         ToolCallPart,
         ToolReturnPart,
         UserContent,
+        UserPromptPart,
         VideoMediaType,
     )
-    from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.models import Model, ModelRequestContext
+    from pydantic_ai.models.function import FunctionModel
+    from pydantic_ai.models.test import TestModel
+    from pydantic_ai.models.wrapper import WrapperModel
     from pydantic_ai.run import AgentRunResult
     from pydantic_ai.settings import ModelSettings, ToolOrOutput
     from pydantic_ai.tools import DeferredToolRequests, ToolDefinition
@@ -59,6 +69,9 @@ OpenSession = Callable[[Context], Awaitable[AnySession]]
 
 _CALLING: ContextVar[Context | None] = ContextVar("pegboard_calling", default=None)
 """The run whose model has made the call that is carried out."""
+THROUGH: Final = (CALL, CALL_READ_ONLY)
+"""The meta-tools whose call is one of another tool."""
+_REAL: Final = "pegboard_call"
 _FILES: Final = frozenset((*get_args(DocumentMediaType), *get_args(VideoMediaType)))
 _ANY_OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 """Whether arguments fit their schema is asked by the session (X2)."""
@@ -98,6 +111,7 @@ class SessionTools(AbstractCapability[Any]):
         """Return the request as it is; what a person decided meanwhile is known to the session too (A3)."""
         if self._toolset is not None:
             await self._toolset.take_decisions(ctx.messages)
+            self._toolset.join_history(ctx.messages[-1], request_context.messages[-1])
         return request_context
 
     async def after_model_request(
@@ -117,7 +131,8 @@ class SessionTools(AbstractCapability[Any]):
         over = True
         try:
             result = await handler()
-            over = not isinstance(result.output, DeferredToolRequests)
+            if isinstance(result.output, DeferredToolRequests):
+                over, result.output = False, _with_real_names(result.output)
             return result
         finally:
             if over and self._toolset is not None:
@@ -132,6 +147,7 @@ class SessionToolset(AbstractToolset[Any]):
         self._session = session
         self._name = name
         self._surface: Surface | None = None
+        self._joining: list[ModelRequestPart] = []
         self._undecided = True
         self._definitions: dict[str, tuple[Tool, ToolDefinition]] = {}
 
@@ -148,12 +164,26 @@ class SessionToolset(AbstractToolset[Any]):
 
     async def get_tools(self, ctx: Context) -> dict[str, ToolsetTool[Any]]:
         """Return the tools of this step; the first step of a run brings the user's message (S5)."""
-        message = _text_of(ctx.prompt) if self._surface is None else None
-        self._surface, tools = await self.come(partial(_step, message))
+        first = self._surface is None
+        step = _Step(
+            message=_text_of(ctx.prompt) if first else None,
+            host=_host_for(ctx.model) if first else None,
+            revealed=frozenset(ctx.discovered_tool_names),
+        )
+        self._surface, tools, reveals = await self.come(step.taken)
+        if first:
+            self._joining = _joining(self._surface, ctx, reveals=reveals)
         given = partial(ToolsetTool[Any], toolset=self, max_retries=ctx.max_retries, args_validator=_ANY_OBJECT)
         listed = {tool.wire: given(tool_def=self._definition(tool)) for tool in tools}
         unlisted = await self.come(partial(_asked_about, _open_calls(ctx) - listed.keys()))
         return listed | {name: given(tool_def=ToolDefinition(name=name, toolset_id=self._name)) for name in unlisted}
+
+    def join_history(self, kept: ModelMessage, sent: ModelMessage) -> None:
+        """Put what is loaded ahead at the end of the history, where it changes nothing that is cached (S5, D4)."""
+        joining, self._joining = self._joining, []
+        for request in (kept,) if kept is sent else (kept, sent):
+            if joining and isinstance(request, ModelRequest):
+                request.parts = [*request.parts, *joining]
 
     def _definition(self, tool: Tool) -> ToolDefinition:
         known = self._definitions.get(tool.wire)
@@ -209,7 +239,13 @@ class SessionToolset(AbstractToolset[Any]):
         since, answer = time.time(), await self.come(lambda session: session.call(name, tool_args))
         if answer.status == "needs_approval" and (approval := answer.approval) is not None:
             self._undecided = True
-            about = {"approval": approval.id, "reason": approval.reason, "fields": dict(approval.fields)}
+            about: dict[str, Any] = {
+                "approval": approval.id,
+                "reason": approval.reason,
+                "fields": dict(approval.fields),
+            }
+            if name in THROUGH:
+                about[_REAL] = (approval.tool, dict(approval.arguments))
             if approval.kind == "external":
                 raise CallDeferred(metadata=about)
             as_asked = waits_since_before(answer, since) is not None or not _is_written(ctx, tool_args)
@@ -235,15 +271,70 @@ class SessionToolset(AbstractToolset[Any]):
             await self.come(partial(_decided, made))
 
 
-async def _step(message: str | None, session: Session) -> tuple[Surface, Sequence[Tool]]:
-    """Return what goes to the model at a step, and the tools of its list."""
-    surface = await session.surface(message=message)
-    if session.host.cache is None:
-        return surface, [entry.tool for entry in surface.tools]
-    tools = await session.wire()
-    if surface.focus is not None:
-        await session.surface(message=message)  # a wire list takes the focus away
-    return surface, tools
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """What is known of a step before the session is asked: at the first one of a run the message and the host."""
+
+    message: str | None
+    host: Host | None
+    revealed: frozenset[str]
+
+    async def taken(self, session: Session) -> tuple[Surface, Sequence[Tool], bool]:
+        """Return what goes to the model at this step, the tools of its list, and whether the history reveals them."""
+        host = session.host if self.host is None else session.adopt_host(self.host)
+        surface = await session.surface(message=self.message)
+        if host.cache is None and not host.reveals:
+            return surface, [entry.tool for entry in surface.tools], False
+        tools = await session.wire(revealed=self.revealed)
+        if surface.focus is not None:
+            await session.surface(message=self.message)  # a wire list takes the focus away
+        return surface, tools, host.reveals
+
+
+def _host_for(model: object) -> Host | None:
+    """Return the host for the model of a run; None for one without a provider, and so without a cache (D4)."""
+    while isinstance(model, WrapperModel):
+        model = model.wrapped
+    if not isinstance(model, Model) or isinstance(model, FunctionModel | TestModel):
+        return None
+    return Host(delivery=("result",) if model.tool_addition_mode is None else ("native",))
+
+
+def _joining(surface: Surface, ctx: Context, *, reveals: bool) -> list[ModelRequestPart]:
+    """Return what the first request of a run adds to the history: the tools that no list and no history has yet."""
+    if surface.ahead:
+        return [] if _stands(surface.ahead, ctx.messages) else [UserPromptPart(surface.ahead)]
+    if not reveals:
+        return []
+    leased = {entry.tool.id for entry in surface.tools if entry.because[0] in LEASED}
+    joined = (one.tool for one in surface.tools if one.tool.id in leased or leased.intersection(one.needed_by))
+    new = [tool.wire for tool in joined if tool.wire not in ctx.discovered_tool_names]
+    return [ToolAvailabilityDeltaPart(tools_added=new)] if new else []
+
+
+def _stands(text: str, messages: Sequence[ModelMessage]) -> bool:
+    return any(isinstance(part, UserPromptPart) and part.content == text for m in messages for part in m.parts)
+
+
+def _with_real_names(asked: DeferredToolRequests) -> DeferredToolRequests:
+    """Return the calls that wait, each as one of the tool that would run, not of ``call_tool`` (A1)."""
+
+    def real(call: ToolCallPart) -> ToolCallPart:
+        about = asked.metadata.get(call.tool_call_id, {})
+        name, arguments = about.pop(_REAL, (call.tool_name, call.args))
+        return replace(call, tool_name=name, args=arguments)
+
+    return replace(
+        asked, approvals=[real(call) for call in asked.approvals], calls=[real(call) for call in asked.calls]
+    )
+
+
+def _meant(call: ToolCallPart) -> tuple[str, dict[str, Any]]:
+    """Return the tool and the arguments that a call means."""
+    arguments = call.args_as_dict()
+    if call.tool_name in THROUGH:
+        return str(arguments.get("name")), cast("dict[str, Any]", arguments.get("arguments") or {})
+    return call.tool_name, arguments
 
 
 async def _approved(approval: Approval, given: JsonObject, session: Session) -> CallAnswer:
@@ -282,7 +373,7 @@ async def _decided(made: Sequence[tuple[ToolCallPart, ToolReturnPart]], session:
         if one.lasts == "once" and (one.binding.principal, one.binding.session) == (key.principal, key.session)
     ]
     for call, part in made:
-        own = (one for one in waiting if (one.tool, one.arguments) == (call.tool_name, call.args_as_dict()))
+        own = (one for one in waiting if (one.tool, one.arguments) == _meant(call))
         approval = next(own, None)
         if approval is not None and part.outcome == "denied":
             with suppress(UsageError):  # another one was first

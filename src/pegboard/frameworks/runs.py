@@ -130,7 +130,7 @@ class Run:
         self._going = self._going.next((*self._functions, *beside))
         self._content = self._calls = False
         choice = "none" if self._going.over else None if surface.focus is None else surface.focus["tool_choice"]
-        note = " ".join(text for text in (surface.suffix, self._going.note) if text)
+        note = " ".join(text for text in (surface.suffix, surface.ahead, self._going.note) if text)
         functions = [function for _, function in self._functions.values()]
         return Step(
             functions=functions,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from pegboard.board.meta_tools import command_context, dialect_of
@@ -18,7 +19,7 @@ from pegboard.core.model.leases import IDLE_TURNS, Lease, LeaseTerm
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.commands import Outcome
 from pegboard.core.state.sessions import State
-from pegboard.core.surface.cache_cost import carried
+from pegboard.core.surface.cache_cost import USAGE, carried
 from pegboard.core.surface.searchable import searchable
 from pegboard.errors import StoreError
 from pegboard.ports import SessionKey
@@ -36,7 +37,8 @@ def anticipation_of(services: Services, snapshot: Snapshot) -> Anticipation | No
     """Return what a session may load ahead of being asked for, or None where nothing.
 
     An array that is cached is not touched. What nobody uses goes when it idles, except from an array that will be
-    cached: there it costs more to take away than to keep (D3).
+    cached: there it costs more to take away than to keep (D3). A host that reveals is there for its bill alone (D4):
+    what a person's waiting is worth does not speak for carrying a plugin whole.
     """
     info, permissions = snapshot.info, snapshot.permissions
     limits = permissions.agent.anticipate
@@ -47,7 +49,8 @@ def anticipation_of(services: Services, snapshot: Snapshot) -> Anticipation | No
         return None
     term = permissions.agent.lease or dialect_of(services, permissions).lease
     until = term if in_full and info.host.cache is not None else min(term, _IDLE)
-    return Anticipation(limits=limits, carried=carried(info.host), until=until, price=services.prices)
+    whole = carried(info.host, replace(USAGE, wait=0) if info.host.reveals else USAGE)
+    return Anticipation(limits=limits, carried=carried(info.host), whole=whole, until=until, price=services.prices)
 
 
 async def _ranked_for(services: Services, snapshot: Snapshot, message: str) -> Sequence[Hit] | None:

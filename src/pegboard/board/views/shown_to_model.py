@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pegboard.board.meta_tools import command_context, hints_to_show, meta_tools, view
 from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
+from pegboard.core.access.names import find_called
 from pegboard.core.model.delivery import choose
 from pegboard.core.model.tools import Tool
 from pegboard.core.state.active_tools import starting_tools
@@ -76,8 +78,13 @@ def _sizes(services: Services, snapshot: Snapshot) -> Sizes:
     )
 
 
-def next_wire_list(services: Services, snapshot: Snapshot, shown: Shown, surface: Surface) -> Shown:
-    """Return what is shown with the next request: what is loaded, and what lapsed while keeping it is cheaper (D3)."""
+def next_wire_list(
+    services: Services, snapshot: Snapshot, shown: Shown, surface: Surface, revealed: Iterable[str] = ()
+) -> Shown:
+    """Return what is shown with the next request: what is loaded, and what lapsed while keeping it is cheaper (D3).
+
+    ``revealed`` are the wire names of what the history has revealed: it stays as long as it is permitted (D4).
+    """
     info, listed = snapshot.info, frozenset(tool.id for tool in shown.wire_list)
     warm = bool(shown.wire_list) and info.host.cache is not None and bool(info.host.cache.tokens)
     answered = shown.answered - listed if warm else frozenset[str]()
@@ -87,6 +94,12 @@ def next_wire_list(services: Services, snapshot: Snapshot, shown: Shown, surface
     def may_stay(tool: Tool) -> bool:
         return tool.wire not in unloaded and snapshot.permissions.permits(tool)
 
+    if info.host.reveals:
+        known = {tool.wire: tool for tool in shown.wire_list}
+        lapsed = [known.get(name) or find_called(snapshot.permissions, name) for name in (*known, *revealed)]
+        now = {tool.wire: tool for tool in loaded}
+        stays = {tool.wire: tool for tool in lapsed if tool is not None and tool.wire not in now and may_stay(tool)}
+        return replace(shown, wire_list=(*loaded, *stays.values()), unloaded=unloaded, answered=frozenset())
     tools = wire_list(
         shown.wire_list,
         loaded,

@@ -30,6 +30,7 @@ from pegboard.core.surface import policy
 from pegboard.core.surface.focus import MESSAGE, Directive, answered, directive, members, overlay, rules
 from pegboard.core.surface.hints import hints_since
 from pegboard.core.surface.surfaces import Costs, Focus, Surface, resolve, suffix
+from pegboard.dialects.search_tool import definitions_ahead
 from pegboard.ports import FocusRules
 
 log = logging.getLogger("pegboard")
@@ -68,6 +69,7 @@ async def _rendered(services: Services, snapshot: Snapshot, shown: ShownHints | 
         found,
         hints=shown.lines if shown is not None else (),
         suffix=await _suffix(services, snapshot, found, shown) if loaded else "",
+        ahead=definitions_ahead(found.anticipated) if loaded and info.host.list_is_fixed else "",
         policy=await _initial(services, permissions, state),
     )
     return replace(rendered, count=lambda: _costs(services, snapshot, rendered))
@@ -88,7 +90,11 @@ async def _suffix(services: Services, snapshot: Snapshot, found: Surface, shown:
     permissions, state = snapshot.permissions, snapshot.state
     ahead = await later_policy(services, permissions, state, found.anticipated) if found.anticipated else ""
     since = "\n".join(_since(services, snapshot, shown)) if shown is not None else ""
-    texts = (suffix(permissions, state), f"Also available by now:\n{since}" if since else "", ahead)
+    texts = (
+        suffix(permissions, state, revealed=snapshot.info.host.reveals),
+        f"Also available by now:\n{since}" if since else "",
+        ahead,
+    )
     return "\n\n".join(text for text in texts if text)
 
 
@@ -101,7 +107,7 @@ def _since(services: Services, snapshot: Snapshot, shown: ShownHints) -> tuple[s
 
 def sent(rendered: Surface) -> SentTexts:
     """Return the tools of a surface, and the texts that go with them."""
-    texts = (*rendered.hints, rendered.suffix, rendered.policy)
+    texts = (*rendered.hints, rendered.suffix, rendered.ahead, rendered.policy)
     return tuple([loaded.tool for loaded in rendered.tools]), tuple([text for text in texts if text])
 
 
@@ -120,7 +126,9 @@ def _costs(services: Services, snapshot: Snapshot, rendered: Surface) -> Costs:
     permissions = snapshot.permissions
     tools = services.prices(loaded.tool for loaded in rendered.tools)
     count = services.counter.count
-    text = services.prices.texts(rendered.hints) + sum(count(t) for t in (rendered.suffix, rendered.policy) if t)
+    text = services.prices.texts(rendered.hints) + sum(
+        count(t) for t in (rendered.suffix, rendered.ahead, rendered.policy) if t
+    )
     catalog, unknown = _catalog_tokens(permissions, services), unknown_plugins(permissions)
     total = tools + text
     saved = None if unknown else catalog - total

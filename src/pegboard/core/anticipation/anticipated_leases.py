@@ -29,11 +29,13 @@ class Anticipation:
     """What a session may load before anybody asks for it, under what its host's requests cost.
 
     ``limits`` are the bounds of what one message brings; ``carried`` is how many tokens of tools that are probably
-    needed it is cheaper to carry than to ask a model for them once more; ``until`` is how long such a lease stands.
+    needed it is cheaper to carry than to ask a model for them once more, ``whole`` the same of the tools of a plugin
+    of which one is used; ``until`` is how long such a lease stands.
     """
 
     limits: Anticipate
     carried: int
+    whole: int
     until: LeaseTerm
     price: Callable[[Iterable[Tool]], int]
 

@@ -27,7 +27,7 @@ def with_siblings(
         found = candidate(permissions, state, Ref("plugin", plugin), anticipation)
         if (
             found is not None
-            and anticipation.price(found.adds) <= anticipation.carried
+            and anticipation.price(found.adds) <= anticipation.whole
             and fits(permissions, state, found, terms)
         ):
             state = state.with_lease(found.lease)

@@ -53,7 +53,8 @@ class Agent:
     ``anticipate`` None loads nothing that nobody asked for; ``remember`` is whether what is called after which need is
     remembered for its searches, ``search_loads`` whether a search loads what it finds. ``duties`` are the host's own
     tools that it lists, ``may_delegate`` the agents that work for it under their own profiles (P8), ``sub_apps`` what
-    clients may open of it (T9), ``self_config`` which of its own settings it may change.
+    clients may open of it (T9), ``self_config`` which of its own settings it may change. ``provider_model`` is its
+    model as ``provider:id`` where ``models:`` has both, else "".
     """
 
     name: str
@@ -86,6 +87,7 @@ class Agent:
     display_name: str = ""
     role: str = ""
     model: str = ""
+    provider_model: str = ""
     rooms: tuple[str, ...] = ()
     place: Place | None = None
 

@@ -45,8 +45,9 @@ class Host:
 
     Attributes:
         delivery: how a load can reach the model, the preferred way first: ``array`` (the tool list is sent anew),
-            ``result`` (the schema stands in the load's answer, and ``call_tool`` runs it), ``native`` (the provider
-            reveals the tool in the history; a session passes over it, for nothing does that yet).
+            ``result`` (the schema stands in the load's answer, and ``call_tool`` runs it), ``native`` (the host
+            reveals the tool in the history, where its provider takes that; the tool stands on the surface, and the
+            answer of its load has no schema).
         cache: the prompt cache, or None.
         calls_through: whether a tool that is not on the list can be called through a meta-tool.
         context: how many tokens a request carries beside the tools, system text and conversation together: what a
@@ -66,7 +67,12 @@ class Host:
     @property
     def list_is_fixed(self) -> bool:
         """Return whether no load of a session changes the list of tools of its host, who calls through one (D1)."""
-        return not self.calls_through and "array" not in self.delivery and "result" in self.delivery
+        return not self.calls_through and self.delivery == ("result",)
+
+    @property
+    def reveals(self) -> bool:
+        """Return whether the host shows in the history what a session loads, by itself (D4)."""
+        return not self.calls_through and choose(self) == "native"
 
 
 LIBRARY = Host()
@@ -75,10 +81,10 @@ GATEWAY = Host(delivery=("result",), calls_through=True, request="call")
 GATEWAY_HANDSHAKE = Host(delivery=("array", "result"), calls_through=True, request="call")
 
 
-def deliverable(host: Host) -> Host:
-    """Return a host with the ways of delivery that a session can carry out: ``array`` where nothing else is left."""
+def without_native(host: Host) -> Host:
+    """Return a host for whoever reveals nothing in a history: in place of ``native`` answers have the schemas."""
     ways = tuple(way for way in host.delivery if way != "native")
-    return host if ways == host.delivery and ways else replace(host, delivery=ways or ("array",))
+    return host if ways == host.delivery and ways else replace(host, delivery=ways or ("result",))
 
 
 def choose(host: Host, schema_tokens: int = 0) -> Delivery:

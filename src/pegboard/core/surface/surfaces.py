@@ -75,8 +75,9 @@ class Surface:
         focus: the tools of this step where a focus rule narrows it, else None (F3).
         loadout: the session's active loadout, or None (L7).
         shrunk: the loadout that narrows what is loaded from the start to fit the budget, or None (S9).
-        anticipated: the tools that joined in this turn ahead of being asked for (S5). A host without array delivery
-            puts their definitions once behind the newest message.
+        anticipated: the tools that joined in this turn ahead of being asked for (S5).
+        ahead: their definitions, where they stand in no list: a host puts this text once behind the newest message,
+            and keeps it there (D4).
         missing: the plugins that are to be loaded from the start and cannot run.
         count: what counts the tokens, or None.
     """
@@ -92,6 +93,7 @@ class Surface:
     loadout: str | None = None
     shrunk: str | None = None
     anticipated: tuple[Tool, ...] = ()
+    ahead: str = ""
     missing: tuple[Missing, ...] = ()
     count: Callable[[], Costs] | None = field(default=None, compare=False, repr=False)
 
@@ -207,19 +209,20 @@ def order(
     return (*available(permissions, front), *meta, *available(permissions, back))
 
 
-def suffix(permissions: CompiledPermissions, state: State) -> str:
+def suffix(permissions: CompiledPermissions, state: State, *, revealed: bool = False) -> str:
     """Return the line that follows the history and never stands in the prefix (F2).
 
-    It has what is loaded now and from the next request on, what went with the last turn, what narrows the rest.
+    It has what is loaded now and from the next request on, what went with the last turn, what narrows the rest. What
+    the history has ``revealed`` it does not name again (D4).
     """
     leases = heal(permissions, state).leases
     now = _subject_names(permissions, (lease for lease in leases if lease.from_turn <= state.turn))
     later = [name for name in _subject_names(permissions, leases) if name not in now]
     names = (*now, *later)
-    parts = [f"Loaded now: {', '.join(now)}."] if now else []
+    parts = [f"Loaded now: {', '.join(now)}."] if now and not revealed else []
     if later:
         parts.append(f"Loaded from the next request on: {', '.join(later)}.")
-    gone = [name for name in state.evicted if name not in names]
+    gone = [name for name in state.evicted if name not in names and not revealed]
     if gone:
         parts.append(f"Unloaded at the end of the last turn: {', '.join(gone)}.")
     if state.loadout is not None:
