@@ -101,6 +101,8 @@ TEXTS = [
          "gateway/http/run.py: signals are left to whoever runs the gateway"),
     Part("uvicorn", "uvicorn.server:Server.on_tick", "self.should_exit", "gateway/http/run.py: it stops on request"),
     Part("uvicorn", "uvicorn.server:Server.startup", "self.started = True", "gateway/http/run.py: it is up"),
+    Part("pydantic-ai-slim", "pydantic_ai._run_context:get_current_run_context", "_CURRENT_RUN_CONTEXT.get()",
+         "sources/pydantic_ai_toolsets.py: a tool finds the run of the agent that calls it"),
     Part("agno", "agno.agent._tools", "func._run_context = run_context",
          "sources/agno/run_contexts.py: a function finds whose call it is where an agent of Agno puts it"),
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pegboard.core.model.specs import NAME_ONLY, PluginSpec, PythonSpec, RegisteredSpec
 from pegboard.core.model.tools import CallResult, JsonObject, Manifest, Tool
@@ -26,6 +26,13 @@ from pegboard.sources.code import fingerprint
 
 if TYPE_CHECKING:
     from pegboard.ports.schedules import DueSchedule
+
+_THEIRS: Final = {
+    "agno.tools.toolkit": "",
+    "langchain_core.tools": "pegboard.sources.langchain_tools",
+    "pydantic_ai.toolsets": "pegboard.sources.pydantic_ai_toolsets",
+}
+"""By the module without which nothing can be of a framework: what knows its tools; nothing for Agno's toolkits."""
 
 
 class LateSource:
@@ -160,8 +167,12 @@ def local_sources(
     theirs = cache(lambda: import_module("pegboard.sources.agno").AgnoToolkits(database, store))
 
     def adopt(target: object, overrides: JsonObject, *, plugin: str, parameters: Any = None) -> Any:
-        known = "agno.tools.toolkit" in sys.modules  # else nothing can be one of Agno's toolkits
-        return theirs().adopt(target, overrides, plugin=plugin, parameters=parameters) if known else None
+        for module, source in _THEIRS.items():
+            if module in sys.modules:
+                own: Any = import_module(source) if source else theirs()
+                if (found := own.adopt(target, overrides, plugin=plugin, parameters=parameters)) is not None:
+                    return found
+        return None
 
     return (
         LateSource(PythonSpec, lambda: import_module("pegboard.sources.python").PythonSource(adopt=adopt, idle=idle)),
