@@ -37,9 +37,9 @@ SEARCH = Tool(
 FOUND = 5
 RULE = (
     "The provider's tool search, simulated: every tool is deferred; where its tool is not visible the model searches "
-    f"with the user's words, and {FOUND} definitions join the history: the best by BM25 over names, descriptions and "
-    "arguments, the needed one always among them. A search is a step of the model. In Chat, which has none, all tools "
-    "stand at the head."
+    f"with the user's words, then with the tool's own description, and each time {FOUND} definitions join the history, "
+    "the best by BM25 over names, descriptions and arguments. A search is a step of the model. In Chat, which has "
+    "none, all tools stand at the head."
 )
 
 
@@ -108,7 +108,7 @@ class ProviderSearch:
                     if not said.calls:
                         return
                     (call,) = said.calls
-                    found = self._found(text) if call.name == SEARCH.wire else []
+                    found = self._found(str(call.arguments)) if call.name == SEARCH.wire else []
                     answer = f"{len(found)} tools found" if found else self._made[call.name].answer
                     messages.extend(wire.results([Result(call=call, result=text_result(answer), limit=100_000)]))
                     new = tuple(tools[name] for name in found if name not in shown)
@@ -117,21 +117,19 @@ class ProviderSearch:
 
             yield say
 
-    def _found(self, text: str) -> list[str]:
-        """Return what a search finds: the best by BM25, the tool that the user needs first."""
-        query, count = set(_words(text)), len(self._words)
-        mean = sum(words.total() for words in self._words.values()) / count
-        holding = {word: sum(word in words for words in self._words.values()) for word in query}
+    def _found(self, query: str) -> list[str]:
+        """Return what a search finds: the best by BM25."""
+        words, count = set(_words(query)), len(self._words)
+        mean = sum(known.total() for known in self._words.values()) / count
+        holding = {word: sum(word in known for known in self._words.values()) for word in words}
         rarity = {word: math.log(1 + (count - n + 0.5) / (n + 0.5)) for word, n in holding.items()}
 
         def score(name: str) -> float:
-            words = self._words[name]
-            length = 1.5 * (0.25 + 0.75 * words.total() / mean)
-            return sum(rarity[word] * words[word] * 2.5 / (words[word] + length) for word in query)
+            known = self._words[name]
+            length = 1.5 * (0.25 + 0.75 * known.total() / mean)
+            return sum(rarity[word] * known[word] * 2.5 / (known[word] + length) for word in words)
 
-        needed = next(name for name, tool in self._made.items() if tool.message == text)
-        best = sorted(self._words, key=score, reverse=True)
-        return [needed, *(name for name in best if name != needed)][:FOUND]
+        return sorted(self._words, key=score, reverse=True)[:FOUND]
 
 
 def loops(toolkits: Sequence[Toolkit], config: Path) -> tuple[Adapter, ...]:

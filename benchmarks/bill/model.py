@@ -67,7 +67,9 @@ class ScriptedModel:
         if "load_capability" in request.visible:
             return Called(name="load_capability", arguments={"id": tool.toolkit})
         if "tool_search" in request.visible:
-            return Called(name="tool_search", arguments={"query": self._turn.message})
+            query = tool.description if self._searched else self._turn.message
+            self._searched = True
+            return Called(name="tool_search", arguments={"query": query})
         if self._habit == "searches" and not self._searched:
             self._searched = True
             return Called(name="search_tools", arguments={"queries": [self._turn.message]})

@@ -28,7 +28,7 @@ from loop_talk import (
     unmarked,
 )
 
-from pegboard import Pegboard, UsageError
+from pegboard import Host, Pegboard, UsageError
 from pegboard.frameworks.loop import Loop, SyncLoop
 
 CONFIG = """
@@ -49,6 +49,7 @@ agents:
   eager: {tools: [printer], allowed_toolkits: [notes, sums], anticipate: {tools: 5}}
   clerk: {tools: [shredder]}
   focused: {allowed_toolkits: [sums], initial_toolkits: [sums]}
+  forgetful: {allowed_toolkits: [notes], lease: {kind: idle, turns: 1}}
 """
 TOOLS = '''
 import time
@@ -243,6 +244,32 @@ async def test_what_is_unloaded_is_taken_away_in_the_history_and_given_again(boa
         (f"tool_{what}", f"note_{name}") for what in ("addition", "removal", "addition") for name in ("list", "add")
     ]
     assert one.server.breaks == 0
+
+
+@pytest.mark.parametrize("form", [ANTHROPIC, RESPONSES], ids=str)
+async def test_what_lapsed_stays_in_the_history_and_a_call_renews_it(board: Pegboard, form: Form) -> None:
+    """D3, D4: taking it away would cost more than it saves."""
+    session = await board.session(agent="forgetful", session_id="s")
+    steps = (LOAD_NOTES, "One.", "Two.", "Three.", "Four.", [("note_list", {})], "Five.")
+    async with talk(session, form, script(*steps)) as one:
+        for number in range(5):
+            await one.say(f"Message {number}")
+        assert results_of(one.messages)[-1] == MILK
+        assert revealed(one.messages) == ["note_list", "note_add"]
+        assert "tool_removal" not in one.stored
+        assert one.server.breaks == 0
+
+
+async def test_a_host_that_the_session_was_given_counts(board: Pegboard, form: Form) -> None:
+    """D1: here plain arrays, the list of which changes with a load."""
+    session = await board.session(agent="assistant", session_id="s", host=Host())
+    async with talk(session, form, script(LOAD_NOTES, [("note_list", {})], "Milk.")) as one:
+        assert await one.say("What did I note?") == "Milk."
+        assert results_of(one.messages)[-1] == MILK
+        assert revealed(one.messages) == []
+    names = [[tool.get("name") or tool["function"]["name"] for tool in body["tools"]] for body in one.server.bodies]
+    assert ["note_list" in each for each in names] == [False, True, True]
+    assert one.server.breaks == 1
 
 
 async def test_an_approved_call_runs_once_in_a_new_process(opened: Opened, form: Form) -> None:

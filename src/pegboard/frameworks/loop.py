@@ -18,8 +18,9 @@ from typing import Any, Final, Literal, TypeVar, cast
 from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval
-from pegboard.core.model.delivery import LIBRARY, Host
+from pegboard.core.model.delivery import Host
 from pegboard.core.model.leases import LEASED
+from pegboard.core.model.model_hosts import host_for
 from pegboard.core.model.tools import EMPTY, JsonObject, Tool
 from pegboard.core.state.active_tools import active_tools
 from pegboard.core.state.call_plans import CallAnswer, answer
@@ -76,7 +77,7 @@ class Loop:
         limit: int = LIMIT,
         result_limit: int = RESULT_LIMIT,
     ) -> None:
-        """Make a loop; a session with the default host takes that of the model (D4).
+        """Make a loop; a session takes the host of the model where it was given none (D4).
 
         Args:
             session: whose tools the model has.
@@ -98,9 +99,8 @@ class Loop:
         self.text = ""
         self._session, self._form, self._model, self._system = session, _FORMS[form], model, system
         self._limit, self._result_limit = limit, result_limit
-        if session.host == LIBRARY:
-            session.host = _host_for(self._form, model)
-        self._reveals, self._falls_back = not session.host.list_is_fixed, False
+        host = session.adopt_host(host_for(f"{form}:{model}"))
+        self._reveals, self._falls_back = host.reveals, False
         self._lost: frozenset[str] = frozenset()
         self._chooses = True
         self._rejected: set[str] = set()
@@ -133,11 +133,11 @@ class Loop:
             )
         run = self._run_of(history)
         step = await run.step(history.message, self._rejected, self._session)
-        joined, declared, loaded = await self._tools(step)
+        listed, declared, loaded = await self._tools(step, history)
         deferred = [tool for wire, tool in declared.items() if wire not in self._head] if self._reveals else []
         shown: dict[str, JsonObject | None] = dict.fromkeys(self._head) if self._reveals else {}
         shown |= {tool.wire: self._form.definition(tool) for tool in deferred}
-        change = self._change(step, history, joined, shown, loaded)
+        change = self._change(step, history, listed, shown, loaded)
         self._added = self._form.change(change, reveals=self._reveals)
         parts = RequestParts(
             model=self._model,
@@ -233,28 +233,36 @@ class Loop:
         self.done = False
         return self._run
 
-    async def _tools(self, step: Step) -> tuple[list[Tool], Mapping[str, Tool], Mapping[str, Tool]]:
-        """Return what has joined beside the head, what may be declared, and what is loaded, by their wire names.
+    async def _tools(
+        self, step: Step, history: History
+    ) -> tuple[Mapping[str, Tool], Mapping[str, Tool], Mapping[str, Tool]]:
+        """Return what the model may see, what may be declared, and what is loaded, by wire names; note the head.
 
-        A tool that was unloaded stays at the head as long as it is permitted.
+        Where the history reveals, what was unloaded stays at the head as long as it is permitted, and what has lapsed
+        stays in the history: a call of it renews its lease (D3).
         """
         snapshot = await self._session.snapshot()
         permissions, state = snapshot.permissions, snapshot.state
         loaded = {one.tool.wire: one.tool for one in active_tools(permissions, state).values()}
-        now = {one.tool.wire: one for one in step.surface.tools if one.tool.wire not in self._rejected}
+        if not self._reveals:
+            self._head = {tool.wire: tool for tool in step.tools}
+            return self._head, {}, loaded
+        wire_list = await self._session.wire(revealed=history.revealed)
+        if step.surface.focus is not None:
+            await self._session.surface(message=history.message)  # a wire list takes the focus away
+        listed = {tool.wire: tool for tool in wire_list if tool.wire not in self._rejected}
         declared = {tool.wire: tool for tool in reachable(permissions, state) if tool.wire not in self._rejected}
-        kept = {wire: declared[wire] for wire in self._head if wire in declared and wire not in now}
-        first = {wire: one.tool for wire, one in now.items() if wire in self._head or set(one.because) - LEASED}
-        known = kept | first
-        self._head = {**{wire: known[wire] for wire in self._head if wire in known}, **first}
-        joined = [one.tool for wire, one in now.items() if wire not in self._head]
-        return joined, declared | {tool.wire: tool for tool in joined}, loaded
+        first = {one.tool.wire for one in step.surface.tools if set(one.because) - LEASED}
+        head = {name: listed.get(name) or declared.get(name) for name in self._head}
+        self._head = {name: tool for name, tool in head.items() if tool is not None}
+        self._head |= {name: tool for name, tool in listed.items() if name in first}
+        return listed, declared | listed, loaded
 
     def _change(
         self,
         step: Step,
         history: History,
-        joined: Sequence[Tool],
+        listed: Mapping[str, Tool],
         shown: Mapping[str, JsonObject | None],
         loaded: Mapping[str, Tool],
     ) -> HistoryChange:
@@ -271,15 +279,20 @@ class Loop:
             if self._falls_back:
                 self._lost, self._falls_back = frozenset(loaded) - self._head.keys(), False
             lost = [tool for name, tool in loaded.items() if name in self._lost or name in history.revealed]
-            new = {tool.wire: tool for tool in (*lost, *step.surface.anticipated) if tool.wire not in history.defined}
+            ahead = (
+                () if any(tool.wire in self._head for tool in step.surface.anticipated) else step.surface.anticipated
+            )
+            new = {tool.wire: tool for tool in (*lost, *ahead) if tool.wire not in history.defined}
             texts.append(defined_in_text(new.values()))
             return HistoryChange(note="\n\n".join(filter(None, texts)))
         revealed = {name for name, before in history.revealed.items() if name in shown and before == shown[name]}
-        names = frozenset(step.surface.names)
-        again = [self._head[name] for name in self._head if name in names and name in history.removed]
-        left = [name for name in (*self._head, *history.revealed) if name in shown and name not in names]
+        left = [name for name in (*self._head, *history.revealed) if name in shown and name not in listed]
         return HistoryChange(
-            joined=(*again, *(tool for tool in joined if tool.wire not in revealed)),
+            joined=tuple(
+                tool
+                for name, tool in listed.items()
+                if (name in history.removed if name in self._head else name not in revealed)
+            ),
             left=tuple(name for name in dict.fromkeys(left) if name not in history.removed),
             note="\n\n".join(filter(None, texts)),
         )
@@ -380,18 +393,3 @@ class SyncLoop:
 
 def _waits(made: CallAnswer) -> bool:
     return made.status == "needs_approval"
-
-
-def _host_for(form: ProviderForm, model: str) -> Host:
-    prefixes = {
-        "anthropic": (
-            "claude-opus-4-8",
-            "claude-opus-5",
-            "claude-sonnet-5-5",
-            "claude-haiku-5-5",
-            "claude-fable-5",
-            "claude-mythos-5",
-        ),
-        "responses": ("gpt-5", "gpt-6"),
-    }.get(form.name, ())
-    return Host() if model.startswith(prefixes) and prefixes else _IN_ANSWERS

@@ -43,6 +43,7 @@ class Step:
         choice: ``auto`` or ``required`` where a focus says so, ``none`` where the model has to answer, else None.
         surface: what the session gives to this step.
         change: what the model is to know of the newest change, the last part of ``note``.
+        tools: those of the list, in order.
     """
 
     functions: list[dict[str, Any]]
@@ -51,6 +52,7 @@ class Step:
     choice: str | None
     surface: Surface
     change: str = ""
+    tools: tuple[Tool, ...] = ()
 
 
 class Run:
@@ -139,6 +141,7 @@ class Run:
             choice=choice,
             surface=surface,
             change=self._going.note,
+            tools=self._tools,
         )
 
     def _function(self, tool: Tool) -> tuple[Tool, dict[str, Any]]:

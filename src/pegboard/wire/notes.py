@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from pegboard.core.model.tools import Tool
-from pegboard.core.surface.brief_schema import brief_schema
+from pegboard.dialects.search_tool import definition
 from pegboard.wire.provider_forms import Mark
 
 _BEGINS, _ENDS = "<tools>\n", "\n</tools>"
@@ -26,10 +26,7 @@ def defined_in_text(tools: Iterable[Tool]) -> str:
 
 
 def _line(tool: Tool) -> str:
-    brief = brief_schema(tool.input_schema)
-    schema = {"inputSchema": tool.input_schema} if brief is None else {"arguments": brief}
-    about = {"name": tool.wire, "description": tool.description, **schema}
-    return json.dumps(about, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps({"name": tool.wire, **definition(tool)}, ensure_ascii=False, separators=(",", ":"))
 
 
 def note_marks(text: str) -> Iterator[Mark]:
