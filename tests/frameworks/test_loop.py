@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import sys
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -31,7 +32,13 @@ from loop_talk import (
 from pegboard import Host, Pegboard, UsageError
 from pegboard.frameworks.loop import Loop, SyncLoop
 
-CONFIG = """
+SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
+CONFIG = (
+    f"""
+servers:
+  slow: {{command: {json.dumps(sys.executable)}, args: [{json.dumps(str(SERVER))}], timeout: 500ms}}
+"""
+    + """
 plugins:
   notes: {python: "framework_tools:Notes"}
   sums: {python: "framework_tools:Sums"}
@@ -46,11 +53,13 @@ toolkits:
 defaults: {anticipate: false, dialect: pegboard}
 agents:
   assistant: {tools: [sums, pictures, printer, large], allowed_toolkits: [notes]}
+  patient: {tools: [sums, slow]}
   eager: {tools: [printer], allowed_toolkits: [notes, sums], anticipate: {tools: 5}}
   clerk: {tools: [shredder]}
   focused: {allowed_toolkits: [sums], initial_toolkits: [sums]}
   forgetful: {allowed_toolkits: [notes], lease: {kind: idle, turns: 1}}
 """
+)
 TOOLS = '''
 import time
 
@@ -420,6 +429,29 @@ async def test_a_result_of_fifty_megabytes_is_cut(board: Pegboard, form: Form) -
         ((text, failed),) = results_of(one.messages)
     assert (len(text) < 201_000, failed) == (True, False)
     assert "more characters are not shown: the result is too long." in text
+
+
+async def test_a_tool_that_never_returns_ends_at_its_time_limit(board: Pegboard, form: Form) -> None:
+    """G8: the other call of the same reply is answered as ever."""
+    await board.ready("slow")
+    session = await board.session(agent="patient", session_id="s")
+    calls = [("slow__slow", {}), ("add_numbers", {"first": 1, "second": 2})]
+    async with talk(session, form, script(calls, "Slow.")) as one:
+        assert await one.say("Wait.") == "Slow."
+        slow, added = results_of(one.messages)
+    assert ("0.5" in slow[0], slow[1], added) == (True, True, ("3", False))
+
+
+async def test_objects_of_the_client_are_messages_too(board: Pegboard) -> None:
+    session = await board.session(agent="assistant", session_id="s")
+    async with talk(session, ANTHROPIC, script([("add_numbers", {"first": 1, "second": 2})], "3.")) as one:
+        messages: list[Any] = [{"role": "user", "content": "Add."}]
+        reply = await one.ask(await one.loop.request(messages))
+        *_, result = await one.loop.answer(reply)
+        messages += [{"role": "assistant", "content": reply.content}, result]
+        await one.ask(await one.loop.request(messages))
+    assert [message["role"] for message in one.requests[-1]] == ["user", "assistant", "user"]
+    assert one.requests[-1][1]["content"][0]["name"] == "add_numbers"
 
 
 async def test_a_model_that_only_loads_has_to_answer(board: Pegboard, form: Form) -> None:
