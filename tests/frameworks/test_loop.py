@@ -33,12 +33,11 @@ from pegboard import Host, Pegboard, UsageError
 from pegboard.frameworks.loop import Loop, SyncLoop
 
 SERVER = Path(__file__).resolve().parent.parent / "servers" / "plain_server.py"
-CONFIG = (
-    f"""
+SERVERS = f"""
 servers:
   slow: {{command: {json.dumps(sys.executable)}, args: [{json.dumps(str(SERVER))}], timeout: 500ms}}
 """
-    + """
+CONFIG = """
 plugins:
   notes: {python: "framework_tools:Notes"}
   sums: {python: "framework_tools:Sums"}
@@ -59,7 +58,6 @@ agents:
   focused: {allowed_toolkits: [sums], initial_toolkits: [sums]}
   forgetful: {allowed_toolkits: [notes], lease: {kind: idle, turns: 1}}
 """
-)
 TOOLS = '''
 import time
 
@@ -91,7 +89,7 @@ def opened(tmp_path: Path) -> Opened:
     """Return what opens a board over a stored file; opened again, it is as after a restart."""
     RAN.clear()
     (tmp_path / "loop_tools.py").write_text(TOOLS)
-    (tmp_path / "pegboard.yaml").write_text(CONFIG)
+    (tmp_path / "pegboard.yaml").write_text(SERVERS + CONFIG)
     return lambda: Pegboard.open(tmp_path / "pegboard.yaml")
 
 
@@ -529,7 +527,7 @@ async def test_a_reply_of_another_form_is_one_clear_error(board: Pegboard, form:
 
 def test_a_loop_that_blocks_is_the_twin(tmp_path: Path) -> None:
     (tmp_path / "loop_tools.py").write_text(TOOLS)
-    (tmp_path / "pegboard.yaml").write_text(CONFIG)
+    (tmp_path / "pegboard.yaml").write_text(SERVERS + CONFIG)
     RAN.clear()
     steps = (LOAD_NOTES, [("note_list", {})], "Milk.", Refusal(text="anthropic-beta is not known"), "Bye.")
     with Pegboard.open_sync(tmp_path / "pegboard.yaml") as board, provider(script(*steps)) as server:
