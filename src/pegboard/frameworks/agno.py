@@ -26,7 +26,9 @@ from pegboard.core.surface.continuations import LIMIT
 from pegboard.errors import UsageError
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, Run
+from pegboard.frameworks.versions import warn_if_untested
 
+warn_if_untested("agno")
 try:
     from agno.agent import Agent
     from agno.media import File

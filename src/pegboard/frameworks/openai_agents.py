@@ -23,7 +23,9 @@ from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, Step
+from pegboard.frameworks.versions import warn_if_untested
 
+warn_if_untested("openai-agents")
 try:
     from agents import (
         Agent,

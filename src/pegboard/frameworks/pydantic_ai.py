@@ -30,7 +30,9 @@ from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
 from pegboard.errors import UsageError
 from pegboard.frameworks.runs import AnySession, text_and_media, waits_since_before, worker_of
+from pegboard.frameworks.versions import warn_if_untested
 
+warn_if_untested("pydantic-ai-slim")
 try:
     from pydantic_ai import RunContext
     from pydantic_ai.agent import AbstractAgent, EventStreamHandler
@@ -236,7 +238,10 @@ class SessionToolset(AbstractToolset[Any]):
             _CALLING.reset(calling)
 
     async def _answered(self, name: str, tool_args: dict[str, Any], ctx: Context) -> CallAnswer:
-        since, answer = time.time(), await self.come(lambda session: session.call(name, tool_args))
+        since, answer = (
+            time.time(),
+            await self.come(lambda session: session.call(name, tool_args, call_id=ctx.tool_call_id)),
+        )
         if answer.status == "needs_approval" and (approval := answer.approval) is not None:
             self._undecided = True
             about: dict[str, Any] = {

@@ -21,7 +21,9 @@ from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, Run
+from pegboard.frameworks.versions import warn_if_untested
 
+warn_if_untested("langchain")
 try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse, ToolCallRequest
     from langchain.tools import ToolRuntime
