@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.frameworks.versions import is_in, declared_range
+from pegboard.frameworks.versions import declared_range, is_in
 
 FRAMEWORKS = ("agno", "langchain", "openai-agents", "pydantic-ai-slim")
 PROGRAM = """
