@@ -59,6 +59,18 @@ def checked(folder: Path, python: Path | str, name: str, *options: str) -> Any:
     return json.loads(run(folder, python, "-m", "pegboard", "check", "--config", name, "--json", *options))
 
 
+def test_every_recipe_stands_in_its_document_and_can_be_read() -> None:
+    """Their clients are not installed here: each is only compiled, and what it is served with is checked."""
+    document, folder = (EXAMPLES.parent / "docs" / "recipes.md").read_text("utf-8"), EXAMPLES / "recipes"
+    named = set(re.findall(r"examples/recipes/([\w.]+)", document))
+    assert named == {path.name for path in folder.iterdir() if path.is_file()}
+    for path in folder.glob("*.py"):
+        compile(path.read_text("utf-8"), path.name, "exec")
+    for path in folder.glob("*.mjs"):
+        subprocess.run(["node", "--check", path], check=True, timeout=60)
+    assert checked(folder, sys.executable, "pegboard.yaml", "--strict")["ok"] is True
+
+
 def test_every_example_is_in_the_list_and_no_other() -> None:
     files = {path.name for path in EXAMPLES.iterdir() if path.is_file()} - {"README.md"}
     listed = re.findall(r"^\| `(.+?)` \|", (EXAMPLES / "README.md").read_text("utf-8"), re.MULTILINE)
