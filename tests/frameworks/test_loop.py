@@ -37,11 +37,7 @@ SERVERS = f"""
 servers:
   slow: {{command: {json.dumps(sys.executable)}, args: [{json.dumps(str(SERVER))}], timeout: 500ms}}
 """
-<<<<<<< HEAD
 CONFIG = """
-=======
-     """
->>>>>>> 36dec34 (Ask whose session a run of a configured agent has by what it loaded)
 plugins:
   notes: {python: "framework_tools:Notes"}
   sums: {python: "framework_tools:Sums"}
