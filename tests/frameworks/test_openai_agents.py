@@ -13,6 +13,8 @@ from agents import (
     Agent,
     MaxTurnsExceeded,
     ModelProvider,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
     RunConfig,
     RunContextWrapper,
     Runner,
@@ -24,7 +26,9 @@ from agents import (
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 from framework_drivers import Script, Step, call
 from framework_tools import PICTURE, RAN
+from openai import AsyncOpenAI
 from openai_agents_driver import scripted
+from provider_server import provider
 from pydantic import BaseModel
 
 from pegboard import Pegboard, Session
@@ -283,6 +287,47 @@ async def test_a_server_that_keeps_the_conversation_is_told_a_change_once(board:
 
     notes = [sum("<system>" in str(item.get("content")) for item in one.input) for one in model.calls]  # type: ignore[union-attr]
     assert notes == [0, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("kind", [OpenAIResponsesModel, OpenAIChatCompletionsModel])
+async def test_loads_of_ten_turns_break_no_prefix(board: Pegboard, kind: Any) -> None:
+    """D4: with the SDK's own clients, against a server; what is loaded is called through `call_tool`."""
+    session = await board.session(agent="assistant", session_id="s")
+    use = call("call_tool", name="note_list", arguments={})
+    unload = call("unload_tools", names=["notes"])
+    items: list[Any] = []
+    with provider(*[step for _ in range(5) for step in (LOAD, use, "Milk.", unload, "Gone.")]) as (url, requests):
+        model = kind("gpt-5.4", AsyncOpenAI(base_url=f"{url}/v1", api_key="none"))
+        agent = equip(Agent(name="A", instructions="Be kind.", model=model), session)
+        for turn in range(10):
+            items.append({"role": "user", "content": f"List my notes, part {turn}."})
+            items = (await Runner.run(agent, items)).to_input_list()
+
+    assert (len(requests.bodies), requests.broken(), RAN) == (25, 0, ["note_list"] * 5)
+
+
+@pytest.mark.parametrize("allow", [True, False])
+async def test_a_person_is_asked_about_the_real_tool_behind_call_tool(config: Path, *, allow: bool) -> None:
+    """A1, A3: with a real client, over a process; the words of a refusal reach the session."""
+    shred = call("call_tool", name="shred", arguments={"paper": "draft"})
+    with provider(LOAD_PAPERS, shred, "Done.") as (url, _):
+        plain = Agent(
+            name="A", model=OpenAIResponsesModel("gpt-5.4", AsyncOpenAI(base_url=f"{url}/v1", api_key="none"))
+        )
+        async with Pegboard.open(config) as board:
+            asked = await Runner.run(equip(plain, await board.session(agent="clerk", session_id="s")), "Shred it.")
+            assert [one.tool for one in await board.approvals.list()] == ["shred"]
+            text = json.dumps(asked.to_state().to_json())
+        async with Pegboard.open(config) as board:
+            agent = equip(plain, await board.session(agent="clerk", session_id="s"))
+            state = await RunState.from_json(agent, json.loads(text))
+            [waiting] = state.get_interruptions()
+            state.approve(waiting) if allow else state.reject(waiting, rejection_message="Keep it.")
+            done = await Runner.run(agent, state)
+
+            assert (done.final_output, RAN) == ("Done.", ["shred"] if allow else [])
+            [ended] = await board.approvals.list(ended=True)
+            assert (ended.status, ended.message) == (("used", "") if allow else ("refused", "Keep it."))
 
 
 async def test_a_focus_is_the_choice_of_its_step(board: Pegboard) -> None:

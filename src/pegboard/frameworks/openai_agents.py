@@ -19,8 +19,10 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from pegboard.board.session import Session
+from pegboard.core.model.delivery import Host
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
+from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
 from pegboard.frameworks import runs
 from pegboard.frameworks.runs import AnySession, Step
 from pegboard.frameworks.versions import warn_if_untested
@@ -217,6 +219,8 @@ class _Run:
 
     async def _stepped(self, message: str | None, taken: set[str], session: Session) -> list[Tool]:
         begins = self._run.begins
+        if begins and (host := _host_for(self.host.model)) is not None:
+            session.adopt_host(host)
         self.step = await self._run.step(message, taken, session)
         tools = {one["function"]["name"]: self._tool(one["function"]) for one in self.step.functions}
         waiting = await _waiting(session) if begins or self._asked else ()
@@ -280,7 +284,7 @@ class _Run:
         for item in newest:
             call_id, words = item["call_id"], str(item["output"])
             asked, made = self._asked.pop(call_id, ("", ""))[1], calls.get(call_id, {})
-            about = (made.get("name"), runs.arguments_of(made.get("arguments")))
+            about = _real_call(made.get("name"), runs.arguments_of(made.get("arguments")) or {})
             own = (
                 one for one in waiting if one.id == asked or (not asked and (one.tool, dict(one.arguments)) == about)
             )
@@ -550,6 +554,21 @@ def _handoff_name(handoff: Any) -> str:
 
 def _arguments(text: str) -> dict[str, Any] | None:
     return runs.arguments_of(text) if text.strip() else {}
+
+
+def _host_for(model: object) -> Host | None:
+    """Return the host for the model of a run; None for one without a provider, and so without a cache (D4).
+
+    The SDK's history has no place for definitions that join, so that the list stays, whatever the model takes.
+    """
+    known = model is None or isinstance(model, str) or isinstance(getattr(model, "model", None), str)
+    return Host(delivery=("result",)) if known else None
+
+
+def _real_call(name: object, arguments: dict[str, Any]) -> tuple[object, object]:
+    """Return what a call is a call of, also one through ``call_tool``."""
+    through = name in (CALL, CALL_READ_ONLY)
+    return (arguments.get("name"), arguments.get("arguments", {})) if through else (name, arguments)
 
 
 async def _waiting(session: Session) -> list[Any]:
