@@ -11,7 +11,7 @@ from langchain.agents.middleware import ModelRequest, dynamic_prompt
 from langchain.agents.structured_output import ToolStrategy
 from langchain_anthropic import ChatAnthropic
 from langchain_core.callbacks import UsageMetadataCallbackHandler
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
@@ -136,9 +136,10 @@ def claude(url: str) -> ChatAnthropic:
     return ChatAnthropic(**given)
 
 
-class ScriptedChat(BaseChatModel):
+class ScriptedChat(FakeMessagesListChatModel):
     """A model that follows a script."""
 
+    responses: list[BaseMessage] = Field(default_factory=list)
     script: Any = Field(default_factory=Script)
 
     @property

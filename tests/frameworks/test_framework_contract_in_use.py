@@ -10,6 +10,7 @@ import pytest
 from framework_drivers import Answer, Driver, Final, call
 from framework_tools import RAN
 from framework_world import CONFIG, DRIVERS
+from provider_server import provider
 
 from pegboard import Pegboard, UsageError
 
@@ -238,3 +239,21 @@ async def test_frameworks_share_a_board_in_one_process(driver: Driver, board: Pe
 
     assert [ran.answer for ran in runs] == ["One note."] * len(talks)
     assert ["note_list"] * len(talks) == RAN
+
+
+def ten_turns() -> list[Answer]:
+    """Return what a model answers that needs something else in each of ten turns."""
+    needs = ["notes", "printer", "papers", "purse", "pictures"]
+    return [answer for name in needs for answer in (call("load_tools", names=[name]), "Done.", "Good.")]
+
+
+async def test_prefixes_stay_byte_for_byte_over_ten_turns(driver: Driver, board: Pegboard) -> None:
+    """D1, D4: with the framework's real client each request begins with the one before, but for one in ten turns."""
+    with provider(*ten_turns()) as (url, requests):
+        talk = driver.talk(await board.session(agent="busy", session_id="s"), url=url)
+        for message in ("List my notes.", "Thanks!", "Print a page.", "Good.", "Shred a paper.") * 2:
+            await talk.run(message)
+
+    assert len(requests.bodies) == 15
+    assert all(json.dumps(body).count('"load_tools"') for body in requests.bodies)
+    assert requests.broken() <= 1

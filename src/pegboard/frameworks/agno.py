@@ -19,6 +19,8 @@ from typing import Any, Final, Protocol, TypeVar
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval
 from pegboard.core.model.agents import Agent as Profile
+from pegboard.core.model.delivery import Host, without_native
+from pegboard.core.model.model_hosts import host_for
 from pegboard.core.model.naming import did_you_mean
 from pegboard.core.model.tools import JsonObject
 from pegboard.core.state.call_plans import CallAnswer
@@ -66,8 +68,9 @@ def equip(agent: Owner, session: AnySession | OpenSession, *, limit: int = LIMIT
     if not isinstance(agent.model, Model):
         raise UsageError("The agent has no model of its own.", hint="Give it one first: Agent(model=...).")
     owner: Any = agent
+    host = _host_for(agent.model)
     owner.model = runs.twin(agent.model, _Steps)
-    owner.add_tool(_SessionFunction(name="pegboard_session", session=session, limit=limit))
+    owner.add_tool(_SessionFunction(name="pegboard_session", session=session, limit=limit, host=host))
     return agent
 
 
@@ -203,6 +206,7 @@ class _SessionFunction(Function):
 
     session: Any = Field(exclude=True, repr=False)
     limit: int = Field(exclude=True)
+    host: Any = Field(default=None, exclude=True, repr=False)
     unfinished: dict[str, str] = Field(default_factory=dict, exclude=True, repr=False)
     answer: Any = Field(default=None, exclude=True, repr=False)
     skip_entrypoint_processing: bool = True
@@ -215,7 +219,7 @@ class _SessionFunction(Function):
     def run(self) -> Run:
         """Return the run of this copy."""
         if self._run is None:
-            self._run = Run(self._opened, self._named, self.unfinished, limit=self.limit)
+            self._run = Run(self._opened, self._named, self.unfinished, limit=self.limit, host=self.host)
         return self._run
 
     def answered(self, answer: CallAnswer) -> ToolResult:
@@ -378,6 +382,12 @@ class _Steps:
         async for event in _any(super()).arun_function_calls(function_calls, function_call_results, **options):
             yield _judged(judged, event)
         function_call_results[:] = _returned(judged, function_call_results)
+
+
+def _host_for(model: Model) -> Host | None:
+    """Return the host for a model of Agno's own providers, whose list of tools has to stay as it is (D4); else None."""
+    theirs = any(kind.__module__.startswith("agno.models.") and kind is not Model for kind in type(model).__mro__)
+    return without_native(host_for(str(model.id))) if theirs else None
 
 
 def _any(own: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar, cast
 from pegboard.board.blocking import SyncSession
 from pegboard.board.session import Session
 from pegboard.core.access.approvals.approval import Approval
+from pegboard.core.model.delivery import Host
 from pegboard.core.model.leases import LEASED
 from pegboard.core.model.tools import CallResult, JsonObject, Tool, text_result
 from pegboard.core.state.active_tools import active_tools
@@ -59,7 +60,8 @@ class Run:
     """A run over a session that is opened with its first use: its steps, its calls, its end.
 
     ``names`` returns the conversation that it belongs to, and its own name; ``unfinished`` has by conversation the
-    run that has begun and not ended, so that the next one ends the turn of one that failed or was given up.
+    run that has begun and not ended, so that the next one ends the turn of one that failed or was given up. ``host`` is
+    what its model can do with a change of tools, for a session that was given no host (D4).
     """
 
     def __init__(
@@ -69,8 +71,10 @@ class Run:
         unfinished: dict[str, str],
         *,
         limit: int = LIMIT,
+        host: Host | None = None,
     ) -> None:
         self._opens = opens
+        self._host = host
         self._names = names
         self._unfinished = unfinished
         self._session: AnySession | None = None
@@ -120,6 +124,8 @@ class Run:
         if self._unfinished.get(conversation, own) != own:
             await session.end_turn()
         self._unfinished[conversation] = own
+        if self._host is not None and self.begins:
+            session.adopt_host(self._host)
         surface = await session.surface(message=message)
         listed = tuple(loaded.tool for loaded in surface.tools)
         if session.host.cache is not None:

@@ -17,6 +17,8 @@ from functools import partial
 from typing import Any, Final, cast
 
 from pegboard.board.session import Session
+from pegboard.core.model.delivery import Host, without_native
+from pegboard.core.model.model_hosts import host_for
 from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.continuations import LIMIT
 from pegboard.frameworks import runs
@@ -51,6 +53,8 @@ _NOTED: Final = "pegboard"
 """Where an answer of the model has what stood before it in its request and in no message: its metadata, never sent."""
 _FILES: Final = frozenset({"application/pdf", "text/plain", "text/csv", "text/html", "text/markdown"})
 _BLOCKS: Final = {"images": "image", "audios": "audio", "files": "file"}
+_PROVIDERS: Final = {"langchain_anthropic": "anthropic", "langchain_openai": "chat"}
+_FAKES: Final = "langchain_core.language_models.fake_chat_models"
 _MOST: Final = 1_000
 """How many runs are known that were given up and never begun anew."""
 
@@ -75,7 +79,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
 
     def wrap_model_call(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         """Return what the model answers to a request with what the session has now."""
-        run = self._run(request.runtime, request.messages)
+        run = self._run(request.runtime, request.messages, request.model)
         given, note = run.wait(partial(_prepared, run, request))
         response = _seen(run, handler(given))
         while run.asks_again():
@@ -84,7 +88,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
 
     async def awrap_model_call(self, request: Request, handler: Callable[[Request], Awaitable[Response]]) -> Response:
         """Return what the model answers to a request with what the session has now."""
-        run = self._run(request.runtime, request.messages)
+        run = self._run(request.runtime, request.messages, request.model)
         given, note = await run.come(partial(_prepared, run, request))
         response = _seen(run, await handler(given))
         while run.asks_again():
@@ -153,7 +157,7 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
 
     # -- the runs -------------------------------------------------------------------------------
 
-    def _run(self, runtime: AnyRuntime, messages: Sequence[AnyMessage]) -> Run:
+    def _run(self, runtime: AnyRuntime, messages: Sequence[AnyMessage], model: BaseChatModel | None = None) -> Run:
         """Return the run that a conversation is in: it is named by the user's newest message."""
         info = runtime.execution_info
         own = next((str(one.id) for one in reversed(messages) if isinstance(one, HumanMessage)), "")
@@ -165,7 +169,9 @@ class SessionTools(AgentMiddleware[Any, Any, Any]):
         if run is None:
             while len(self._runs) >= _MOST:
                 self._runs.popitem(last=False)
-            run = self._runs[key] = Run(lambda: self._opened(runtime), lambda: key, self._unfinished, limit=self._limit)
+            opens, host = partial(self._opened, runtime), _host_for(model)
+            run = Run(opens, lambda: key, self._unfinished, limit=self._limit, host=host)
+            self._runs[key] = run
         return run
 
     def _run_of(self, request: Any) -> Run:
@@ -230,9 +236,9 @@ async def _prepared(run: Run, request: Request, session: Session) -> tuple[Reque
     taken = {_name_of(tool) for tool in request.tools}
     step = await run.step(message, taken, session)
     loaded, before = step.surface.suffix, _loaded_before(request.messages)
-    note = _Note(
-        text=" ".join(text for text in (loaded if loaded != before else "", step.change) if text), loaded=loaded
-    )
+    ahead = "" if _stands(step.surface.ahead, request.messages) else step.surface.ahead
+    news = (loaded if loaded != before else "", ahead, step.change)
+    note = _Note(text=" ".join(text for text in news if text), loaded=loaded)
     messages = _with_notes(request.messages)
     given = request.override(
         messages=_with_note(messages, note.text),
@@ -285,6 +291,12 @@ def _loaded_before(messages: Sequence[AnyMessage]) -> str:
     return next((str(note["loaded"]) for note in notes if note), "")
 
 
+def _stands(text: str, messages: Sequence[AnyMessage]) -> bool:
+    """Return whether the history has a text behind one of its messages already."""
+    notes = (one.response_metadata.get(_NOTED) for one in messages if isinstance(one, AIMessage))
+    return any(text in note["note"] for note in notes if note)
+
+
 def _with_notes(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return a history as it was sent: each answer behind what stood before it in its request."""
     sent: list[AnyMessage] = []
@@ -317,6 +329,18 @@ def _with_prefix(system: SystemMessage | None, prefix: str) -> SystemMessage | N
     if isinstance(system.content, str):
         return system.model_copy(update={"content": f"{system.content}\n\n{prefix}"})
     return system.model_copy(update={"content": [*system.content, {"type": "text", "text": prefix}]})
+
+
+def _host_for(model: BaseChatModel | None) -> Host | None:
+    """Return the host for the model of a run; None for one that is for tests, and so without a cache (D4)."""
+    if model is None or any(kind.__module__ == _FAKES for kind in type(model).__mro__):
+        return None
+    known: Any = model
+    provider = _PROVIDERS.get(type(model).__module__.partition(".")[0], "")
+    if provider == "chat" and getattr(known, "use_responses_api", None):
+        provider = "responses"
+    name = getattr(known, "model_name", None) or getattr(known, "model", "")
+    return without_native(host_for(f"{provider}:{name}"))
 
 
 def _name_of(tool: BaseTool | dict[str, Any]) -> str:
