@@ -29,7 +29,10 @@ REFERENCE = {
     "faces": ("Board, session, permissions", "Pegboard Session Permissions SyncPegboard SyncSession"),
     "values": (
         "What is given and returned",
-        "Host Cache Surface Costs Outcome Item CallAnswer CallResult Approval Found Explanation turn_of_messages",
+        (
+            "Host Cache host_for Surface Costs Outcome Item CallAnswer CallResult Approval Found Explanation "
+            "turn_of_messages"
+        ),
     ),
     "loadouts": ("Tools, plugins, loadouts", "tool Tool Plugin Loadout LoadoutBuilder LoadoutRegistry"),
     "errors": (

@@ -11,7 +11,7 @@ from benchmarks.bill.adapters import model_of
 from benchmarks.bill.conversations import SMALL_TALK, Turn, hundred, ten
 from benchmarks.bill.model import Called, ScriptedModel
 from benchmarks.bill.provider import Provider
-from benchmarks.bill.requests_read import FORMS, Form
+from benchmarks.bill.requests_read import FORMS, Form, Read
 from benchmarks.bill.toolkits import Toolkit, read, write
 from framework_tools import RAN
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
@@ -188,6 +188,30 @@ async def test_a_person_is_asked_about_the_tool_that_would_run(tmp_path: Path) -
             done = await talk.agent.run(message_history=talk.messages, deferred_tool_results=results)
 
     assert (done.output, RAN) == ("Done.", ["shred"])
+
+
+class Strict(ScriptedModel):
+    """A provider that takes no additions to a history."""
+
+    rejected = 0
+
+    def answer(self, request: Read) -> Called | str:
+        if any('"tool_addition"' in block for block in request.messages):
+            self.rejected += 1
+            raise ValueError("tool_addition is not supported")
+        return super().answer(request)
+
+
+async def test_a_form_that_the_provider_rejects_falls_back_once(
+    session: Session, toolkits: tuple[Toolkit, ...]
+) -> None:
+    """D4: the run goes on without additions, and so does what follows."""
+    model = Strict("loads")
+    async with asked("anthropic", session, model) as talk:
+        run = await talk.say(*ten(toolkits)[:4])
+
+    assert (run.output, model.rejected) == ("That is done.", 1)
+    assert session.host == Host(delivery=("result",))
 
 
 async def test_the_host_that_was_given_counts(config: Path, toolkits: tuple[Toolkit, ...]) -> None:

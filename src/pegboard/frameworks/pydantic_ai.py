@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, TypeVar, cast, get_args
+from typing import Any, Final, TypeGuard, TypeVar, cast, get_args
 
 import anyio
 from pydantic_core import SchemaValidator, core_schema
@@ -37,7 +38,14 @@ try:
     from pydantic_ai import RunContext
     from pydantic_ai.agent import AbstractAgent, EventStreamHandler
     from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
-    from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed
+    from pydantic_ai.exceptions import (
+        ApprovalRequired,
+        CallDeferred,
+        ModelHTTPError,
+        ModelRetry,
+        RetryModelRequest,
+        ToolFailed,
+    )
     from pydantic_ai.messages import (
         BinaryContent,
         DocumentMediaType,
@@ -74,6 +82,8 @@ _CALLING: ContextVar[Context | None] = ContextVar("pegboard_calling", default=No
 THROUGH: Final = (CALL, CALL_READ_ONLY)
 """The meta-tools whose call is one of another tool."""
 _REAL: Final = "pegboard_call"
+_ADDITIONS: Final = ("tool_addition", "additional_tools", "mid-conversation-tool-changes", "defer_loading")
+"""What a provider names that rejects tools which join within the history."""
 _FILES: Final = frozenset((*get_args(DocumentMediaType), *get_args(VideoMediaType)))
 _ANY_OBJECT: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 """Whether arguments fit their schema is asked by the session (X2)."""
@@ -90,11 +100,12 @@ class SessionTools(AbstractCapability[Any]):
 
     session: AnySession | OpenSession
     id: str | None = field(default="pegboard", kw_only=True)
+    _plain: dict[int, Model] = field(default_factory=dict[int, Model], kw_only=True, repr=False, compare=False)
     _toolset: SessionToolset | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.session, AnySession):
-            self._toolset = SessionToolset(self.session, self.id)
+            self._toolset = SessionToolset(self.session, self.id, self._plain)
 
     async def for_run(self, ctx: Context) -> SessionTools:
         """Return the capability with the session of this run, and with nothing of another run."""
@@ -114,7 +125,20 @@ class SessionTools(AbstractCapability[Any]):
         if self._toolset is not None:
             await self._toolset.take_decisions(ctx.messages)
             self._toolset.join_history(ctx.messages[-1], request_context.messages[-1])
+        request_context.model = self._plain.get(id(_bare(request_context.model)), request_context.model)
         return request_context
+
+    async def on_model_request_error(
+        self, ctx: Context, *, request_context: ModelRequestContext, error: Exception
+    ) -> ModelResponse:
+        """Ask once more without additions to the history where the provider rejects these, from then on (D4)."""
+        model = _bare(request_context.model)
+        if self._toolset is None or not _rejects_additions(model, error):
+            raise error
+        plain = self._plain[id(_bare(ctx.model))] = _without_additions(model)
+        reason = str(error)
+        await self._toolset.come(lambda session: _reported(session, reason))
+        raise RetryModelRequest(model=plain) from error
 
     async def after_model_request(
         self,
@@ -145,8 +169,9 @@ class SessionTools(AbstractCapability[Any]):
 class SessionToolset(AbstractToolset[Any]):
     """What a session gives to the model calls of one run."""
 
-    def __init__(self, session: AnySession, name: str | None) -> None:
+    def __init__(self, session: AnySession, name: str | None, plain: Mapping[int, Model]) -> None:
         self._session = session
+        self._plain = plain
         self._name = name
         self._surface: Surface | None = None
         self._joining: list[ModelRequestPart] = []
@@ -169,7 +194,7 @@ class SessionToolset(AbstractToolset[Any]):
         first = self._surface is None
         step = _Step(
             message=_text_of(ctx.prompt) if first else None,
-            host=_host_for(ctx.model) if first else None,
+            host=_host_for(ctx.model, self._plain) if first else None,
             revealed=frozenset(ctx.discovered_tool_names),
         )
         self._surface, tools, reveals = await self.come(step.taken)
@@ -296,13 +321,37 @@ class _Step:
         return surface, tools, host.reveals
 
 
-def _host_for(model: object) -> Host | None:
+def _host_for(model: object, plain: Mapping[int, Model]) -> Host | None:
     """Return the host for the model of a run; None for one without a provider, and so without a cache (D4)."""
-    while isinstance(model, WrapperModel):
-        model = model.wrapped
+    model, known = _bare(model), id(_bare(model)) in plain
     if not isinstance(model, Model) or isinstance(model, FunctionModel | TestModel):
         return None
-    return Host(delivery=("result",) if model.tool_addition_mode is None else ("native",))
+    reveals = model.tool_addition_mode is not None and not known
+    return Host(delivery=("native",) if reveals else ("result",))
+
+
+def _bare(model: object) -> object:
+    while isinstance(model, WrapperModel):
+        model = model.wrapped
+    return model
+
+
+def _rejects_additions(model: object, error: Exception) -> TypeGuard[Model]:
+    """Return whether a provider does not take tools that join within the history."""
+    if not isinstance(model, Model) or model.tool_addition_mode is None or not isinstance(error, ModelHTTPError):
+        return False
+    return error.status_code == 400 and any(word in str(error.body) for word in _ADDITIONS)
+
+
+def _without_additions(model: Model) -> Model:
+    """Return the model with a profile that adds nothing to a history."""
+    plain = copy(model)
+    plain.profile = {**model.profile, "tool_addition_mode": None, "tool_deferral_mode": None}
+    return plain
+
+
+async def _reported(session: Session, reason: str) -> None:
+    session.report_rejected("form:additions", reason)
 
 
 def _joining(surface: Surface, ctx: Context, *, reveals: bool) -> list[ModelRequestPart]:
