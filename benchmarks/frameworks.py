@@ -110,7 +110,35 @@ async def agno(functions: Sequence[Tool], session: Session | None) -> Taken:
     return clock.taken
 
 
-FRAMEWORKS: dict[str, Run] = {"pydantic-ai": pydantic_ai, "agno": agno}
+async def langchain(functions: Sequence[Tool], session: Session | None) -> Taken:
+    from langchain.agents import create_agent
+    from langchain_core.language_models import FakeMessagesListChatModel
+    from langchain_core.messages import AIMessage, HumanMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+
+    from pegboard.frameworks.langchain import SessionTools
+
+    clock = Clock()
+    call = {"id": "call", "name": "tool_0", "args": {"text": "x"}}
+
+    class Scripted(FakeMessagesListChatModel):
+        """A model that calls as long as the clock runs."""
+
+        def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+            return self
+
+        async def _agenerate(self, *args: Any, **request: Any) -> ChatResult:
+            answer = AIMessage("", tool_calls=[call]) if clock.called() else AIMessage("done")
+            clock.answers()
+            return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    middleware = () if session is None else (SessionTools(session),)
+    agent: Any = create_agent(Scripted(responses=[]), tools=list(functions), middleware=middleware)
+    await agent.ainvoke({"messages": [HumanMessage("Go on.")]})
+    return clock.taken
+
+
+FRAMEWORKS: dict[str, Run] = {"pydantic-ai": pydantic_ai, "agno": agno, "langchain": langchain}
 
 
 def measure() -> list[dict[str, object]]:

@@ -124,7 +124,7 @@ class AgnoTalk:
 
 
 def agent_of(model: Model) -> Agent:
-    return Agent(model=model, db=InMemoryDb(), add_history_to_context=True, telemetry=False)
+    return Agent(model=model, db=InMemoryDb(), add_history_to_context=True, num_history_runs=100, telemetry=False)
 
 
 @dataclass
