@@ -186,6 +186,15 @@ async def test_ten_turns_with_another_need_each_break_no_prefix(wide: Pegboard, 
             assert unmarked(now)[: len(before)] == unmarked(before)
 
 
+@pytest.mark.parametrize("form", [ANTHROPIC, RESPONSES], ids=str)
+async def test_a_message_reveals_two_tools_ahead_at_most(wide: Pegboard, form: Form) -> None:
+    """S5, D4: each is read again with every request to come."""
+    session = await wide.session(session_id="s")
+    async with talk(session, form, script()) as one:
+        await one.say("list the ticket, list the mail, list the deal, list the invoice")
+        assert len(revealed(one.requests[0])) == 2
+
+
 @pytest.mark.parametrize("form", [ANTHROPIC, OLDER_ANTHROPIC], ids=str)
 async def test_every_prefix_that_is_written_to_the_cache_comes_again(wide: Pegboard, form: Form) -> None:
     """D4: what stands before a breakpoint is the beginning of the next request."""

@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 TurnMessage = tuple[int, str]
 """A message of the user, and the turn in which it was given."""
 _IDLE: Final = LeaseTerm("idle", IDLE_TURNS)
+REVEALED: Final = 2
+"""How many tools a message brings at most where what joins stays in the history: each is read again with every request
+to come, and a third is rarely the one that is needed."""
 _AHEAD: Final = "It was loaded ahead of being asked for."
 _GAVE_WAY: Final = "It had been loaded ahead of being asked for, and gave way to what needed its room."
 
@@ -49,6 +52,8 @@ def anticipation_of(services: Services, snapshot: Snapshot) -> Anticipation | No
         return None
     term = permissions.agent.lease or dialect_of(services, permissions).lease
     until = term if in_full and info.host.cache is not None else min(term, _IDLE)
+    if info.host.reveals:
+        limits = replace(limits, tools=min(limits.tools, REVEALED))
     whole = carried(info.host, replace(USAGE, wait=0) if info.host.reveals else USAGE)
     return Anticipation(limits=limits, carried=carried(info.host), whole=whole, until=until, price=services.prices)
 
