@@ -14,6 +14,7 @@ from contextlib import ExitStack, chdir
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, SkipParser
 
@@ -57,6 +58,11 @@ def enter_empty_folder(namespace: dict[str, Any]) -> None:
 
 def leave_folder(namespace: dict[str, Any]) -> None:
     namespace[FOLDER].close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the documents first: workers steal tests from the end of each other's, and a document is one program."""
+    items.sort(key=lambda item: item.path.suffix != ".md")
 
 
 pytest_collect_file = Sybil(
