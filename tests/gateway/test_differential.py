@@ -125,7 +125,7 @@ async def open_session(http: httpx2.AsyncClient, url: str, era: str) -> AsyncIte
         kept = (answer.status_code, answer.headers.get("mcp-session-id"), answer.headers.get("content-type"))
         if (kept[2] or "").startswith("text/event-stream"):
             lines = [line[5:].strip() for line in answer.text.splitlines() if line.startswith("data:")]
-            return kept[:2], "events", [json.loads(line) for line in lines]
+            return kept[:2], "events", [said for line in lines if not is_of_a_list(said := json.loads(line))]
         whole = (kept[2] or "").startswith("application/json")
         return kept, json.loads(answer.text) if whole else answer.text
 
@@ -145,8 +145,7 @@ async def by_stdio(config: Path, era: str) -> AsyncIterator[Ask]:
         said: list[Message] = []
         while not said or said[-1].get("id", "") not in (body["id"], None):
             said.append(json.loads(await process.stdout.readline()))
-        # What was found out in the background changes lists at any time.
-        return [message for message in said if message.get("method") != "notifications/tools/list_changed"]
+        return [message for message in said if not is_of_a_list(message)]
 
     if era == MODERN:
         await ask({**request({}, era=era, session="s", number=1), "method": "tools/list"})
@@ -158,6 +157,11 @@ async def by_stdio(config: Path, era: str) -> AsyncIterator[Ask]:
     finally:
         process.stdin.close()
         assert await process.wait() == 0
+
+
+def is_of_a_list(message: Message) -> bool:
+    """Return whether a message says that tools have changed: what is found out in the background does at any time."""
+    return message.get("method") == "notifications/tools/list_changed"
 
 
 def hello() -> Message:
