@@ -118,13 +118,14 @@ def _refused(
             "candidate_overrides": conflict.candidate,
         }
         return Item(name="", status="conflict", message=f"{subject} {conflict.message}", details=details)
+    rest = _rest(entries, tools, faults) if faults else ""
     if not faults and any(tool.requires for tool in tools):
         faults = missing_requirements(permissions, tools)
     if faults:
         return Item(
             name="",
             status="tool_unavailable",
-            message=f"{subject} is not available now: {' '.join(faults)}{_rest(entries, tools, faults)}",
+            message=f"{subject} is not available now: {' '.join(faults)}{rest}",
             details={"unavailable_messages": list(faults)},
         )
     return _over_budget(permissions, state, state.with_lease(lease), subject, terms)
