@@ -55,6 +55,7 @@ from pegboard.core.model.masking import Masker
 from pegboard.core.state.active_tools import LoadedTool
 from pegboard.core.state.call_plans import CallDecision, CallStatus
 from pegboard.core.state.sessions import State
+from pegboard.core.surface.run_cost import RunCost
 from pegboard.core.surface.surface_changes import SurfaceChanges
 from pegboard.core.surface.surfaces import Focus
 from pegboard.dialects.names import FoundTool
@@ -130,6 +131,7 @@ async def session_of_a_program(session: Session) -> None:
     assert_type(await session.surface(loaded=False), Surface)
     assert_type(await session.wire(), tuple[Tool, ...])
     assert_type(await session.changes(), SurfaceChanges)
+    assert_type(await session.run_cost(read=1, of=2), RunCost)
     assert_type(await session.decide("git_log", {"n": 3}, ask=True), CallDecision)
     assert_type(await session.instructions(), str)
     assert_type(await session.load("git", "shell", keep="turn"), Outcome)
@@ -181,6 +183,7 @@ def blocking(board: SyncPegboard, session: SyncSession) -> None:
     assert_type(session.surface(message="What?"), Surface)
     assert_type(session.wire(), tuple[Tool, ...])
     assert_type(session.changes().joined, tuple[Tool, ...])
+    assert_type(session.run_cost(), RunCost)
     assert_type(session.changes().left, tuple[str, ...])
     assert_type(session.decide("git_log").status, Literal["runs", "needs_approval", "refused"])
     assert_type(session.approvals, SyncApprovals)

@@ -24,6 +24,7 @@ from pegboard.core.model.tools import JsonObject, Tool
 from pegboard.core.state.call_plans import CallAnswer, CallDecision
 from pegboard.core.state.commands import Outcome
 from pegboard.core.surface.explanations import Explanation
+from pegboard.core.surface.run_cost import RunCost
 from pegboard.core.surface.surface_changes import SurfaceChanges
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.names import Found
@@ -188,6 +189,10 @@ class SyncSession:
     def search(self, *queries: str, limit: int = 5, context: Sequence[str] | None = None) -> Found:
         """Return the permitted tools that answer these needs best; see ``Session.search``."""
         return self._loop.wait(lambda: self._session.search(*queries, limit=limit, context=context))
+
+    def run_cost(self, *, read: int | None = None, of: int | None = None) -> RunCost:
+        """Return what the tools of the newest run came to; see ``Session.run_cost``."""
+        return self._loop.wait(lambda: self._session.run_cost(read=read, of=of))
 
     def explain(self, name: str) -> Explanation:
         """Return the four predicates for a tool or plugin; see ``Session.explain``."""

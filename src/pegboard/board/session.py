@@ -16,7 +16,7 @@ from pegboard.board.observability.conversations import Request
 from pegboard.board.services import Services
 from pegboard.board.session_info import SessionInfo, agent_of, child_of
 from pegboard.board.snapshot import Snapshot, read, read_start
-from pegboard.board.views.check_input import checked_message, checked_search, checked_turn
+from pegboard.board.views.check_input import checked_message, checked_search, checked_share, checked_turn
 from pegboard.board.views.request_counter import RequestCounter
 from pegboard.board.views.search import search
 from pegboard.board.views.shown_to_model import Shown, everything_fits, everything_pays, next_wire_list
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pegboard.board.calls.anticipating import TurnMessage
     from pegboard.core.state.call_plans import CallAnswer, CallDecision
     from pegboard.core.surface.explanations import Explanation
+    from pegboard.core.surface.run_cost import RunCost
     from pegboard.core.surface.surface_changes import SurfaceChanges
 
     Called = tuple[Snapshot, CallAnswer, bool]
@@ -320,7 +321,9 @@ class Session:
         """
         from pegboard.board.calls.commands import end_turn
 
-        return await end_turn(self._services, await self._read(), EndTurn(turn=checked_turn(turn)))
+        outcome = await end_turn(self._services, await self._read(), EndTurn(turn=checked_turn(turn)))
+        self._requests.run.ended()
+        return outcome
 
     async def mark_turn(self, label: str) -> Outcome:
         """Note a client's turn label; another one than before ends the turn (G3).
@@ -359,6 +362,21 @@ class Session:
         found = (await search(self._services, await self._read(), needs))[1]
         self._services.metrics.searched(self._info.key)
         return found
+
+    async def run_cost(self, *, read: int | None = None, of: int | None = None) -> RunCost:
+        """Return what the tools of the newest run came to under a prompt cache, and other ways beside it (F4).
+
+        A run begins with the first request after :meth:`end_turn`, and has the requests of this object, each with the
+        tools that ``surface`` or ``wire`` gave it. They are counted now. The gateway's sessions have none.
+
+        Args:
+            read: the input tokens of the run that the provider read from its cache, where it says so.
+            of: all input tokens of the run. Without both, the share is predicted.
+
+        Raises:
+            UsageError: only one of both is given, or ``read`` is more than ``of``.
+        """
+        return await self._requests.run.cost(checked_share(read, of))
 
     async def explain(self, name: str) -> Explanation:
         """Return the four predicates for a tool or plugin, and the chain of reasons (F5).
@@ -441,6 +459,7 @@ class Session:
                     snapshot, answered = await pipeline.run(call, snapshot)
                 else:
                     snapshot, answered = await meta_call.call_meta_tool(call, await self._planned_for(snapshot), tool)
+                self._requests.run.called(answered, meta=tool is not None)
                 changed = bool(snapshot.unloaded or request.brought)
                 if changed:
                     self._note_shown(snapshot, request)

@@ -30,7 +30,7 @@ from pegboard.core.state.call_plans import CallAnswer
 from pegboard.core.surface.surfaces import Surface
 from pegboard.dialects.call_tool import CALL, CALL_READ_ONLY
 from pegboard.errors import UsageError
-from pegboard.frameworks.runs import AnySession, text_and_media, waits_since_before, worker_of
+from pegboard.frameworks.runs import AnySession, Reported, end_run, text_and_media, waits_since_before, worker_of
 from pegboard.frameworks.versions import warn_if_untested
 
 warn_if_untested("pydantic-ai-slim")
@@ -144,11 +144,13 @@ class SessionTools(AbstractCapability[Any]):
         self,
         ctx: Context,
         *,
-        request_context: ModelRequestContext,  # noqa: ARG002
+        request_context: ModelRequestContext,
         response: ModelResponse,
     ) -> ModelResponse:
         """Return the response as it is, its calls of tools that were not shown bound to the session too."""
         if self._toolset is not None:
+            if not isinstance(_bare(request_context.model), FunctionModel | TestModel):
+                self._toolset.reported.add(response.usage.input_tokens, response.usage.cache_read_tokens)
             self._toolset.bind_calls(ctx, response)
         return response
 
@@ -163,13 +165,14 @@ class SessionTools(AbstractCapability[Any]):
         finally:
             if over and self._toolset is not None:
                 with anyio.CancelScope(shield=True):
-                    await self._toolset.come(lambda session: session.end_turn())
+                    await self._toolset.come(partial(_ended, self._toolset.reported))
 
 
 class SessionToolset(AbstractToolset[Any]):
     """What a session gives to the model calls of one run."""
 
     def __init__(self, session: AnySession, name: str | None, plain: Mapping[int, Model]) -> None:
+        self.reported = Reported()
         self._session = session
         self._plain = plain
         self._name = name
@@ -348,6 +351,10 @@ def _without_additions(model: Model) -> Model:
     plain = copy(model)
     plain.profile = {**model.profile, "tool_addition_mode": None, "tool_deferral_mode": None}
     return plain
+
+
+async def _ended(reported: Reported, session: Session) -> None:
+    await end_run(session, reported)
 
 
 async def _reported(session: Session, reason: str) -> None:

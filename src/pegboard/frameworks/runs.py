@@ -29,6 +29,7 @@ from pegboard.errors import UsageError
 T = TypeVar("T")
 _TYPES: Final = {"integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
 _LOG: Final = logging.getLogger("pegboard.frameworks")
+_COSTS: Final = logging.getLogger("pegboard")
 AnySession = Session | SyncSession
 Use = Callable[[Session], Awaitable[T]]
 
@@ -122,7 +123,7 @@ class Run:
         """
         conversation, own = self._names()
         if self._unfinished.get(conversation, own) != own:
-            await session.end_turn()
+            await end_run(session)
         self._unfinished[conversation] = own
         if self._host is not None and self.begins:
             session.adopt_host(self._host)
@@ -186,7 +187,7 @@ class Run:
         if self._calls:
             return ""
         self._unfinished.pop(self._names()[0], None)
-        await session.end_turn()
+        await end_run(session)
         closing = self._going.closing()
         return f"\n\n{closing}" if closing and self._content else closing
 
@@ -218,6 +219,36 @@ class Run:
         if meta or answer.status in ("ok", "error"):
             self._going = self._going.called(name, meta=meta)
         return answer
+
+
+@dataclass(slots=True)
+class Reported:
+    """What a provider has reported of a run: its answers, and their input tokens, all and those read from its cache."""
+
+    answers: int = 0
+    of: int = 0
+    read: int = 0
+
+    def add(self, of: int, read: int) -> None:
+        """Take in the numbers of one more answer."""
+        self.answers, self.of, self.read = self.answers + 1, self.of + of, self.read + read
+
+
+async def end_run(session: Session, reported: Reported | None = None) -> None:
+    """End the turn of a session with a run; where the log has lines of information, one says what its tools came to.
+
+    Args:
+        session: the session.
+        reported: what the provider has said of the run; numbers that are not of all its requests do not count.
+    """
+    await session.end_turn()
+    if not _COSTS.isEnabledFor(logging.INFO):
+        return
+    cost = await session.run_cost()
+    if reported is not None and reported.answers == cost.requests and 0 <= reported.read <= reported.of:
+        cost = await session.run_cost(read=reported.read, of=reported.of)
+    if cost.requests:
+        _COSTS.info("session %r of %s: %s", session.key.session, session.key.agent, cost.line())
 
 
 def waits_since_before(answer: CallAnswer, since: float) -> Approval | None:

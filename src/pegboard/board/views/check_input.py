@@ -33,6 +33,20 @@ def checked_turn(turn: object) -> int | None:
     raise UsageError(f"The turn is {turn!r:.40}.", hint="It is a whole number up to a billion, or None.")
 
 
+def checked_share(read: object, of: object) -> float | None:
+    """Return the share of a run's input tokens that a provider read from its cache.
+
+    Raises:
+        UsageError: only one number is given, or they are no numbers of tokens of which the first is at most the other.
+    """
+    if read is None and of is None:
+        return None
+    if type(read) is int and type(of) is int and 0 <= read <= of:
+        return read / of if of else 0.0
+    hint = "Both are whole numbers of tokens, as the provider reports them; what was read is part of all."
+    raise UsageError(f"The input is {read!r:.40} tokens read of {of!r:.40}.", hint=hint)
+
+
 def checked_search(queries: Sequence[object], limit: object, context: object) -> Search:
     """Return what is searched for.
 

@@ -8,6 +8,7 @@ from pegboard.board.observability.conversations import Request
 from pegboard.board.observability.metrics import SentList, SentTexts
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
+from pegboard.board.views.run_record import RunRecord
 from pegboard.board.views.surface import sent, sent_at_start
 from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.tools import Tool
@@ -30,6 +31,7 @@ class RequestCounter:
     """The requests to the model of one session object's host, each counted once, with what was sent."""
 
     def __init__(self, services: Services) -> None:
+        self.run = RunRecord(services)
         self._services = services
         self._listed: SentTexts | None = None
         self._step: _Step | None = None
@@ -43,13 +45,17 @@ class RequestCounter:
             self._step = None
         elif host is not COMMAND:
             counted = self._services.metrics.requested(snapshot.info.key, snapshot.permissions)
+            self.run.requested(snapshot, shown, [loaded.tool for loaded in shown.tools])
             again = message if shown.focus is not None else None
             self._step = _Step(sent=counted, wired=False, again=again)
 
     def count_wire_list(self, snapshot: Snapshot, shown: Surface, wire_list: tuple[Tool, ...]) -> None:
         """Count the request that a wire list is for; the surface that it follows was for the same."""
         step, metrics, again = self._step, self._services.metrics, None
-        if step is not None and not step.wired:
+        if step is None or step.wired:
+            self.run.requested(snapshot, shown, wire_list)
+        else:
+            self.run.requested_instead(snapshot, shown, wire_list)
             again = step.again
             if not metrics.withdraw(step.sent):
                 self._step = replace(step, wired=True)
