@@ -322,7 +322,7 @@ class Session:
         from pegboard.board.calls.commands import end_turn
 
         outcome = await end_turn(self._services, await self._read(), EndTurn(turn=checked_turn(turn)))
-        self._requests.run.ended()
+        self._requests.end_run()
         return outcome
 
     async def mark_turn(self, label: str) -> Outcome:
@@ -459,7 +459,7 @@ class Session:
                     snapshot, answered = await pipeline.run(call, snapshot)
                 else:
                     snapshot, answered = await meta_call.call_meta_tool(call, await self._planned_for(snapshot), tool)
-                self._requests.run.called(answered, meta=tool is not None)
+                self._requests.note_answer(answered, meta=tool is not None)
                 changed = bool(snapshot.unloaded or request.brought)
                 if changed:
                     self._note_shown(snapshot, request)

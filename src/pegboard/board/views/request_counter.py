@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pegboard.board.observability.conversations import Request
 from pegboard.board.observability.metrics import SentList, SentTexts
 from pegboard.board.services import Services
 from pegboard.board.snapshot import Snapshot
-from pegboard.board.views.run_record import RunRecord
 from pegboard.board.views.surface import sent, sent_at_start
 from pegboard.core.model.delivery import COMMAND
 from pegboard.core.model.tools import Tool
 from pegboard.core.surface.surfaces import Surface
+
+if TYPE_CHECKING:
+    from pegboard.board.views.run_record import RunRecord
+    from pegboard.core.state.call_plans import CallAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +35,29 @@ class RequestCounter:
     """The requests to the model of one session object's host, each counted once, with what was sent."""
 
     def __init__(self, services: Services) -> None:
-        self.run = RunRecord(services)
         self._services = services
+        self._run: RunRecord | None = None
         self._listed: SentTexts | None = None
         self._step: _Step | None = None
+
+    @property
+    def run(self) -> RunRecord:
+        """Return what the requests of the newest run were sent; no start of a gateway needs it."""
+        if self._run is None:
+            from pegboard.board.views.run_record import RunRecord
+
+            self._run = RunRecord(self._services)
+        return self._run
+
+    def end_run(self) -> None:
+        """Note that the run is over, where there is one."""
+        if self._run is not None:
+            self._run.ended()
+
+    def note_answer(self, answer: CallAnswer, *, meta: bool) -> None:
+        """Note what came of a call of the run, where there is one; see :meth:`RunRecord.called`."""
+        if self._run is not None:
+            self._run.called(answer, meta=meta)
 
     def count_surface(self, snapshot: Snapshot, shown: Surface, message: str | None) -> None:
         """Count the request that a surface is for; a client's own requests are counted when it calls."""
