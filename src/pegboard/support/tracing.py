@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from typing import Any, Final
 
 from pegboard.support.version import __version__
@@ -14,22 +13,17 @@ _CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _YES: Final = frozenset({"true", "1", "span_only", "span_and_event"})
 
 
-_INTERVAL: Final = 1.0
-"""For how many seconds it counts that the process does not trace: asking for each call would slow it."""
-_asked_again_at = 0.0
-
-
 def tracer_provider() -> Any | None:
-    """Return the tracer provider of the process, or None where none was configured within the last second."""
-    global _asked_again_at  # noqa: PLW0603 - one process, one provider
+    """Return the tracer provider of the process, or None where none is configured: then nothing is to be traced.
+
+    Whoever configures one has imported the API, so that one that is not imported costs a look into a dictionary.
+    """
     trace: Any = sys.modules.get(_API)
-    if trace is None or (now := time.monotonic()) < _asked_again_at or not hasattr(trace, "ProxyTracerProvider"):
+    if trace is None or not hasattr(trace, "ProxyTracerProvider"):
         return None
     provider = trace.get_tracer_provider()
-    if isinstance(provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider):
-        _asked_again_at = now + _INTERVAL
-        return None
-    return provider
+    kind: object = type(provider)  # each call asks: looking through what a class comes from would take longer
+    return None if kind is trace.ProxyTracerProvider or kind is trace.NoOpTracerProvider else provider
 
 
 class Tracing:

@@ -38,6 +38,8 @@ _TRACE: Final = ("traceparent", "tracestate", "baggage")
 _REQUEST: Final = frozenset({"jsonrpc", "id", "method", "params"})
 _PARAMS: Final = frozenset({"name", "arguments", "_meta"})
 _MOST_ENVELOPES: Final = 256
+_TRACING_INTERVAL: Final = 1.0
+"""How often it is asked whether the process traces requests, in seconds."""
 _NONE: Final[Message] = {}
 
 
@@ -61,6 +63,7 @@ class FastToolCalls:
         self._gateway = gateway
         self._stamp: Message = {SERVER_KEY: gateway.server.server_info_stamp}
         self._metas = _PlainMetas()
+        self._tracing = _Tracing()
         self._newest: tuple[Caller, str, Message, RequestIdentity] | None = None
 
     def parse(self, message: Message | None, *, modern: bool) -> FastCall | None:
@@ -77,7 +80,7 @@ class FastToolCalls:
         if not (type(name) is str and type(arguments) is dict and type(meta) is dict) or params.keys() - _PARAMS:
             return None
         arrived = monotonic()
-        if not self._metas.has(meta, modern=modern) or tracer_provider() is not None:
+        if not self._metas.has(meta, modern=modern) or self._tracing.is_on(arrived):
             return None
         return FastCall(
             number=number,
@@ -203,6 +206,21 @@ def _has_numbers(value: object) -> bool:
     if isinstance(value, list):
         return any(map(_has_numbers, cast("list[Any]", value)))
     return isinstance(value, int | float)
+
+
+class _Tracing:
+    """Whether the process traces requests: the SDK makes the spans, so that calls must not go around it."""
+
+    def __init__(self) -> None:
+        self._on = False
+        self._valid_until = 0.0
+
+    def is_on(self, now: float) -> bool:
+        """Return whether it does, as of the last second."""
+        if now >= self._valid_until:
+            self._on = tracer_provider() is not None
+            self._valid_until = now + _TRACING_INTERVAL
+        return self._on
 
 
 def error_response(number: str | int, error: MCPError) -> Message:
