@@ -21,8 +21,8 @@ def tracer_provider() -> Any | None:
     trace: Any = sys.modules.get(_API)
     if trace is None or not hasattr(trace, "ProxyTracerProvider"):
         return None
-    provider = trace.get_tracer_provider()
-    kind: object = type(provider)  # each call asks: looking through what a class comes from would take longer
+    provider: object = trace.get_tracer_provider()
+    kind = type(provider)  # each call asks: looking through what a class comes from would take longer
     return None if kind is trace.ProxyTracerProvider or kind is trace.NoOpTracerProvider else provider
 
 
