@@ -398,6 +398,47 @@ async def test_reads_are_audited_without_their_contents(tmp_path: Path) -> None:
     assert "guest" not in json.dumps([str(found) for found in (got, *reads)])
 
 
+FILES = """
+from pathlib import Path
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("files")
+
+@server.resource("file:///{+path}")
+def read(path: str) -> str:
+    return Path("/", path).read_bytes().decode(errors="replace")
+
+@server.prompt()
+def summary(path: str) -> str:
+    return read(path)
+
+server.run()
+"""
+
+
+async def test_nobody_reads_the_store_through_a_resource_or_a_prompt(tmp_path: Path) -> None:
+    """P10: a server that reads any file is not asked for a store, a key or an env file; others it gives."""
+    config = configured(tmp_path, {"up": entry([sys.executable, "-c", FILES])})
+    (tmp_path / "notes.txt").write_text("milk")
+    async with gateway(config) as running, connected(running.url, MODERN) as client:
+
+        async def there() -> bool:
+            return await prompts(client) == ["up__summary"]
+
+        await until(there)
+        assert await read(client, f"file://{tmp_path}/notes.txt") == "milk"
+        assert "milk" in str(await client.client.get_prompt("up__summary", {"path": str(tmp_path / "notes.txt")}))
+        for named in (f"{tmp_path}/state.db", f"{tmp_path}/x/../state.db", f"{tmp_path}/%73tate.db"):
+            code, message, _ = await refusal(client, f"file://{named}")
+            assert (code, "SQLite" in message) == (-32602, False)
+        with pytest.raises(MCPError):
+            await client.client.get_prompt("up__summary", {"path": str(tmp_path / "state.db")})
+    async with Pegboard.open(config) as board:
+        refused = [found for found in await board.services.store.entries() if found.outcome == "own_file"]
+    assert [found.kind for found in refused] == ["prompt", "read", "read", "read"]
+    assert all("names the store of Pegboard" in found.reason for found in refused)
+
+
 async def test_reads_survive_restarts_report_progress_and_end_in_time(tmp_path: Path) -> None:
     """G7, G8: the rules of calls hold for reads; one that hangs ends alone."""
     log = tmp_path / "log"

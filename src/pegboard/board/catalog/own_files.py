@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from pegboard.core.model.specs import PluginSpec, ServerSpec
+from pegboard.core.model.tools import EMPTY
 
 if TYPE_CHECKING:
     from pegboard.core.access.named_paths import OwnKind
@@ -106,23 +107,40 @@ class OwnFilesGuard:
         self, spec: PluginSpec, overrides: JsonObject, tool: Tool, arguments: JsonObject, *, reading: bool
     ) -> str:
         """Return why a call is not made, in words for the model, or nothing."""
-        if self._find is None or not arguments:
+        found = await self._named(spec, overrides, tool.name, arguments, reading=reading)
+        if found is None:
             return ""
-        from pegboard.core.access.named_paths import SECRET, named_texts
+        from pegboard.core.access.named_paths import SECRET
+
+        argument, kind = found
+        nobody = "no tool reads or changes" if kind in SECRET else "no tool changes"
+        return f"'{tool.wire}' is not called: its argument '{argument}' names {_TEXTS[kind]}, which {nobody}."
+
+    async def unreadable(self, spec: PluginSpec, asked: JsonObject) -> str:
+        """Return why a server is not asked to read something, a resource or a prompt, or nothing.
+
+        Args:
+            spec: the server.
+            asked: what names it: a URI, or the arguments of a prompt.
+        """
+        if self.clears(spec, EMPTY, asked):
+            return ""
+        found = await self._named(spec, EMPTY, "", asked, reading=True)
+        return f"'{found[0]}' names {_TEXTS[found[1]]}, which nobody reads through a server." if found else ""
+
+    async def _named(
+        self, spec: PluginSpec, overrides: JsonObject, tool: str, arguments: JsonObject, *, reading: bool
+    ) -> tuple[str, OwnKind] | None:
+        if self._find is None or not arguments:
+            return None
+        from pegboard.core.access.named_paths import named_texts
 
         files = self._files or self._found(self._find)
         start, given = _starts(spec, overrides)
         folders = [start, *filter(os.path.isdir, given)]
-        many = sum(1 for _ in named_texts(arguments)) > _AT_ONCE
-        if many:
-            found = await asyncio.to_thread(files.named, tool.name, arguments, folders, reading=reading)
-        else:
-            found = files.named(tool.name, arguments, folders, reading=reading)
-        if found is None:
-            return ""
-        argument, kind = found
-        nobody = "no tool reads or changes" if kind in SECRET else "no tool changes"
-        return f"'{tool.wire}' is not called: its argument '{argument}' names {_TEXTS[kind]}, which {nobody}."
+        if sum(1 for _ in named_texts(arguments)) > _AT_ONCE:
+            return await asyncio.to_thread(files.named, tool, arguments, folders, reading=reading)
+        return files.named(tool, arguments, folders, reading=reading)
 
 
 def _starts(spec: PluginSpec, overrides: JsonObject) -> tuple[str, tuple[str, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pegboard.board.calls.pipeline import failure_of
@@ -34,11 +34,14 @@ async def read_resource(
 ) -> JsonObject | None:
     """Return the result of a read as the server gave it; None is that there is no such resource (P9).
 
-    A listed URI goes to its owner, else to the owner of a template that gives it, else to whichever server that
+    A store, a key and an env file of Pegboard's own are none either (P10). A listed URI goes to its owner, else to the owner of a template that gives it, else to whichever server that
     runs has it. Raises ``ToolUnavailableError``, ``UpstreamError``.
     """
     started = time.perf_counter()
     servers = reached_servers(services, snapshot)
+    if own := await _own_file(services, servers.values(), {"uri": uri}):
+        await _note_own_file(services, snapshot, "read", uri, own)
+        return None
     targets = await _targets(lists, snapshot, servers, uri)
     try:
         result = await _read(snapshot.info.key, servers, uri, targets, context)
@@ -100,12 +103,18 @@ async def get_prompt(
     arguments: JsonObject | None,
     context: CallContext,
 ) -> JsonObject | None:
-    """Return the result of a prompt as the server gave it; None is that there is no such prompt (P9)."""
+    """Return the result of a prompt as the server gave it; None is that there is no such prompt (P9).
+
+    It is none either where an argument names a store, a key or an env file of Pegboard's own (P10).
+    """
     started = time.perf_counter()
     item = (await lists.merged(snapshot, "prompts")).offers.get(name)
     server = reached_servers(services, snapshot).get(item.plugin) if item is not None else None
     if item is None or server is None:
         await _note_refusal(services, snapshot, "prompt", name, name.partition("__")[0])
+        return None
+    if own := await _own_file(services, [server], arguments or EMPTY):
+        await _note_own_file(services, snapshot, "prompt", name, own)
         return None
     params = {"name": item.name} if arguments is None else {"name": item.name, "arguments": arguments}
     digest = await services.recorder.digest(arguments or EMPTY)
@@ -164,6 +173,19 @@ def _note(
     recorder, key, turn = services.recorder, snapshot.info.key, snapshot.stored.turn
     entry = recorder.entry(key, turn, kind, subject, "allowed", duration=duration, outcome=outcome, arguments=digest)
     recorder.note_later(entry)
+
+
+async def _own_file(services: Services, servers: Iterable[ReachedServer], asked: JsonObject) -> str:
+    """Return why none of the servers is asked: what names it is a file of Pegboard's own that nobody reads (P10)."""
+    for server in servers:
+        if own := await services.own_files.unreadable(server.spec, asked):
+            return own
+    return ""
+
+
+async def _note_own_file(services: Services, snapshot: Snapshot, kind: AuditKind, subject: str, reason: str) -> None:
+    recorder, info, turn = services.recorder, snapshot.info, snapshot.stored.turn
+    await recorder.note(recorder.entry(info.key, turn, kind, subject, "refused", reason=reason, outcome="own_file"))
 
 
 async def _note_refusal(
