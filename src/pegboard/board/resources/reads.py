@@ -34,8 +34,10 @@ async def read_resource(
 ) -> JsonObject | None:
     """Return the result of a read as the server gave it; None is that there is no such resource (P9).
 
-    A store, a key and an env file of Pegboard's own are none either (P10). A listed URI goes to its owner, else to the owner of a template that gives it, else to whichever server that
-    runs has it. Raises ``ToolUnavailableError``, ``UpstreamError``.
+    A store, a key and an env file of Pegboard's own are none either (P10). A listed URI goes to its owner, else to the
+    owner of a template that gives it, else to whichever server that runs has it.
+
+    Raises ``ToolUnavailableError``, ``UpstreamError``.
     """
     started = time.perf_counter()
     servers = reached_servers(services, snapshot)
