@@ -51,7 +51,7 @@ types: $(VENV)/.dev ## Check the types only
 	$(VENV)/bin/basedpyright
 
 pytest: $(VENV)/.dev $(PLAIN)/.installed $(NODE)/.installed $(BROWSER)/.installed ## Run the tests only; ARGS="-k name" passes options
-	$(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	@$(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS) || $(PY) tools/second_look.py $$?
 
 rules: $(VENV)/.dev ## Fill in docs/rules.md and docs/behaviours.md from the tests
 	$(PY) tools/rules.py

@@ -44,6 +44,10 @@ async def started(chromium: Path) -> AsyncIterator[Browser]:
             await browser.close()
 
 
+# What the browser reports where the visitor was quicker than `autofocus`: the focus stays where they put it, as it must.
+FOCUSED_FIRST = "console: info: Autofocus processing was blocked because a document already has a focused element."
+
+
 @dataclass
 class Watch:
     """What a page must not do: write to the console, fail, break its policy, or ask another origin."""
