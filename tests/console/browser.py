@@ -44,7 +44,7 @@ async def started(chromium: Path) -> AsyncIterator[Browser]:
             await browser.close()
 
 
-# What the browser reports where the visitor was quicker than `autofocus`: the focus stays where they put it, as it must.
+# What the browser reports where the visitor was quicker than `autofocus`: the focus stays where they put it.
 FOCUSED_FIRST = "console: info: Autofocus processing was blocked because a document already has a focused element."
 
 
