@@ -9,6 +9,7 @@ from pegboard.console.context import Context
 from pegboard.console.visits import Visit
 from pegboard.core.model.naming import one_line
 from pegboard.errors import UsageError
+from pegboard.operators.sent import SentToModel
 from pegboard.operators.sessions import SessionOverview
 from pegboard.ports import SessionKey
 
@@ -23,6 +24,21 @@ async def session_overview(context: Context, visit: Visit, key: SessionKey) -> S
     """
     context.agent_of_list(visit, key.agent)
     found = await context.operations.session(key.principal, key.agent, key.session)
+    if found is None:
+        raise unknown_session(key)
+    return found
+
+
+async def sent_to_model(context: Context, visit: Visit, key: SessionKey) -> SentToModel:
+    """Return what the model of a session is sent next.
+
+    Raises:
+        UnknownAgentError: the operator does not see its agent.
+        UsageError: nothing is known of it, or not any more.
+        StoreError: it cannot be read.
+    """
+    context.agent_of_list(visit, key.agent)
+    found = await context.operations.sent_to_model(key)
     if found is None:
         raise unknown_session(key)
     return found

@@ -8,7 +8,7 @@ from datetime import date
 
 from pegboard.board.services import Services
 from pegboard.core.access.permissions import LOCAL
-from pegboard.operators import audit, bill, explain, search, servers, sessions, switch_preview, switches
+from pegboard.operators import audit, bill, explain, search, sent, servers, sessions, switch_preview, switches
 from pegboard.operators.approvals import OperatorApprovals
 from pegboard.operators.audit import AuditLine, AuditPage, AuditQuery
 from pegboard.operators.bill import Bill, BillQuery, BillUnit
@@ -17,6 +17,7 @@ from pegboard.operators.counting import CatalogCounting
 from pegboard.operators.explain import OperatorExplanation
 from pegboard.operators.known_problems import KnownProblems
 from pegboard.operators.search import AgentPermission, CommonAnswer, SearchAnswer, WholeCatalog
+from pegboard.operators.sent import SentToModel
 from pegboard.operators.servers import ServerState, ServerTool
 from pegboard.operators.sessions import SessionOverview, SessionPage
 from pegboard.operators.switch_preview import ParsedLeases, SwitchPreview
@@ -387,6 +388,21 @@ class Operations:
         """
         key = SessionKey(principal=principal, agent=agent, session=session)
         return await sessions.overview(self._services, self._counting, key)
+
+    async def sent_to_model(self, key: SessionKey) -> SentToModel | None:
+        """Return what the model of a session is sent next, or None where nothing is known of it (F1, F2).
+
+        Args:
+            key: whose session, of which agent, under which id.
+
+        Returns:
+            Tools and texts as they are sent, what each costs, and what differs from the newest request of this
+            process; nothing of it counts as sent.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        return await sent.sent_to_model(self._services, key)
 
     async def delete_session(self, key: SessionKey, *, by: str) -> bool:
         """Return whether there was something to delete of a session; the next use of its name begins anew (X4).

@@ -101,6 +101,11 @@ class SessionMetrics:
         counted.tools = tuple(out.tool for out in surface.tools)
         counted.texts = tuple(text for text in (*surface.hints, surface.suffix, surface.policy) if text)
 
+    def newest(self, key: SessionKey) -> SentTexts | None:
+        """Return the newest surface of a session, or None where this process knows none."""
+        counted = self._sessions.get((key.principal, key.agent, key.session))
+        return None if counted is None or counted.tools is None else (counted.tools, counted.texts)
+
     def requested(self, key: SessionKey, permissions: CompiledPermissions, listed: SentTexts | None = None) -> SentList:
         """Count a request of a model that was sent these tools and texts, or the session's newest surface (None).
 

@@ -9,12 +9,13 @@ from pydantic import Field
 
 from pegboard.console.api.endpoint import Endpoint, received
 from pegboard.console.context import Context
-from pegboard.console.operated_sessions import operated_session, session_overview
+from pegboard.console.operated_sessions import operated_session, sent_to_model, session_overview
 from pegboard.console.visits import Visit
 from pegboard.core.access.permissions import LOCAL
 from pegboard.core.model.delivery import TakesEffect
 from pegboard.core.state.commands import Outcome, Status
 from pegboard.operators.masked import Name, masked
+from pegboard.operators.sent import SentToModel
 from pegboard.operators.sessions import SessionOverview, SessionPage
 from pegboard.ports import SessionKey
 
@@ -134,6 +135,11 @@ async def session(context: Context, visit: Visit, *, query: NamedSession) -> Ses
     return await session_overview(context, visit, query.key)
 
 
+async def sent(context: Context, visit: Visit, *, query: NamedSession) -> SentToModel:
+    """Return what the model of a session is sent next: tools and texts as they are, and what each of them costs."""
+    return await sent_to_model(context, visit, query.key)
+
+
 async def load(context: Context, visit: Visit, *, query: NamedSession, body: Loading) -> CommandAnswer:
     """Load toolkits, plugins or tools in a session; what is refused is an item of the answer."""
     opened = await operated_session(context, visit, query.key)
@@ -180,6 +186,7 @@ _CODES: Final = ("unknown_agent", "unknown_session")
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/sessions", sessions, ("unknown_agent",)),
     Endpoint("GET", "/api/session", session, _CODES),
+    Endpoint("GET", "/api/session/sent", sent, _CODES),
     Endpoint("POST", "/api/session/load", load, _CODES, "switch"),
     Endpoint("POST", "/api/session/unload", unload, _CODES, "switch"),
     Endpoint("POST", "/api/session/end-turn", end_turn, _CODES, "switch"),

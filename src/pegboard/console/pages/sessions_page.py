@@ -56,7 +56,7 @@ async def sessions_page(context: Context, visit: Visit) -> Response:
 
 async def session_page(context: Context, visit: Visit) -> Response:
     """Show one session."""
-    key = _key(context, visit, visit.request.query_params)
+    key = key_of(context, visit, visit.request.query_params)
     found = await session_overview(context, visit, key)
     world = context.board.world
     loadouts = sorted({*map(visit.names.shown, world.loadouts), *([found.loadout] if found.loadout else [])})
@@ -69,7 +69,7 @@ async def session_page(context: Context, visit: Visit) -> Response:
 async def suggestions_page(context: Context, visit: Visit) -> Response:
     """Show what could be loaded, as the operator types: what the model's own search finds."""
     given = visit.request.query_params
-    key = _key(context, visit, given)
+    key = key_of(context, visit, given)
     words = given.get("names", "").strip()
     found = (
         await context.operations.search(
@@ -86,7 +86,7 @@ async def suggestions_page(context: Context, visit: Visit) -> Response:
 async def change(context: Context, visit: Visit) -> Response:
     """Load, unload, end the turn, or choose a loadout, as the form says."""
     form = await visit.request.form()
-    key = _key(context, visit, form)
+    key = key_of(context, visit, form)
     session = await operated_session(context, visit, key)
     outcome = await _changed(visit, session, text_of(form, "do"), form)
     return after_form(context, visit, _notice(outcome), back=_address(_shown(visit, key)))
@@ -95,7 +95,7 @@ async def change(context: Context, visit: Visit) -> Response:
 async def delete(context: Context, visit: Visit) -> Response:
     """Delete a session."""
     form = await visit.request.form()
-    key = _key(context, visit, form)
+    key = key_of(context, visit, form)
     if not await context.operations.delete_session(key, by=visit.operator.name):
         raise unknown_session(key)
     name = one_line(visit.names.shown(key.session), limit=100)
@@ -107,7 +107,7 @@ async def delete(context: Context, visit: Visit) -> Response:
 
 async def delete_form(context: Context, visit: Visit) -> Response:
     """Ask whether a session is to be deleted."""
-    key = _shown(visit, _key(context, visit, visit.request.query_params))
+    key = _shown(visit, key_of(context, visit, visit.request.query_params))
     return context.templates.page("delete_session.html", visit, key=key, back=_address(key))
 
 
@@ -138,7 +138,7 @@ def _notice(outcome: Outcome) -> Notice:
     return Notice(message=done, kind="done" if outcome.status == "ok" else "error")
 
 
-def _key(context: Context, visit: Visit, given: Mapping[str, Any]) -> SessionKey:
+def key_of(context: Context, visit: Visit, given: Mapping[str, Any]) -> SessionKey:
     """Return which session is meant, also one whose agent is not configured any more.
 
     Raises:

@@ -114,6 +114,15 @@
     setInterval(ages, 10_000);
   }
 
+  document.addEventListener("click", async ({ target }) => {
+    const button = target.closest("[data-copy]");
+    if (button === null) return;
+    const label = button.textContent;
+    const copied = await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent).then(() => true, () => false);
+    button.textContent = copied ? "Copied" : "Not copied: select it instead";
+    setTimeout(() => { button.textContent = label; }, 2000);
+  });
+
   const dialog = document.getElementById("dialog");
   document.addEventListener("htmx:after:swap", () => {
     if (dialog.childElementCount > 0 && !dialog.open) dialog.showModal();

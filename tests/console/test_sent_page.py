@@ -1,0 +1,154 @@
+"""What the model sees, in a browser beside clients of both eras, and as a program reads it."""
+
+import json
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from gateway.clients import ERAS
+from pegboard import Pegboard
+from pegboard.frameworks.loop import FormName, Loop
+
+from .browser import Theme, broken_words, findings, opened, tab_to
+from .programs import Program
+from .running import running
+
+CONFIG = """
+store: sqlite:///state.db
+plugins:
+  notes: {python: notes_tools}
+  sums: {python: sum_tools}
+toolkits:
+  counting: {tools: [sums], description: "Count things.", policy: "Count twice."}
+agents:
+  default: {tools: [notes], allowed_toolkits: [counting], dialect: pegboard}
+"""
+NOTES = '''
+def note_add(text: str) -> str:
+    """Add a note; </pre><script>alert(1)</script>\\u202e is text."""
+    return f"added {text}"
+'''
+SUMS = '''
+def sum_up(numbers: list[int]) -> int:
+    """Add numbers."""
+    return sum(numbers)
+'''
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "pegboard.yaml"
+    path.write_text(CONFIG)
+    (tmp_path / "notes_tools.py").write_text(NOTES)
+    (tmp_path / "sum_tools.py").write_text(SUMS)
+    return path
+
+
+def address(session: str, form: str = "mcp") -> str:
+    query = urlencode({"principal": "local", "agent": "default", "session": session, "form": form})
+    return f"/console/session/sent?{query}"
+
+
+async def as_json(page: Page) -> dict[str, object]:
+    return json.loads(await page.locator("#json").inner_text())
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_f1_the_page_has_what_a_client_is_sent_and_follows_a_load(
+    browser: Browser, config: Path, era: str
+) -> None:
+    """F1, G4, G5: the same names in the same order, also once a tool has joined the list."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        async with console.client(era) as client:
+            names = await client.names()
+            await client.call("note_add", text="a")
+            await page.goto("/console/sessions")
+            await page.get_by_role("link", name="s", exact=True).click()
+            await page.get_by_role("link", name="What the model sees").click()
+            sent = await as_json(page)
+            assert [tool["name"] for tool in sent["tools"]] == names  # type: ignore[union-attr]
+            assert "Use search_tools" in str(sent["instructions"])
+            await client.load("counting")
+            now = await client.names()
+            assert ("sum_up" in now) == (era != "2026-07-28")
+            await page.reload()
+            sent = await as_json(page)
+            assert [tool["name"] for tool in sent["tools"]] == now  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("form", ["anthropic", "responses", "chat"])
+async def test_f1_the_form_of_a_provider_is_what_a_loop_sends_it(
+    browser: Browser, config: Path, form: FormName
+) -> None:
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        session = await console.board.session(agent="default", session_id="s")
+        loop = Loop(session, form=form, model="a-model-that-nobody-knows")
+        request = await loop.request([{"role": "user", "content": "Hello!"}])
+        await page.goto(address("s", form))
+        sent = await as_json(page)
+        listed = json.dumps(request["tools"], ensure_ascii=False).replace("\u202e", "<U+202E>")
+        assert sent["tools"] == json.loads(listed)
+
+
+async def test_f4_what_joined_and_left_since_the_newest_request_is_named(browser: Browser, config: Path) -> None:
+    """F4, D1: beside it the policy that came with it, and what all of it costs."""
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await console.sign_in(page)
+        session = await console.board.session(agent="default", session_id="s")
+        surface = await session.surface()
+        await page.goto(address("s"))
+        main = page.get_by_role("main")
+        await expect(main).to_contain_text("The list of tools is the same.")
+        await expect(main).to_contain_text(f"{surface.tokens.total:,} tokens")
+        await session.load("counting")
+        await expect(main).to_contain_text("Joined: sum_up")
+        await session.surface()
+        await session.unload("counting")
+        await expect(main).to_contain_text("Left: sum_up")
+
+
+async def test_the_json_is_copied_by_keyboard(browser: Browser, config: Path) -> None:
+    async with running(config) as console, opened(browser, console.origin) as page:
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await console.sign_in(page)
+        await (await console.board.session(agent="default", session_id="s")).surface()
+        await page.goto(address("s"))
+        await tab_to(page, page.get_by_role("button", name="Copy"))
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        assert json.loads(await page.evaluate("navigator.clipboard.readText()")) == await as_json(page)
+
+
+@pytest.mark.parametrize("width", [400, 1600])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_the_page_has_no_finding_and_nothing_is_cut(
+    browser: Browser, config: Path, axe_core: str, theme: Theme, width: int
+) -> None:
+    async with running(config) as console, opened(browser, console.origin, theme=theme, width=width) as page:
+        await console.sign_in(page)
+        session = await console.board.session(agent="default", session_id="s")
+        await session.surface()
+        await session.load("counting")
+        await page.goto(address("s"))
+        await expect(page.get_by_role("main")).to_contain_text("<script>alert(1)</script><U+202E> is text")
+        assert await findings(page, axe_core) == []
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert await broken_words(page) == []
+
+
+async def test_a_program_reads_the_same_and_nothing_counts_as_sent(ada: Program, mailer: Pegboard) -> None:
+    """F1, F4, X5: a session that nothing is known of is an error, as on its page."""
+    session = await mailer.session(agent="mailer", session_id="s", principal="carl")
+    query = urlencode({"agent": "mailer", "session": "s", "principal": "carl"})
+    surface = await session.surface()
+    before = mailer.metrics()
+    sent = await ada.ask("GET", f"/api/session/sent?{query}")
+    assert [tool["name"] for tool in sent["tools"]] == list(surface.names)
+    assert sent["tokens"] == surface.tokens.total
+    assert mailer.metrics() == before
+    unknown = f"/api/session/sent?{urlencode({'agent': 'mailer', 'session': 'none'})}"
+    assert (await ada.refused("GET", unknown, 404))[0] == "unknown_session"
