@@ -6,6 +6,11 @@ import unicodedata
 from typing import Final
 
 _DIRECTIONS: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_SELECTORS: Final = frozenset(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+"""Variation selectors: one after a sign says how it is drawn, many spell bytes that nobody sees."""
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""What counts as printable and draws nothing."""
+_UNSEEN: Final = _DIRECTIONS | _SELECTORS | _BLANK
 _KEPT: Final = frozenset("\n\t")
 
 
@@ -14,15 +19,38 @@ def visible(text: str) -> str:
 
     >>> visible("safe\u202egpj.exe")
     'safe<U+202E>gpj.exe'
+
+    A variation selector that belongs to a sign stays with it:
+
+    >>> visible("\u26a0\ufe0f a\ufe01") == "\u26a0\ufe0f a<U+FE01>"
+    True
     """
-    if text.isprintable() and _DIRECTIONS.isdisjoint(text):
+    if text.isprintable() and _UNSEEN.isdisjoint(text):
         return text
-    return "".join(map(_visible, text))
+    return "".join(map(_visible, text, " " + text))
 
 
-def _visible(character: str) -> str:
-    if character in _KEPT or (character.isprintable() and character not in _DIRECTIONS):
-        return character
-    if unicodedata.category(character) == "Zs":
-        return " "
-    return f"<U+{ord(character):04X}>"
+def is_hidden(character: str, before: str = " ") -> bool:
+    r"""Return whether a character is one that people do not see, or that turns others around.
+
+    Args:
+        character: the character.
+        before: the one in front of it: a sign or an ideograph may have one variation selector.
+
+    >>> [is_hidden(one) for one in "a\u00e9 \n\u200b\u202e\U000e0041\x1b"]
+    [False, False, False, False, True, True, True, True]
+    """
+    if character in _UNSEEN:
+        return not (character in _SELECTORS and _takes_selector(before))
+    return not (character.isprintable() or character in _KEPT or unicodedata.category(character) == "Zs")
+
+
+def _takes_selector(before: str) -> bool:
+    kind = unicodedata.category(before)
+    return before not in _SELECTORS and (kind[0] in "SP" or kind in {"Nd", "Lo"})
+
+
+def _visible(character: str, before: str) -> str:
+    if is_hidden(character, before):
+        return f"<U+{ord(character):04X}>"
+    return character if character.isprintable() or character in _KEPT else " "
