@@ -15,11 +15,14 @@ LISTS: Final[Mapping[str, str]] = {
     "CALL": "call|calling|use|using|invoke|invoking|run|running|execute|executing|consult",
     "CHAT": "conversation*|chat|dialog*|transcript|messages|prompt|prompts|reasoning|thoughts|instructions",
     "DROP": "ignor*|disregard*|forget|overrid*|bypass*|overrul*|supersed*|neglect*|discard",
+    "DROP_ROMANCE": "ignor*|oubli*|olvid*|esquec*|dimentic*",
     "EARLIER": "previous*|prior|above|earlier|preceding|all|any|other|your|existing|former|every",
     "GIVE": "include|pass|send|copy|attach|append|put|paste|insert|forward|provide|write|record|repeat|upload|add|fill",
     "KEY": "api|access|private|ssh|secret|auth|session|bearer",
     "KEYS": "key|keys|token|tokens",
+    "MAIL": "mail|mails|email*|message*|payment*|transfer*",
     "ORDERS": "instruct*|prompt|prompts|rules|guideline*|directive*|guardrail*|safeguard*|safety|constraints",
+    "ORDERS_ROMANCE": "instruc*|istruz*|consigne*|reglas|regras|ordenes|regles",
     "SECRET": "password*|credential*|secrets|passphrase*|cookies|passwd",
     "TAKE": "read|extract|collect|gather|include|send|copy|attach|append|dump|harvest|insert|paste|put|forward|upload"
     "|leak|exfiltrat*|steal|search|locate|grab",
@@ -37,22 +40,21 @@ INSTRUCTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "{DROP} everything|anything|what told|said|before|above|instructed",
         "do|must +not follow|obey previous|prior|your|other|system|earlier {ORDERS}",
         "ignorier*|vergiss vorherig*|bisherig*|vorangegangen*|alle|obigen anweisung*|regeln|instruktion*",
-        "ignor*|oubli*|olvid*|esquec*|dimentic* instruc*|istruz*|consigne*|reglas|regras|ordenes|regles"
-        " precedent*|anterior*|anterieur*|previ*",
-        "ignor*|oubli*|olvid*|esquec*|dimentic* toutes|todas|tutte|precedenti instruc*|istruz*|consigne*|reglas|regras",
+        "{DROP_ROMANCE} {ORDERS_ROMANCE} precedent*|anterior*|anterieur*|previ*",
+        "{DROP_ROMANCE} toutes|todas|tutte|precedenti {ORDERS_ROMANCE}",
         "игнорир*|забудь* предыдущ*|прежн*|все инструкц*|указани*|правил*",
     ),
     "tells the model to keep something from the user": (
         "never|without|don't|dont {TELL} {USER}",
         "do|must|should +not {TELL} {USER}",
-        "do|must|should|never|don't +not|mention|reveal|disclose|tell"
-        " +mention|reveal|disclose|this|that|about tool|step|instruction*|file|this|action|side",
+        "do|must|should +not mention|reveal|disclose tool|step|instruction*|file|action",
+        "never|don't mention|reveal|disclose this|that tool|step|instruction*|file|action",
         "{USER} must|should|need|does|will not|never|n't know|see|notice|learn|aware|told|informed",
         "{USER} doesn't|shouldn't|mustn't|won't|needn't|cannot need|know|see|notice|learn",
         "keep|hide|conceal secret|hidden|from|confidential|private {USER}",
         "keep this|it|that secret|hidden|confidential",
-        "silently|secretly|quietly|covertly|discreetly"
-        " call|send|run|read|add|include|append|use|forward|copy|invoke|upload|execute|pass|attach",
+        "silently|secretly|quietly|covertly|discreetly {CALL}",
+        "silently|secretly|quietly|covertly|discreetly {GIVE}|read|add",
         "sag*|erwahn*|verrat* nutzer|benutzer|anwender nicht*",
         "no|ne|nao|non diga*|digas|dis|dites|menciones|mentionne*|conte|dire|informes usuario|utilisateur|utente",
     ),
@@ -78,7 +80,7 @@ INSTRUCTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "system|admin|administrator|developer|security|priority +override|directive",
         "note|attention|notice|important|reminder +to|for {AI}|model|agent",
         "{AI} +must|shall|should|always|never",
-        "the|any|every +model|agent|assistant +must|shall|always|never {CALL}|read|send|include|tell|mention|append|pass",
+        "the|any|every +model|agent|assistant +must|shall|always|never {CALL}|{GIVE}|read|tell|mention",
         "you +must|shall|should|have|need|always {CALL}|read|open|fetch|send tool|tools|function|functions|file|files",
         "you +must|always|never obey|comply|follow",
         "do|don't +not|ask wait|ask|request|seek|for|require confirmation|permission|approval|consent",
@@ -86,8 +88,7 @@ INSTRUCTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "sends what passes through somewhere else": (
         "bcc|cc|forward|redirect|exfiltrat*|upload|send|post|report|copy|mirror|route to|at|with link",
-        "all|every|any|each email*|message*|payment*|transfer*|mail"
-        " must|should|shall|always be|to|go sent|forwarded|routed|redirected|copied|addressed|go",
+        "all|every|any|each {MAIL} must|should|shall|always be|to|go sent|forwarded|routed|redirected|copied|go",
         "change|replace|set|switch recipient|payee|address|destination to|with link",
         "send|forward|post copy|content|contents|data|results|everything to link",
     ),
@@ -155,4 +156,4 @@ TAGS: Final[Mapping[str, str]] = {
     "示": r"[忽无無忘](?:略|视|視|记|れ)[^。\n]{0,12}[指提]示",
     "用户": r"[不请別别](?:要|勿)?[^。\n]{0,6}(?:告诉|告知|提及)[^。\n]{0,4}用户",
 }
-"""What marks a text as one for the model, and what is said without blanks between words; each with what it must have."""
+"""What marks a text as one for the model, or is said without blanks; each with what any text has that does so."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from pegboard.core.access.description_words import (
     ARGUMENTS,
@@ -23,7 +23,7 @@ from pegboard.core.access.description_words import (
     TAGS,
 )
 from pegboard.core.model.naming import one_line, words_of
-from pegboard.core.model.tools import Tool
+from pegboard.core.model.tools import EMPTY, Tool
 from pegboard.support.visible_text import is_hidden, visible
 
 Code = Literal["instruction", "hidden_text", "secret", "conversation", "other_tool", "other_server"]
@@ -48,6 +48,10 @@ _KEYS_THAT_NAME: Final = frozenset({"properties", "patternProperties", "$defs", 
 _ALIKE: Final = str.maketrans(
     "авеікмнорстухԁјѕһԛԝαβεηικνορτυχ’ʼ", "abeikmhopctyxdjshqwaɓehiknoptux''"
 )  # Cyrillic and Greek letters that look like Latin ones
+
+
+Span = tuple[int, int, Code, str]
+"""Where something begins and ends in a text, what kind it is of, and what it says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +79,8 @@ class OtherNames:
     ``tools`` and ``servers`` map a name in lower case to the server that it belongs to.
     """
 
-    tools: Mapping[str, str] = field(default_factory=dict)
-    servers: Mapping[str, str] = field(default_factory=dict)
+    tools: Mapping[str, str] = field(default=EMPTY)
+    servers: Mapping[str, str] = field(default=EMPTY)
 
     @classmethod
     def of(cls, others: Mapping[str, Iterable[str]], *, own: Iterable[str] = ()) -> OtherNames:
@@ -140,23 +144,25 @@ def _texts(tool: Tool) -> Iterator[tuple[str, str, bool]]:
 
 def _texts_within(path: str, value: Any) -> Iterator[tuple[str, str, bool]]:
     """Yield the texts of a schema in its order; no depth of it is too much."""
-    waiting: list[tuple[str, Any, bool]] = [(path, value, False)]
+    waiting: list[tuple[str, Any, Literal["name", "names", "value"]]] = [(path, value, "value")]
     while waiting:
-        path, value, named = waiting.pop()
+        path, value, kind = waiting.pop()
         match value:
             case str():
-                yield path, value, False
+                yield path, value, kind == "name"
             case Mapping():
-                inner: list[tuple[str, Any, bool]] = []
-                for key, one in value.items():
+                inner: list[tuple[str, Any, Literal["name", "names", "value"]]] = []
+                for key, one in cast("Mapping[object, Any]", value).items():
                     name = str(key)
-                    if named or name.startswith("x-"):
-                        yield _under(path, name), name, named
-                    if named or name not in _UNREAD or not isinstance(one, str):
-                        inner.append((_under(path, name), one, not named and name in _KEYS_THAT_NAME))
+                    if kind == "names" or name.startswith("x-"):
+                        inner.append((_under(path, name), name, "name"))
+                    if kind == "names" or name not in _UNREAD or not isinstance(one, str):
+                        names = kind != "names" and name in _KEYS_THAT_NAME
+                        inner.append((_under(path, name), one, "names" if names else "value"))
                 waiting += reversed(inner)
             case list() | tuple():
-                waiting += reversed([(_under(path, str(at)), one, False) for at, one in enumerate(value)])
+                for at in reversed(range(len(items := cast("Sequence[Any]", value)))):
+                    waiting.append((_under(path, str(at)), items[at], "value"))
             case _:
                 pass
 
@@ -165,15 +171,16 @@ def _under(path: str, key: str) -> str:
     """Return the pointer to a part, at most about 300 characters long."""
     if len(path) > 240:
         return path
-    return f"{path}/{visible(key[:60]).replace('~', '~0').replace('/', '~1')}"
+    shown = one_line(visible(key[:60]))
+    return f"{path}/{shown.replace('~', '~0').replace('/', '~1')}"
 
 
 def _read(path: str, text: str, *, names: bool, others: OtherNames) -> list[Finding]:
     """Return what one text says, in its order."""
     plain = _PLAIN.fullmatch(text) is not None
     folded, origin = (text.lower(), None) if plain else _folded(text)
-    spans: list[tuple[int, int, Code, str]] = [] if plain else list(_hidden(text))
-    spans += [(at.start(), at.end(), "hidden_text", "pushes what follows out of view") for at in _AWAY.finditer(text)]
+    spans = [] if plain else list(_hidden(text))
+    spans += _pushed_away(text)
     said = [*_phrases(folded), *_marks(folded), *_other_names(folded, others)]
     if names and " ".join(words_of(text)) in ARGUMENTS:
         said.append((0, len(folded), "conversation", "names an argument that models fill with what was said"))
@@ -231,7 +238,7 @@ def _fold(character: str) -> str:
     return "".join(one for one in plain if not unicodedata.combining(one)).translate(_ALIKE)
 
 
-def _hidden(text: str) -> Iterator[tuple[int, int, Code, str]]:
+def _hidden(text: str) -> Iterator[Span]:
     """Yield the runs of hidden characters, with what they spell."""
     start, before = -1, " "
     for at, character in enumerate(text + " "):
@@ -282,6 +289,11 @@ def _selects(character: str) -> bool:
     return "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
 
 
+def _pushed_away(text: str) -> Iterator[Span]:
+    for found in _AWAY.finditer(text):
+        yield found.start(), found.end(), "hidden_text", "pushes what follows out of view"
+
+
 # --- what is said ---
 
 
@@ -295,7 +307,6 @@ class _Phrases:
     steps: tuple[int, ...]
     adjacent: tuple[frozenset[int], ...]
     says: tuple[tuple[Code, str], ...]
-
 
 
 @cache
@@ -344,7 +355,7 @@ def _taken_by(word: str) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(set(found), key=lambda step: (step[0], -step[1]))) if found else ()
 
 
-def _phrases(folded: str) -> Iterator[tuple[int, int, Code, str]]:
+def _phrases(folded: str) -> Iterator[Span]:
     """Yield where the phrases stand.
 
     Each word is looked at once: for each step of a phrase it is enough to know the last word that took it.
@@ -381,14 +392,14 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str], Code, str], ...]:
     )
 
 
-def _marks(folded: str) -> Iterator[tuple[int, int, Code, str]]:
+def _marks(folded: str) -> Iterator[Span]:
     for needed, pattern, code, what in _patterns():
         if needed in folded:
             for found in pattern.finditer(folded):
                 yield found.start(), found.end(), code, what
 
 
-def _other_names(folded: str, others: OtherNames) -> Iterator[tuple[int, int, Code, str]]:
+def _other_names(folded: str, others: OtherNames) -> Iterator[Span]:
     """Yield where another server or a tool of it is named.
 
     Names of one word are also plain words: they count where ``tool`` or ``server`` stands beside them.
@@ -401,28 +412,24 @@ def _other_names(folded: str, others: OtherNames) -> Iterator[tuple[int, int, Co
         if waiting is not None and name in _KINDS:
             yield waiting
         waiting = None
-        for part in _names_in(name):
-            found = _named(part, others)
-            if found is None or len(token[0]) == len(folded):  # one choice of many is no mention
-                continue
+        part, found = _first_named(name, others)
+        if found is not None and len(token[0]) < len(folded):  # one choice of many is no mention
             span = (token.start(), token.end(), *found)
             if before in _KINDS or "_" in part or "-" in part or part != name:
                 yield span
             else:
                 waiting = span
-            break
         before = name
 
 
-def _names_in(name: str) -> tuple[str, ...]:
-    """Return what may be a name: the word, and where it is put together of several, each of them."""
+def _first_named(name: str, others: OtherNames) -> tuple[str, tuple[Code, str] | None]:
+    """Return which part of a word is a name, the whole before its parts, and what it names; tools before servers."""
     parts = [part for part in _PARTS.split(name) if part]
-    return (name, *parts) if len(parts) > 1 else (name,)
-
-
-def _named(name: str, others: OtherNames) -> tuple[Code, str] | None:
-    if (server := others.tools.get(name)) is not None:
-        return "other_tool", f"names a tool of server {one_line(visible(server), limit=60)}"
-    if (server := others.servers.get(name)) is not None:
-        return "other_server", f"names server {one_line(visible(server), limit=60)}"
-    return None
+    names = (name, *parts) if len(parts) > 1 else (name,)
+    for part in names:
+        if (server := others.tools.get(part)) is not None:
+            return part, ("other_tool", f"names a tool of server {one_line(visible(server), limit=60)}")
+    for part in names:
+        if (server := others.servers.get(part)) is not None:
+            return part, ("other_server", f"names server {one_line(visible(server), limit=60)}")
+    return name, None
