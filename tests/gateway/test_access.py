@@ -226,5 +226,6 @@ async def test_a_stream_ends_with_the_token_that_opened_it(config_with_tokens: P
             while "list_changed" not in await anext(lines):
                 pass
             withdraw(config_with_tokens)
-            assert "list_changed" not in "".join([line async for line in lines])
+            async for line in lines:
+                assert "list_changed" not in line
         assert (await http.post(running.url, json=body, headers=headers)).status_code == 401
