@@ -100,6 +100,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def board(folder: Path) -> AsyncIterator[Pegboard]:
     async with Pegboard.open(folder / "pegboard.yaml") as board:
         await board.session(agent="ada", session_id="first")
+        await board.ready()  # importing pandas takes long on a busy machine
         os.utime(folder, ns=(1, 1))  # long unchanged: what is in it is not read again
         yield board
 

@@ -27,6 +27,7 @@ SERVERS = Path(__file__).resolve().parent.parent / "servers"
 AGENT, KIT, CARL = f"bot-{SECOND}", f"kit-{SECOND}", f"carl-{SECOND}"
 LOOK, WIPE = f"look_{SECOND}", f"wipe_{SECOND}"
 SESSIONS = (f"chat {FIRST}", f"chat {SECOND}")
+USERINFO = "ada:never-declared"
 SKIPPED = ("/console/static", "/console/sign-out", "/console/audit/export")
 
 
@@ -79,7 +80,7 @@ class Operator:
 def without_secrets(response: httpx2.Response) -> None:
     """Require that nothing of an answer has a secret, however it is written."""
     written = f"{html.unescape(response.text).replace('<wbr>', '')}{response.headers}"
-    for secret in (FIRST, SECOND):
+    for secret in (FIRST, SECOND, USERINFO):
         for form in (secret, quote(secret, safe=""), secret.replace(" ", "+"), quote(secret)):
             assert form not in written, (str(response.request.url), form)
 
@@ -216,3 +217,49 @@ async def test_an_address_with_marks_means_the_same_after_a_restart(config: Path
         key = {name: tool[name] for name in ("agent", "session", "principal")}
         assert "Newest calls" in (await operator.get("/console/session", **key)).text
         assert (await operator.send("GET", "/api/session", None, **key))["calls"] != []
+
+
+async def test_the_userinfo_of_a_url_in_a_name_is_shown_nowhere_and_the_name_leads_back(config: Path) -> None:
+    """X5: in a session's id, which no configuration declares; two that differ in it alone, over a restart."""
+    ids = [f"sync redis://{USERINFO}{number}@db/{FIRST}" for number in range(2)]
+    async with operated(config) as (board, operator):
+        for session_id in ids:
+            session = await board.session(agent="plain", session_id=session_id, principal="ada")
+            assert (await session.load("up")).status == "ok"
+            assert (await session.call(f"up__{WIPE}", {"of": session_id})).status == "needs_approval"
+        await crawled(operator)
+        await operator.get("/api/audit")
+        for address in ("/console/audit/export", "/api/audit/export"):
+            assert "@db" in (await operator.get(address, format="csv")).text
+        shown = [row["session"] for row in await shown_sessions(operator)]
+        assert len(set(shown)) == 2
+    async with operated(config) as (_, operator):
+        for session_id in shown:
+            key = {"agent": "plain", "principal": "ada", "session": session_id}
+            assert "Newest calls" in (await operator.get("/console/session", **key)).text
+            found = await operator.send("GET", "/api/session", None, **key)
+            assert found["loaded"] != []
+            assert session_id == found["session"]
+            lines = (await operator.get("/api/audit/export", session=session_id, format="jsonl")).text.splitlines()
+            assert {json.loads(line)["session"] for line in lines} == {session_id}
+        await operator.post("/console/session/delete", agent="plain", principal="ada", session=shown[0])
+        assert [row["session"] for row in await shown_sessions(operator)] == [shown[1]]
+
+
+async def test_no_search_is_a_way_to_guess_what_is_hidden_in_a_name(config: Path) -> None:
+    """X5: neither the panel's nor what a text names finds a name by a part of its secret; by its mark it is found."""
+    async with operated(config) as (board, operator):
+        await worked(board)
+        tool = await a_tool(operator)
+        panel = f"/api/agents/{quote(tool['agent'], safe='')}/switches"
+        rows = (await operator.send("GET", panel, None))["rows"]
+        (kit,) = [row["name"] for row in rows if row["kind"] == "toolkit"]
+        for part in ("s3cond", "s3cond_s", "s3cret", "look_s3", "kit-s3c"):
+            assert (await operator.send("GET", panel, None, query=part))["rows"] == []
+            assert kit not in (await operator.get("/console/agent", agent=tool["agent"], q=part)).text
+        for part in ("look_s3con", "kits3cond", "look_s3cond_secret"):
+            assert (await operator.send("GET", "/api/search", None, query=part, agent=tool["agent"]))["names"] == []
+        assert [row["name"] for row in (await operator.send("GET", panel, None, query=kit))["rows"]] == [kit]
+        assert kit in (await operator.get("/console/agent", agent=tool["agent"], q=kit)).text
+        found = await operator.send("GET", "/api/search", None, query=tool["name"], agent=tool["agent"])
+        assert [hit["name"] for hit in found["names"]] == [tool["name"]]

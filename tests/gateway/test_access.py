@@ -193,3 +193,39 @@ async def test_health_says_nothing_of_servers_that_the_agents_of_a_token_may_not
             upstreams[token] = [state["name"] for state in answer.json()["upstreams"]]
         assert upstreams[ADA] == []
         assert set(upstreams[BOB]) == {"up"}
+
+
+def withdraw(config: Path) -> None:
+    """Take away ada's token and a tool of her agent in one edit."""
+    text = config.read_text().replace("tools: [talk, notes]", "tools: [notes]")
+    config.write_text(text.replace(f"  ada: {{token: {ADA}, agents: [default]}}\n", ""))
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_stream_ends_with_the_token_that_opened_it(config_with_tokens: Path, era: str) -> None:
+    """G2, P4: withdrawn while it is open, it ends; of what changed since then nothing is sent."""
+    body, headers = modern_request("subscriptions/listen", notifications={"toolsListChanged": True})
+    async with gateway(config_with_tokens) as running, httpx2.AsyncClient(timeout=60) as http:
+        headers["Authorization"] = f"Bearer {ADA}"
+        asked: dict[str, Any] = {"method": "POST", "json": body, "headers": headers}
+        if era == HANDSHAKE:
+            client = {"capabilities": {}, "clientInfo": {"name": "t", "version": "1"}, "protocolVersion": "2025-11-25"}
+            start = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}
+            opened = {"accept": headers["accept"], "Authorization": f"Bearer {ADA}"}
+            answer = await http.post(running.url, json=start, headers=opened)
+            opened["mcp-session-id"] = answer.headers["mcp-session-id"]
+            await http.post(running.url, json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=opened)
+            await http.post(running.url, json={"jsonrpc": "2.0", "id": 2, "method": "tools/list"}, headers=opened)
+            asked = {"method": "GET", "headers": opened}
+        async with http.stream(url=running.url, **asked) as stream:
+            assert stream.status_code == 200
+            lines = stream.aiter_lines()
+            edit(config_with_tokens, 'default: {tools: [talk], discoverable: ["*"]', "default: {tools: [talk, notes]")
+            if era == MODERN:  # the acknowledgement was sent when it was opened
+                assert "acknowledged" in "".join([await anext(lines) for _ in range(2)])
+            while "list_changed" not in await anext(lines):
+                pass
+            withdraw(config_with_tokens)
+            async for line in lines:
+                assert "list_changed" not in line
+        assert (await http.post(running.url, json=body, headers=headers)).status_code == 401

@@ -428,14 +428,15 @@ async def test_nobody_reads_the_store_through_a_resource_or_a_prompt(tmp_path: P
         await until(there)
         assert await read(client, f"file://{tmp_path}/notes.txt") == "milk"
         assert "milk" in str(await client.client.get_prompt("up__summary", {"path": str(tmp_path / "notes.txt")}))
-        for named in (f"{tmp_path}/state.db", f"{tmp_path}/x/../state.db", f"{tmp_path}/%73tate.db"):
-            code, message, _ = await refusal(client, f"file://{named}")
+        paths = (f"{tmp_path}/state.db", f"{tmp_path}/x/../state.db", f"{tmp_path}/%73tate.db")
+        for named in (*(f"file://{path}" for path in paths), f"pegboard://up/file://{tmp_path}/state.db"):
+            code, message, _ = await refusal(client, named)
             assert (code, "SQLite" in message) == (-32602, False)
         with pytest.raises(MCPError):
             await client.client.get_prompt("up__summary", {"path": str(tmp_path / "state.db")})
     async with Pegboard.open(config) as board:
         refused = [found for found in await board.services.store.entries() if found.outcome == "own_file"]
-    assert [found.kind for found in refused] == ["prompt", "read", "read", "read"]
+    assert [found.kind for found in refused] == ["prompt", *["read"] * 4]
     assert all("names the store of Pegboard" in found.reason for found in refused)
 
 

@@ -31,13 +31,20 @@ _DIGITS: Final = 10
 _OWN_KEY: Final = token_bytes(32)
 _KEYS: Final[WeakKeyDictionary[Services, bytes]] = WeakKeyDictionary()
 _MARK: Final = re.compile(rf"{re.escape(_BEGINNING)}([0-9a-f]{{{_DIGITS}}})")
+_SEALED: Final = re.compile(rf"{re.escape(_BEGINNING)}~((?:[0-9a-f]{{2}})+)~")
+_TAG: Final = 8
+"""Bytes of a digest in front of what is sealed."""
+_END: Final = b"\x80"
+_PADDED: Final = 16
+"""What is sealed is as long as a multiple of this, so that its length says little."""
 
 
 class ShownNames:
     """Names of things as operators are shown them, and what they mean when operators hand them back.
 
     Each secret in a name is replaced by a mark of its own, ``***~`` and a keyed digest, so that two names which differ
-    in their secrets alone are told apart. The marks stay the same over restarts, and in every process on the store.
+    in their secrets alone are told apart. No list has the userinfo of URLs: its mark is the userinfo itself, sealed.
+    The marks stay the same over restarts, and in every process on the store.
     """
 
     __slots__ = ("_key", "masker")
@@ -54,9 +61,10 @@ class ShownNames:
 
     def shown(self, name: str) -> str:
         """Return a name with a mark in place of each secret, and of what looks like the beginning of a mark."""
-        if not self.masker.forms:
+        if not self.masker.forms and "://" not in name and _BEGINNING not in name:
             return name
-        return self._mark(_BEGINNING).join(self.masked(part) for part in name.split(_BEGINNING))
+        known = self._mark(_BEGINNING).join(self.masked(part) for part in name.split(_BEGINNING))
+        return self.masker.userinfo(known, self._sealed)
 
     def masked(self, text: str) -> str:
         """Return a text of Pegboard's own or of the configuration with a mark in place of each secret."""
@@ -64,10 +72,41 @@ class ShownNames:
 
     def meant(self, shown: str) -> str:
         """Return the name that is shown so; a text with marks in it means the same with secrets in their place."""
-        if _BEGINNING not in shown or not self.masker.forms:
+        if _BEGINNING not in shown:
             return shown
         by_mark = {self._mark(form): form for form in (*self.masker.forms, _BEGINNING)}
-        return _MARK.sub(lambda found: by_mark.get(found[0], found[0]), shown)
+        known = _SEALED.sub(lambda found: self._opened(found[1]) or found[0], shown)
+        return _MARK.sub(lambda found: by_mark.get(found[0], found[0]), known)
+
+    def is_like(self, other: ShownNames) -> bool:
+        """Return whether each name is shown as the other shows it."""
+        return self.masker is other.masker and self._key == other._key
+
+    def _sealed(self, userinfo: str) -> str:
+        if not self._key:
+            return MASK
+        plain = userinfo.encode(errors="surrogatepass") + _END
+        plain += bytes(-len(plain) % _PADDED)
+        tag = self._tag(plain)
+        return f"{_BEGINNING}~{(tag + self._mixed(tag, plain)).hex()}~"
+
+    def _opened(self, sealed: str) -> str | None:
+        """Return the userinfo that was sealed with this key, else None."""
+        found = bytes.fromhex(sealed)
+        plain = self._mixed(found[:_TAG], found[_TAG:])
+        if not self._key or self._tag(plain) != found[:_TAG]:
+            return None
+        return plain.rstrip(b"\0").removesuffix(_END).decode(errors="surrogatepass")
+
+    def _tag(self, plain: bytes) -> bytes:
+        return blake2b(plain, key=self._key, digest_size=_TAG, person=b"userinfo").digest()
+
+    def _mixed(self, tag: bytes, text: bytes) -> bytes:
+        """Return a text exclusive-ored with a stream that only who has the key can make."""
+        blocks = range(0, len(text), 64)
+        parts = (tag + at.to_bytes(8, "big") for at in blocks)
+        stream = b"".join(blake2b(part, key=self._key, person=b"stream").digest() for part in parts)
+        return bytes(one ^ other for one, other in zip(text, stream, strict=False))
 
     def _mark(self, secret: str) -> str:
         digest = blake2b(secret.encode(errors="surrogatepass"), key=self._key, digest_size=_DIGITS // 2)
@@ -79,8 +118,6 @@ async def shown_names(services: Services) -> ShownNames:
 
     Marks that are made while the store cannot be read end with the process, where it was not read before.
     """
-    if not services.masker.forms:
-        return ShownNames(services.masker)
     with suppress(StoreError):
         _KEYS[services] = await services.store.digest_key()
     return ShownNames(services.masker, _KEYS.setdefault(services, _OWN_KEY))

@@ -11,6 +11,7 @@ from pegboard.core.model.agents import World
 from pegboard.core.model.catalog import split_kind
 from pegboard.core.model.naming import within
 from pegboard.core.model.tools import Tool
+from pegboard.operators.masked import ShownNames
 
 NameKind = Literal["toolkit", "plugin", "tool"]
 NameMatch = Literal["exact", "beginning", "near"]
@@ -42,10 +43,15 @@ class _Entry(NamedTuple):
 
 
 class NearNames:
-    """All names of a world, to be looked up while somebody types."""
+    """All names of a world as they are shown, to be looked up while somebody types.
 
-    def __init__(self, world: World) -> None:
-        entries = [_Entry(_key(name), name, named) for name, named in _names(world)]
+    What is hidden in them is not found, so that nobody guesses it letter by letter.
+    """
+
+    def __init__(self, world: World, names: ShownNames) -> None:
+        self.names = names
+        shown = ((names.shown(name), named) for name, named in _names(world))
+        entries = [_Entry(_key(name), name, named) for name, named in shown]
         entries.sort(key=itemgetter(0))
         self._entries = entries
         self._keys = [entry.key for entry in entries]
@@ -64,7 +70,7 @@ class NearNames:
         Args:
             text: What somebody types; ``toolkit:``, ``plugin:`` or ``tool:`` in front says which is meant.
         """
-        kind, bare = split_kind(text.strip())
+        kind, bare = split_kind(self.names.shown(self.names.meant(text)).strip())
         key = _key(bare[: LONGEST + 1])
         if not key or len(bare) > LONGEST:
             return ()

@@ -38,7 +38,7 @@ from pegboard.operators.explain import (
     subject_of,
     whole_group,
 )
-from pegboard.operators.masked import Name, masked, shown_names
+from pegboard.operators.masked import Name, ShownNames, masked, shown_names
 from pegboard.operators.near_names import Named, NameKind, NameMatch, NearNames
 from pegboard.operators.snapshots import look
 from pegboard.ports import RankContext, Ranked, Ranking, ScorePart
@@ -418,17 +418,17 @@ class WholeCatalog:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._indexed: Indexed | None = None
-        self._making = Background[tuple[int, int], Indexed]("index everything", "could not index everything")
+        self._making = Background[tuple[int, int, int], Indexed]("index everything", "could not index everything")
         self._preparing = Background[Searchable, bool]("index a part", "could not index a part")
 
     async def indexed(self) -> Indexed | None:
         """Return everything that there is now; None while it is indexed for the first time and that takes long."""
-        world, known = self._services.world, self._indexed
-        if known is not None and _same(known.world, world):
+        world, known, names = self._services.world, self._indexed, await shown_names(self._services)
+        if known is not None and _same(known.world, world) and known.names.names.is_like(names):
             await self._services.ranker.prepare(known.among)
             return known
-        key = id(world.catalog), id(world.toolkits)
-        return await self._making.within(SOON if known is None else None, key, partial(self._made, world))
+        key = id(world.catalog), id(world.toolkits), id(names.masker)
+        return await self._making.within(SOON if known is None else None, key, partial(self._made, world, names))
 
     async def prepared(self, among: Searchable) -> bool:
         """Return whether a part of it can be searched; waits a moment where that is indexed for the first time."""
@@ -439,8 +439,8 @@ class WholeCatalog:
         await self._making.aclose()
         await self._preparing.aclose()
 
-    async def _made(self, world: World) -> Indexed:
-        made = await asyncio.to_thread(_made, world)
+    async def _made(self, world: World, names: ShownNames) -> Indexed:
+        made = await asyncio.to_thread(_made, world, names)
         await self._services.ranker.prepare(made.among)
         if self._indexed is None or _same(world, self._services.world):
             self._indexed = made
@@ -455,5 +455,5 @@ def _same(one: World, other: World) -> bool:
     return one.catalog is other.catalog and one.toolkits is other.toolkits
 
 
-def _made(world: World) -> Indexed:
-    return Indexed(world=world, among=everything(world), names=NearNames(world))
+def _made(world: World, names: ShownNames) -> Indexed:
+    return Indexed(world=world, among=everything(world), names=NearNames(world, names))

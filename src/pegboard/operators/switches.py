@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -96,7 +96,7 @@ async def panel_page(
 ) -> PanelPage:
     """Return a page of what can be switched: toolkits, then plugins with what stands in none."""
     shown = await _shown(services, agent)
-    words = texts.words(query)
+    words = texts.words(query, shown.names)
     fitting = [group for group in groups(shown.permissions) if texts.group_fits(shown.permissions.world, group, words)]
     page = _slice(fitting, offset, limit)
     counted = await counting.done()
@@ -119,7 +119,7 @@ async def member_page(
     group = next((one for one in groups(shown.permissions) if (one.kind, one.name) == (kind, name)), None)
     if group is None:
         return PanelPage(rows=(), total=0)
-    fitting = list(_members(texts, group, texts.words(query)))
+    fitting = list(_members(texts, group, texts.words(query, shown.names)))
     page = _slice(fitting, offset, limit)
     await count_ahead(services, [tool for _, tool in page if tool is not None])
     return PanelPage(rows=tuple(shown.member(part, tool) for part, tool in page), total=len(fitting))
@@ -164,7 +164,7 @@ class _Shown:
         self._services = services
         self._rows = PanelRows(permissions, bare)
         self._stored = stored
-        self._names = names
+        self.names = names
 
     def group(self, group: PanelGroup, *, counted: bool) -> SwitchRow:
         """Return the row of a toolkit, plugin or unknown name."""
@@ -203,23 +203,34 @@ class _Shown:
             members_on=members_on,
             tokens=tokens,
         )
-        return masked(found, self._names)
+        return masked(found, self.names)
 
 
 class PanelTexts:
-    """The texts of plugins and their tools; no switch changes them, and they are made when somebody first looks."""
+    """The texts of plugins and their tools as they are shown; no switch changes them.
+
+    They are made when somebody first looks. What is hidden in them is not found, so that nobody guesses it bit by bit.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Plugin, str, dict[str, str]]] = {}
+        self._names: ShownNames | None = None
 
-    def words(self, query: str) -> Words:
-        """Return the words of a query, all of which have to stand in one text."""
-        return tuple(query.casefold().split())
+    def words(self, query: str, names: ShownNames) -> Words:
+        """Return the words of a query, all of which have to stand in one text; ``names`` is how these are shown."""
+        if self._names is None or not self._names.is_like(names):
+            self._known.clear()
+        self._names = names
+        return tuple(names.shown(names.meant(query)).casefold().split())
 
     def fits(self, words: Words, *texts: str) -> bool:
         """Return whether every word stands in one of these texts."""
-        folded = "\n".join(texts).casefold()
+        folded = self._shown(texts)
         return all(word in folded for word in words)
+
+    def _shown(self, texts: Iterable[str]) -> str:
+        names = self._names
+        return "\n".join(texts if names is None else map(names.shown, texts)).casefold()
 
     def group_fits(self, world: World, group: PanelGroup, words: Words) -> bool:
         """Return whether a row fits, or one of its members does."""
@@ -245,7 +256,7 @@ class PanelTexts:
     def _of(self, plugin: Plugin) -> tuple[str, dict[str, str]]:
         known = self._known.get(plugin.name)
         if known is None or known[0] is not plugin:
-            texts = {tool.id: _text(tool) for tool in plugin.tools}
+            texts = {tool.id: self._shown(_texts(tool)) for tool in plugin.tools}
             known = self._known[plugin.name] = plugin, "\n".join(texts.values()), texts
         return known[1:]
 
@@ -262,5 +273,5 @@ def _own(world: World, group: PanelGroup) -> tuple[str, ...]:
             return (group.name,)
 
 
-def _text(tool: Tool) -> str:
-    return f"{tool.wire}\n{tool.name}\n{tool.stated_title}\n{tool.description}".casefold()
+def _texts(tool: Tool) -> tuple[str, ...]:
+    return tool.wire, tool.name, tool.stated_title, tool.description

@@ -41,7 +41,8 @@ async def read_resource(
     """
     started = time.perf_counter()
     servers = reached_servers(services, snapshot)
-    if own := await _own_file(services, servers.values(), {"uri": uri}):
+    aliased = unalias(uri)
+    if own := await _own_file(services, servers.values(), {"uri": [uri, aliased[1]] if aliased else uri}):
         await _note_own_file(services, snapshot, "read", uri, own)
         return None
     targets = await _targets(lists, snapshot, servers, uri)
@@ -51,7 +52,6 @@ async def read_resource(
         _note(services, snapshot, "read", uri, failure_of(error), started)
         raise
     if result is None:
-        aliased = unalias(uri)
         await _note_refusal(services, snapshot, "read", uri, aliased[0] if aliased else None)
     else:
         _note(services, snapshot, "read", uri, "ok", started)

@@ -120,6 +120,8 @@ def path_forms(text: str) -> tuple[str, ...]:
     ('--output=a.yaml', '--output', 'a.yaml')
     >>> path_forms("a.yaml:/inside")
     ('a.yaml:/inside', 'a.yaml', '/inside')
+    >>> path_forms("view://host/file:///srv/a")[-3:]
+    ('/srv/a', 'srv/a', '/a')
     >>> path_forms("two lines\nof text")
     ('two lines\nof text',)
     """
@@ -168,10 +170,12 @@ def _parts_of(text: str) -> Iterator[str]:
         if address is None:
             yield from (piece,) if whole else piece.split(":")
         else:
-            rest = address[1].partition("?")[0].lstrip("/")
-            yield from (f"/{rest}", rest)
-            if "/" in rest:
-                yield f"/{rest.partition('/')[2]}"  # what came first was a host
+            whole_rest = address[1].partition("?")[0].lstrip("/")
+            inner = whole_rest.rpartition("://")[2].lstrip("/")  # an address may stand in another
+            for rest in dict.fromkeys((whole_rest, inner)):
+                yield from (f"/{rest}", rest)
+                if "/" in rest:
+                    yield f"/{rest.partition('/')[2]}"  # what came first was a host
 
 
 def sweeps(tool: str) -> bool:

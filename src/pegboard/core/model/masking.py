@@ -50,9 +50,9 @@ class Masker:
         """Return a text with what ``mark`` returns of it in place of each value that is known to be secret."""
         return text if self._pattern is None else self._pattern.sub(lambda found: mark(found[0]), text)
 
-    def userinfo(self, text: str) -> str:
-        """Return a text without the userinfo of URLs."""
-        return _USERINFO.sub(MASK, text) if "://" in text else text
+    def userinfo(self, text: str, mark: Callable[[str], str] = lambda _: MASK) -> str:
+        """Return a text with what ``mark`` returns of it in place of the userinfo of each URL."""
+        return _USERINFO.sub(lambda found: mark(found[0]), text) if "://" in text else text
 
     def known(self, value: Any) -> Any:
         """Return text, or the texts in a JSON value, without the values that are known to be secret."""

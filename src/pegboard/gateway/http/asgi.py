@@ -30,10 +30,11 @@ from pegboard.gateway.protocol.board_port import BoardPort, Caller
 from pegboard.support.mcp_constants import INTERNAL_ERROR, INVALID_PARAMS
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BODY_LIMIT: Final = 4 * 1024 * 1024
 """How large a request may be, in bytes."""
+_LISTEN: Final = "subscriptions/listen"
 
 
 class App:
@@ -109,15 +110,17 @@ class _Mcp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
+        ask = partial(
+            self._door.caller,
+            request.headers.get("authorization"),
+            scope["path_params"].get("agent"),
+            request.query_params,
+            request.headers.get(MCP_SESSION_ID_HEADER),
+        )
         try:
             if self._gateway.closing.is_set():
                 raise Refusal(503, "The gateway is stopping.", code=INTERNAL_ERROR, Connection="close")
-            caller = self._door.caller(
-                request.headers.get("authorization"),
-                scope["path_params"].get("agent"),
-                request.query_params,
-                request.headers.get(MCP_SESSION_ID_HEADER),
-            )
+            caller = ask()
             await self._gateway.schemas.prepare(caller)
         except Refusal as refusal:
             await refusal(scope, receive, send)
@@ -127,7 +130,51 @@ class _Mcp:
             await Refusal(500, message, code=INTERNAL_ERROR)(scope, receive, send)
             return
         scope["user"] = _user(caller)
+        if request.method == "GET" or request.headers.get("mcp-method") == _LISTEN:
+            stream = _Stream(receive, send, partial(_is_still, caller, ask))
+            receive, send = stream.receive, stream.send
         await self._manager.handle_request(scope, receive, send)
+
+
+class _Stream:
+    """What a client is notified on, while its token opens the agent: with the first thing to send after that it ends.
+
+    What would have been sent is not (G2).
+    """
+
+    def __init__(self, receive: Receive, send: Send, is_open: Callable[[], bool]) -> None:
+        self._receive = receive
+        self._send = send
+        self._is_open = is_open
+        self._ended = asyncio.Event()
+
+    async def receive(self) -> Message:
+        """Return what the client sends; that it has left where the stream has ended here."""
+        received, ended = asyncio.ensure_future(self._receive()), asyncio.create_task(self._ended.wait())
+        try:
+            await asyncio.wait((received, ended), return_when=asyncio.FIRST_COMPLETED)
+            return received.result() if received.done() else {"type": "http.disconnect"}
+        finally:
+            received.cancel()
+            ended.cancel()
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on, or end the stream."""
+        if self._ended.is_set():
+            return
+        if message["type"] == "http.response.body" and not self._is_open():
+            self._ended.set()
+            message = {"type": "http.response.body", "body": b"", "more_body": False}
+        await self._send(message)
+
+
+def _is_still(caller: Caller, ask: Callable[[], Caller]) -> bool:
+    """Return whether a request would be of the same caller if it came now."""
+    try:
+        now = ask()
+    except (Refusal, PegboardError):
+        return False
+    return (now.principal, now.agent) == (caller.principal, caller.agent)
 
 
 def _user(caller: Caller) -> AuthenticatedUser:
