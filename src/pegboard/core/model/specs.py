@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.problems import Place
 
@@ -32,7 +33,8 @@ class PluginSettings:
     ``needs`` and ``when`` no name at all speaks of the whole plugin (T12), and a name in ``approve`` may be a pattern;
     ``approve_places`` is where each rule stands.
     ``instance`` None is what its kind has where nobody says so. What it constructs, or a connection, is closed after
-    ``idle`` seconds without use; None is the default of who uses it.
+    ``idle`` seconds without use; None is the default of who uses it. ``confine`` is what its process may reach (A7);
+    None is all that its user may.
     """
 
     name: str
@@ -50,6 +52,7 @@ class PluginSettings:
     shared_only: bool = False
     instance: Instance | None = None
     idle: float | None = None
+    confine: Confinement | None = None
     place: Place | None = None
 
 
