@@ -62,7 +62,7 @@ class ServerSpec(PluginSettings):
 
     ``timeout`` is in seconds, for one request. ``unavailable`` says why it cannot be started
     (a missing environment variable), or is empty. A message from the server is at most ``message_limit`` bytes long,
-    inflated.
+    inflated. ``reads`` is what its program consists of, besides what its command says.
     """
 
     command: str | None = None
@@ -76,6 +76,7 @@ class ServerSpec(PluginSettings):
     message_limit: int = 32 * 1024 * 1024
     trust_annotations: bool = False
     unavailable: str = ""
+    reads: tuple[str, ...] = ()
 
     @property
     def section(self) -> str:

@@ -109,10 +109,10 @@ def made_temporary(name: str) -> str:
     return os.path.realpath(made)
 
 
-def removed(policy: Policy) -> None:
-    """Remove what was made for one start, once its process has ended."""
-    if policy.temporary:
-        shutil.rmtree(policy.temporary, ignore_errors=True)
+def removed(temporary: str) -> None:
+    """Remove the temporary folder of one start, once its process has ended."""
+    if temporary:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def confined_command(

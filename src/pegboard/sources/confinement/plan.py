@@ -149,8 +149,10 @@ def _stated(path: str, key: str, subject: Subject, disk: Disk, own: OwnPaths) ->
     stated = _absolute(path, subject)
     found = disk.resolved(stated)
     where = f"`confine: {{{key}: [...]}}` of '{subject.name}'"
+    if found is None and path == OWN_FOLDER:
+        raise ToolUnavailableError(f"its folder {stated!r} does not exist", hint="Correct `cwd`.")
     if found is None:
-        hint = "Make it, or correct the path." if path != OWN_FOLDER else "Correct `cwd`."
+        hint = "Make it, or correct the path."
         raise ToolUnavailableError(f"{where} names {stated!r}, which does not exist", hint=hint)
     if found == "/":
         raise ToolUnavailableError(f"{where} names {stated!r}, which is everything", hint="Name the folders it needs.")
