@@ -48,12 +48,12 @@ from pegboard.tokens import OfflineTokenCounter, default_memory
 if TYPE_CHECKING:
     from pegboard.board.blocking import SyncPegboard
     from pegboard.config.additions import GivenLoadout, GivenToolkit
+    from pegboard.config.own_files import ConfiguredFiles
     from pegboard.config.schema.configuration import Configuration
     from pegboard.configuration_source import ConfigurationSource
     from pegboard.core.access.grants import GrantChange
     from pegboard.core.model.loadouts import Loadout
     from pegboard.operators.configuration import ConfigurationState
-    from pegboard.ports import OwnFiles
     from pegboard.sources.mcp.source import McpSource
 
 log = logging.getLogger("pegboard")
@@ -231,17 +231,18 @@ class Pegboard(Board):
         return AcceptedGrants(self.services, self._source.key if lasts else None)
 
     def _follow_own_files(self, configuration: Configuration) -> None:
-        """Let the files of this configuration be guarded (P10)."""
+        """Let the files of this configuration be guarded, and kept from what is confined (P10)."""
         store = _file_of(configuration, quickstart=self.quickstart)
         self._stores |= {store} if store is not None else set()  # the one that is open stays so
         stores = tuple(sorted(self._stores))
 
-        def find() -> OwnFiles:
+        def find() -> ConfiguredFiles:
             from pegboard.config.own_files import ConfiguredFiles
 
             return ConfiguredFiles(configuration=configuration, env=self._env, stores=stores)
 
         self.services.own_files.follow(find)
+        self._upstreams.keep_from(lambda: find().paths)
 
     async def reload(self) -> list[Problem]:
         """Take an edit up; a broken one is refused whole and the last good one stays.

@@ -12,6 +12,7 @@ from pegboard.config.documents.env_files import read_variables
 from pegboard.config.location import SQLITE
 from pegboard.config.schema.sections import (
     AgentSection,
+    ConfineSection,
     DefaultsSection,
     File,
     LeaseSection,
@@ -24,6 +25,7 @@ from pegboard.config.schema.validation import ValidatedDocument
 from pegboard.config.schema.values import Entry, HookName
 from pegboard.core.model.agents import HINT_TOKENS, Agent, Anticipate, Budget, DialectName, World
 from pegboard.core.model.catalog import Catalog, split_kind
+from pegboard.core.model.confinement import CONFINE_DEFAULT, Confinement
 from pegboard.core.model.leases import IDLE_TURNS, TURN, UNLOAD, LeaseTerm
 from pegboard.core.model.loadouts import BUILT_IN, Loadout, category_of
 from pegboard.core.model.selectors import Member, member
@@ -99,7 +101,7 @@ def compiled(
     }
     settings: dict[str, PluginSettings] = {}
     for name, part in file.plugins.items():
-        said = _settings(name, part, validated, "plugins")
+        said = {**_settings(name, part, validated, "plugins"), "confine": confinement(part.confine, folder)}
         if part.python is None:
             settings[name] = PluginSettings(**said)
         else:
@@ -168,12 +170,14 @@ def _server(
     remote = part.url is not None and not (part.command is not None and kind in ("", "stdio", "local"))
     transport = "stdio" if not remote else "sse" if kind == "sse" else "http"
     given, lacks = ({}, "") if remote or part.env_file is None else read_variables(env_file_of(part.env_file, folder))
+    cwd = folder / _expanded(part.cwd) if part.cwd else None
     return ServerSpec(
         **_settings(name, part, validated, "servers"),
+        confine=None if remote else confinement(part.confine, folder, own=cwd),
         command=part.command if not remote else None,
         args=tuple(part.args),
         env=Frozen({**given, **part.env}),
-        cwd=str(folder / _expanded(part.cwd)) if part.cwd else None,
+        cwd=str(cwd) if cwd else None,
         url=part.url if remote else None,
         headers=Frozen(part.headers),
         transport=transport,
@@ -195,6 +199,26 @@ def _expanded(path: str) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
+
+
+def confinement(part: ConfineSection | None, folder: Path, own: Path | None = None) -> Confinement | None:
+    """Return what a plugin is confined to (A7), None where the file does not say that it is.
+
+    Args:
+        part: what the file says.
+        folder: that of the file: its paths start there.
+        own: the folder of the plugin, where it has another one.
+    """
+    if part is None:
+        return None
+    base = folder.absolute()
+    return Confinement(
+        write=CONFINE_DEFAULT.write if part.write is None else tuple(str(base / _expanded(p)) for p in part.write),
+        read=tuple(str(base / _expanded(path)) for path in part.read),
+        network=part.network,
+        if_possible=part.if_possible,
+        folder=str(own.absolute() if own else base),
+    )
 
 
 def _settings(

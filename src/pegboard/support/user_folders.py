@@ -20,6 +20,12 @@ def cache() -> Path:
     return platformdirs.user_cache_path(_NAME, appauthor=False)
 
 
+def plugin_caches() -> Path:
+    """Return the folder of the caches of confined plugins: beside that of Pegboard's own, which no plugin gets."""
+    own = cache()
+    return own.with_name(f"{own.name}-plugins")
+
+
 def _on_linux(variable: str, usual: str) -> Path | None:
     """Return what platformdirs returns on Linux: importing it is a part of every start that is felt."""
     if sys.platform != "linux" or "ANDROID_DATA" in os.environ:

@@ -17,12 +17,14 @@ from pegboard.config.schema.values import (
     Name,
     Names,
     NeedsOfPlugin,
+    Network,
     OperatorRights,
     Policy,
     Rules,
     Seconds,
     Size,
     SwitchedBounds,
+    SwitchedOn,
     Text,
     bad,
     hook,
@@ -121,6 +123,23 @@ InstanceOf = Annotated[Literal["session", "client", "principal", "all"], BeforeV
 INSTANCE = "Who shares what it constructs, or its connections: one for each session, client or principal, or for all."
 
 
+class ConfineSection(Section):
+    """What the process of a plugin may reach, besides the system, its program, and caches of its own."""
+
+    write: list[Text] | None = _optional(
+        "The only folders and files that it may change, relative to this file. [default: its own folder]"
+    )
+    read: list[Text] = _optional("What it may read besides, relative to this file.", default_factory=list)
+    network: Network | None = _optional(
+        "none, or the only TCP ports that it may use. [default: the network as it is, without Unix sockets]"
+    )
+    if_possible: Flag = _optional("Run it unconfined where the system cannot confine it.", default=False)
+
+
+Confined = Annotated[ConfineSection | None, SwitchedOn]
+CONFINE = "What its process may reach: true for its own folder, caches and temporary files, or what exactly."
+
+
 NEEDS = "What a tool cannot work without, by its name; without a name, what all of them cannot."
 
 
@@ -153,6 +172,7 @@ class ServerSection(Section):
     prefix: Text | None = _optional('What stands before `__` in the names of its tools; "" for bare names.')
     shared: Flag = _optional("Let several principals share one process: `instance: all`.", default=False)
     instance: InstanceOf | None = _optional(INSTANCE)
+    confine: Confined = _optional(CONFINE)
     requires: dict[str, Names] = _optional("Tools that a tool brings with it.", default_factory=dict)
     policy: dict[str, Text] = _optional("Policy text for the model while a tool is visible.", default_factory=dict)
     needs: Annotated[dict[str, Needs], NeedsOfPlugin] = _optional(NEEDS, default_factory=dict)
@@ -195,6 +215,7 @@ class PluginSection(Section):
     shared_only: Flag | None = _optional("Refuse it to agents that work apart for each user.")
     instance: InstanceOf | None = _optional(INSTANCE)
     idle: Seconds | None = _optional("How long without a call what it constructed stays: 1h, 90s.")
+    confine: Confined = _optional(CONFINE)
 
 
 class FocusRule(Section):

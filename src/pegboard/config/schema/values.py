@@ -253,6 +253,32 @@ def _bounds(value: Any) -> Any:
     return ({} if switched else {"tools": 0, "tokens": 0}) if isinstance(switched, bool) else value
 
 
+def _switched(value: Any) -> Any:
+    """Return what a switch stands for where a mapping may stand: all as it is by default, or nothing."""
+    switched = value.truth if isinstance(value, YamlWord) else value
+    if isinstance(switched, bool):
+        return {} if switched else None
+    if not is_mapping(value):
+        raise wrong("true or a mapping", value, "Write true, or {write: [folder], read: [folder], network: none}.")
+    return value
+
+
+_MOST_PORTS: Final = 1000
+
+
+def _network(value: Any) -> Any:
+    """Return the ports that are left of the network; none at all for the word."""
+    hint = "Write none, or a list of ports: [443]."
+    if value == "none":
+        return ()
+    if not is_list(value):
+        raise wrong("none or a list of ports", value, hint)
+    ports = [_count(port) for port in value]
+    if any(not 0 < port < 65536 for port in ports) or len(ports) > _MOST_PORTS:
+        raise bad("has a port that is not one of 1 to 65535.", hint)
+    return tuple(dict.fromkeys(ports))
+
+
 _APPROVE_SCHEMA: Final = {
     "anyOf": [
         {"enum": list(APPROVALS)},
@@ -338,6 +364,19 @@ def _needs(data: Any) -> Any:
     return {**{key: value for key, value in data.items() if key not in own}, "": own} if own else data
 
 
+SwitchedOn = BeforeValidator(_switched)
+Network = Annotated[
+    Any,
+    BeforeValidator(_network),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"const": "none"},
+                {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 65535}},
+            ]
+        }
+    ),
+]
 Names = list[Name]
 Entries = list[ToolEntry]
 Rules = BeforeValidator(_rules)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from pegboard.core.model.confinement import Confinement
 from pegboard.core.model.tools import EMPTY, JsonObject
 from pegboard.problems import Place
 
@@ -32,7 +33,8 @@ class PluginSettings:
     ``needs`` and ``when`` no name at all speaks of the whole plugin (T12), and a name in ``approve`` may be a pattern;
     ``approve_places`` is where each rule stands.
     ``instance`` None is what its kind has where nobody says so. What it constructs, or a connection, is closed after
-    ``idle`` seconds without use; None is the default of who uses it.
+    ``idle`` seconds without use; None is the default of who uses it. ``confine`` is what its process may reach (A7);
+    None is all that its user may.
     """
 
     name: str
@@ -50,6 +52,7 @@ class PluginSettings:
     shared_only: bool = False
     instance: Instance | None = None
     idle: float | None = None
+    confine: Confinement | None = None
     place: Place | None = None
 
 
@@ -59,7 +62,7 @@ class ServerSpec(PluginSettings):
 
     ``timeout`` is in seconds, for one request. ``unavailable`` says why it cannot be started
     (a missing environment variable), or is empty. A message from the server is at most ``message_limit`` bytes long,
-    inflated.
+    inflated. ``reads`` is what its program consists of, besides what its command says.
     """
 
     command: str | None = None
@@ -73,6 +76,7 @@ class ServerSpec(PluginSettings):
     message_limit: int = 32 * 1024 * 1024
     trust_annotations: bool = False
     unavailable: str = ""
+    reads: tuple[str, ...] = ()
 
     @property
     def section(self) -> str:

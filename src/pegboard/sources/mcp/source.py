@@ -22,6 +22,7 @@ from pegboard.sources.mcp.resources.lists import ServerLists, declared_by
 from pegboard.sources.mcp.wire.convert import manifest_of
 
 if TYPE_CHECKING:
+    from pegboard.core.access.named_paths import OwnPaths
     from pegboard.ports import Activity, ConnectionState, PrintedLine
     from pegboard.sources.mcp.wire.open_connection import OpenConnection, Work
 
@@ -76,6 +77,10 @@ class McpSource:
             self._claimed, self._found, self._run, mask=self._settings.mask, check_every=check_every
         )
 
+    def keep_from(self, own_paths: Callable[[], OwnPaths]) -> None:
+        """Keep the files that this returns from every server that is confined and started from now on (P10)."""
+        self._settings.own_paths = own_paths
+
     def handles(self, spec: PluginSpec) -> bool:
         """Return whether the specification is that of a server."""
         return isinstance(spec, ServerSpec)
@@ -88,6 +93,7 @@ class McpSource:
             parts = (
                 server.command, server.args, sorted(server.env.items()), server.cwd,
                 server.url, sorted(server.headers.items()), server.transport,
+                *(() if server.confine is None else (repr(server.confine),)),
             )  # fmt: skip
             known = self._prints[server.name] = (server, hashlib.sha256(json.dumps(parts).encode()).hexdigest())
         return known[1]

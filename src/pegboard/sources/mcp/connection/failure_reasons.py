@@ -12,6 +12,7 @@ from mcp import MCPError
 
 from pegboard.core.model.naming import one_line
 from pegboard.core.model.specs import ServerSpec
+from pegboard.errors import ToolUnavailableError
 from pegboard.sources.mcp.wire.http_client import MARK, STATUS, TOO_LARGE, UNREACHED, describe
 from pegboard.sources.mcp.wire.messages import EVENT_TOO_LARGE
 from pegboard.sources.mcp.wire.request_outcomes import too_large
@@ -23,6 +24,8 @@ def reason_of(error: BaseException, spec: ServerSpec) -> tuple[str, str]:
     match leaf:
         case FileNotFoundError() | NotADirectoryError() if spec.cwd and not os.path.isdir(spec.cwd):  # noqa: PTH112
             return f"its folder {spec.cwd!r} does not exist", "Correct `cwd`."
+        case ToolUnavailableError():
+            return leaf.message, leaf.hint
         case FileNotFoundError():
             return f"the command {spec.command!r} was not found", "Install it, or correct `command`."
         case PermissionError():

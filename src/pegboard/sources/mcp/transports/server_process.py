@@ -16,6 +16,8 @@ import anyio
 from mcp.client.stdio import get_default_environment
 
 from pegboard.core.model.specs import ServerSpec
+from pegboard.sources.mcp.connection.source_settings import SourceSettings
+from pegboard.sources.mcp.transports.launch import Launch, confined_launch
 from pegboard.sources.mcp.wire.open_connection import LONGEST_LINE, OpenConnection
 from pegboard.sources.mcp.wire.request_outcomes import InFlight
 from pegboard.support.backoff import wait_until
@@ -37,6 +39,14 @@ def environment(spec: ServerSpec) -> dict[str, str]:
     """Return the environment of a server: a few harmless variables of ours, then its own."""
     ours = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return {**get_default_environment(), **ours, **spec.env}
+
+
+async def _launch(spec: ServerSpec, settings: SourceSettings) -> Launch:
+    """Return how a server is started."""
+    if spec.confine is None:
+        return Launch(command=spec.command or "", args=spec.args, env=environment(spec))
+    given = (spec, spec.confine, environment(spec), settings.own_paths, settings.unconfined)
+    return await asyncio.to_thread(confined_launch, *given)
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
@@ -63,6 +73,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._splitter = LineSplitter(live.message_limit, oversized)
         self._errors = b""
         self._paused = False
+        self._launch: Launch | None = None
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._stdout: asyncio.ReadTransport | None = None
@@ -88,19 +99,23 @@ class ServerProcess(asyncio.SubprocessProtocol):
             self._stdout = cast("asyncio.ReadTransport | None", self._transport.get_pipe_transport(1))
         self.live.pid = self._transport.get_pid()
 
-    async def start(self, spec: ServerSpec) -> None:
-        """Start the process; raises ``OSError`` or ``ValueError`` where it cannot be started."""
+    async def start(self, spec: ServerSpec, settings: SourceSettings) -> None:
+        """Start the process.
+
+        Raises ``OSError`` or ``ValueError`` where it cannot be started, ``ToolUnavailableError`` where not confined.
+        """
         ends: dict[str, int] = {}
+        launch = self._launch = await _launch(spec, settings)
         try:
             if os.name == "posix":  # elsewhere the loop cannot wait for pipes of ours
                 await self._open_pipes(ends)
             await asyncio.get_running_loop().subprocess_exec(
                 lambda: self,
-                spec.command or "",
-                *spec.args,
+                launch.command,
+                *launch.args,
                 stdin=ends.get("stdin", asyncio.subprocess.PIPE),
                 stdout=ends.get("stdout", asyncio.subprocess.PIPE),
-                env=environment(spec),
+                env=launch.env,
                 cwd=spec.cwd,
                 start_new_session=True,
             )
@@ -129,6 +144,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if self._transport is not None:
             with suppress(PermissionError):
                 self._transport.close()
+        if self._launch is not None and self._launch.policy is not None:
+            asyncio.get_running_loop().run_in_executor(None, self._launch.end)
+            self._launch = None
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Take what the server printed."""

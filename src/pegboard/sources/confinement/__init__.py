@@ -1,0 +1,28 @@
+"""Confine the process of a plugin (A7): what it may reach, and how it is started so.
+
+Sources that start processes use this: :func:`policy_for` says what one may reach, :func:`confined_command` what is
+started in its place, :func:`available` why this system cannot. ``launcher.py`` is a program of its own.
+"""
+
+from pegboard.sources.confinement.command import (
+    available,
+    caches_of,
+    confined_command,
+    made_temporary,
+    policy_for,
+    removed,
+)
+from pegboard.sources.confinement.plan import Subject, plan
+from pegboard.sources.confinement.policy import Policy
+
+__all__ = [
+    "Policy",
+    "Subject",
+    "available",
+    "caches_of",
+    "confined_command",
+    "made_temporary",
+    "plan",
+    "policy_for",
+    "removed",
+]

@@ -1,0 +1,168 @@
+"""A command as it is started confined, and the folders that are made for it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from pegboard.core.access.named_paths import OwnPaths
+from pegboard.core.model.confinement import Confinement
+from pegboard.sources.confinement.disk import SYSTEM, RealDisk, program, withheld
+from pegboard.sources.confinement.plan import Subject, plan
+from pegboard.sources.confinement.policy import Policy
+from pegboard.support import user_folders
+
+LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
+_CACHES: Final = {
+    "XDG_CACHE_HOME": "",
+    "npm_config_cache": "npm",
+    "UV_CACHE_DIR": "uv",
+    "PIP_CACHE_DIR": "pip",
+}
+_TEMPORARY: Final = ("TMPDIR", "TMP", "TEMP")
+_TO_SOCKETS: Final = frozenset(
+    (
+        *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS"),
+        *("XDG_RUNTIME_DIR", "WAYLAND_DISPLAY", "DISPLAY", "XAUTHORITY", "NOTIFY_SOCKET", "LISTEN_FDS", "TMUX"),
+    )
+)
+_OTHERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+@cache
+def available(network: tuple[int, ...] | None = None) -> str | None:
+    """Return why this system cannot confine a process, or None where it can.
+
+    Args:
+        network: the ports that are asked for, where they are.
+    """
+    if sys.platform == "darwin":
+        return None if shutil.which("sandbox-exec") else "there is no `sandbox-exec`"
+    if sys.platform != "linux":
+        return "only Linux and macOS can"
+    from pegboard.sources.confinement.launcher import missing
+
+    return missing(network) or None
+
+
+def policy_for(
+    confinement: Confinement,
+    *,
+    name: str,
+    command: str,
+    args: Sequence[str] = (),
+    env: Mapping[str, str],
+    cwd: str | None = None,
+    own: OwnPaths | None = None,
+    reads: Sequence[str] = (),
+    temporary: str = "",
+) -> Policy:
+    """Return what the process of a plugin may reach, as things lie now; nothing is made or changed.
+
+    Args:
+        confinement: what the configuration says.
+        name: the plugin's.
+        command: the program, as it is started.
+        args: its arguments.
+        env: the environment that it gets, to find it in.
+        cwd: where it is started.
+        own: the files of Pegboard's own.
+        reads: what else its program consists of.
+        temporary: a folder made for this start, see :func:`made_temporary`.
+
+    Raises:
+        ToolUnavailableError: what is stated cannot be granted.
+    """
+    _, roots = program(command, args, env, cwd)
+    folder = os.path.abspath(confinement.folder or cwd or os.getcwd())  # noqa: PTH100, PTH109
+    subject = Subject(
+        name=name,
+        folder=folder,
+        reads=(*roots, *reads),
+        home=os.path.realpath(os.path.expanduser("~")),  # noqa: PTH111
+        withheld=withheld(),
+        caches=str(caches_of(name, folder)),
+        temporary=temporary,
+    )
+    return plan(confinement, subject, RealDisk(), own or OwnPaths(), SYSTEM)
+
+
+def caches_of(name: str, folder: str) -> Path:
+    """Return the folder for the caches of a plugin: apart for each name and each folder of its own."""
+    digest = hashlib.sha256(f"{name}\0{os.path.abspath(folder)}".encode()).hexdigest()[:12]  # noqa: PTH100
+    return user_folders.plugin_caches().absolute() / f"{_OTHERS.sub('-', name)[:40]}-{digest}"
+
+
+def made_temporary(name: str) -> str:
+    """Make the temporary folder of one start; whoever starts the process removes it with :func:`removed`."""
+    made = tempfile.mkdtemp(prefix=f"pegboard-{_OTHERS.sub('-', name)[:20]}-")
+    return os.path.realpath(made)
+
+
+def removed(temporary: str) -> None:
+    """Remove the temporary folder of one start, once its process has ended."""
+    if temporary:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def confined_command(
+    command: str, args: Sequence[str], env: Mapping[str, str], policy: Policy, *, cwd: str | None = None
+) -> tuple[str, tuple[str, ...], dict[str, str]]:
+    """Return what is started in place of a command, and with which environment, so that it is confined.
+
+    The folder for its caches is made. A command that cannot be found is returned as it is: starting it says so.
+
+    Raises:
+        ToolUnavailableError: the policy is too long for this system.
+    """
+    found, _ = program(command, (), env, cwd)
+    own = environment(env, policy)
+    if found is None:
+        return command, tuple(args), own
+    Path(policy.caches).mkdir(parents=True, exist_ok=True, mode=0o700)
+    settled = replace(policy, write=tuple(_resolved(each) for each in policy.write))
+    absolute = os.path.abspath(found)  # noqa: PTH100
+    if sys.platform == "darwin":
+        from pegboard.sources.confinement.seatbelt import profile
+
+        return "/usr/bin/sandbox-exec", ("-p", profile(settled), absolute, *args), own
+    return sys.executable, ("-I", "-S", LAUNCHER, settled.text(), absolute, *args), own
+
+
+def _resolved(path: str) -> str:
+    return os.path.realpath(path)
+
+
+def environment(env: Mapping[str, str], policy: Policy) -> dict[str, str]:
+    """Return an environment with caches and temporary folder of the process's own, and no way to sockets."""
+    kept = {name: value for name, value in env.items() if not points_to_socket(name, value)}
+    for variable, folder in _CACHES.items():
+        if not (variable in kept and policy.writes(os.path.realpath(kept[variable]))):
+            kept[variable] = os.path.join(policy.caches, folder) if folder else policy.caches  # noqa: PTH118
+    if policy.temporary:
+        kept |= dict.fromkeys(_TEMPORARY, policy.temporary)
+    if policy.network and 53 in policy.network:
+        kept.setdefault("RES_OPTIONS", "use-vc")  # names are asked for by TCP: there is no UDP
+    return kept
+
+
+def points_to_socket(name: str, value: str) -> bool:
+    """Return whether a variable of an environment leads to a socket of this machine."""
+    if name in _TO_SOCKETS or value.startswith("unix:"):
+        return True
+    if not value.startswith("/"):
+        return False
+    try:
+        return stat.S_ISSOCK(os.stat(value).st_mode)  # noqa: PTH116
+    except (OSError, ValueError):
+        return False

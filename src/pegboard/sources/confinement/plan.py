@@ -1,0 +1,191 @@
+"""From what a plugin is confined to, and what lies where, to the paths that its process may reach; no I/O."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol
+
+from pegboard.core.access.named_paths import OwnPaths
+from pegboard.core.model.confinement import OWN_FOLDER, Confinement
+from pegboard.errors import ToolUnavailableError
+from pegboard.sources.confinement.policy import Policy
+
+Kind = Literal["file", "folder", "link"]
+DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_MOST_ENTRIES: Final = 20_000
+
+
+class Disk(Protocol):
+    """What lies where."""
+
+    def resolved(self, path: str) -> str | None:
+        """Return a path with its links followed, or None where nothing is there."""
+        ...
+
+    def link_folders(self, path: str) -> tuple[str, ...]:
+        """Return the folders, without links, in which the links lie that a path leads over."""
+        ...
+
+    def entries(self, folder: str) -> Iterable[tuple[str, Kind]]:
+        """Yield the names in a folder and what each is; nothing of what is no folder, or cannot be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is confined: a plugin, and the program that it is.
+
+    ``folder`` is its own, ``reads`` what its program consists of, ``home`` the user's folder. ``withheld`` are paths
+    that nobody gets, ``section`` is where its settings stand. ``caches`` and ``temporary`` are made for it.
+    """
+
+    name: str
+    folder: str
+    reads: tuple[str, ...] = ()
+    home: str = ""
+    withheld: frozenset[str] = frozenset()
+    caches: str = ""
+    temporary: str = ""
+    section: str = ""
+
+
+@dataclass(slots=True)
+class _Grants:
+    """What has been granted so far."""
+
+    own: OwnPaths
+    disk: Disk
+    subject: Subject
+    write: dict[str, None] = field(default_factory=dict)
+    read: dict[str, None] = field(default_factory=dict)
+    listed: dict[str, None] = field(default_factory=dict)
+    parted: dict[str, None] = field(default_factory=dict)
+    seen: int = 0
+
+    def grant(self, path: str, *, writing: bool) -> None:
+        """Grant a path, without what in it is Pegboard's own, or nobody's."""
+        if self._is_withheld(path):
+            return
+        kind = self.own.kind(path)
+        if kind is not None and kind != "code":
+            return
+        if not self._parts(path):
+            (self.write if writing and kind is None else self.read)[path] = None
+            return
+        self.listed[path] = None
+        if writing:
+            self.parted[path] = None
+        for name, what in self.disk.entries(path):
+            self.seen += 1
+            hidden = path == self.subject.home and name.startswith(".")
+            if what != "link" and not hidden and self.seen <= _MOST_ENTRIES:
+                self.grant(posixpath.join(path, name), writing=writing and kind is None)
+
+    def _is_withheld(self, path: str) -> bool:
+        return any(path == each or path.startswith(f"{each}/") for each in self.subject.withheld)
+
+    def _parts(self, path: str) -> bool:
+        """Return whether what lies below a path has to be looked at one by one."""
+        below = f"{path.rstrip('/')}/"
+        if path == self.subject.home or any(each.startswith(below) for each in self.subject.withheld):
+            return True
+        return next(self.own.below(path), None) is not None
+
+
+def plan(confinement: Confinement, subject: Subject, disk: Disk, own: OwnPaths, system: Iterable[str]) -> Policy:
+    """Return what a plugin's process may reach (A7, P10).
+
+    Args:
+        confinement: what the configuration says.
+        subject: the plugin.
+        disk: what lies where.
+        own: the files of Pegboard's own.
+        system: the paths that everything reads.
+
+    Raises:
+        ToolUnavailableError: a stated path is not there, is Pegboard's own, is everything, or leads over a link that
+            the plugin could have set itself.
+    """
+    grants = _Grants(own, disk, subject)
+    left_out = list(_left_out(confinement, subject))
+    writes = [_stated(path, "write", subject, disk, own) for path in confinement.write if path not in left_out]
+    reads = [_stated(path, "read", subject, disk, own) for path in confinement.read]
+    for section, paths in (("write", confinement.write), ("read", confinement.read)):
+        for path in paths:
+            _refuse_own_links(_absolute(path, subject), section, writes, subject, disk)
+    for path in writes:
+        grants.grant(path, writing=True)
+    for path in (*reads, *_existing((*system, *subject.reads), disk)):
+        grants.grant(path, writing=False)
+    own_folders = tuple(each for each in (subject.caches, subject.temporary) if each)
+    return Policy(
+        write=(*own_folders, *_outermost(grants.write)),
+        read=tuple(_outermost(grants.read)),
+        listed=tuple(grants.listed),
+        devices=DEVICES,
+        network=confinement.network,
+        parted=tuple(grants.parted),
+        left_out=tuple(left_out),
+        caches=subject.caches,
+        temporary=subject.temporary,
+    )
+
+
+def _left_out(confinement: Confinement, subject: Subject) -> Iterator[str]:
+    """Yield its own folder where that is the user's, or above: nobody meant to give that away by `true`."""
+    home = f"{subject.home.rstrip('/')}/"
+    if OWN_FOLDER in confinement.write and subject.home and home.startswith(f"{subject.folder.rstrip('/')}/"):
+        yield OWN_FOLDER
+
+
+def _absolute(path: str, subject: Subject) -> str:
+    return subject.folder if path == OWN_FOLDER else path
+
+
+def _stated(path: str, key: str, subject: Subject, disk: Disk, own: OwnPaths) -> str:
+    """Return where a path of the configuration leads."""
+    stated = _absolute(path, subject)
+    found = disk.resolved(stated)
+    where = f"`confine: {{{key}: [...]}}` of '{subject.name}'"
+    if found is None and path == OWN_FOLDER:
+        raise ToolUnavailableError(f"its folder {stated!r} does not exist", hint="Correct `cwd`.")
+    if found is None:
+        hint = "Make it, or correct the path."
+        raise ToolUnavailableError(f"{where} names {stated!r}, which does not exist", hint=hint)
+    if found == "/":
+        raise ToolUnavailableError(f"{where} names {stated!r}, which is everything", hint="Name the folders it needs.")
+    kind = own.kind(found)
+    if kind is not None and (key == "write" or kind != "code"):
+        raise ToolUnavailableError(
+            f"{where} names {stated!r}, which is Pegboard's own", hint="Nothing that is confined gets that: remove it."
+        )
+    return found
+
+
+def _refuse_own_links(path: str, key: str, writes: list[str], subject: Subject, disk: Disk) -> None:
+    """Refuse a path that leads over a link which the plugin could have set, to where it may not."""
+    for folder in disk.link_folders(path):
+        if any(folder == each or folder.startswith(f"{each.rstrip('/')}/") for each in writes):
+            raise ToolUnavailableError(
+                f"`confine: {{{key}: [...]}}` of '{subject.name}' names {path!r}, which leads over a link in "
+                f"{folder!r}: the plugin writes there, and could have set it",
+                hint="Name where the link leads instead.",
+            )
+
+
+def _existing(paths: Iterable[str], disk: Disk) -> Iterator[str]:
+    for path in paths:
+        found = disk.resolved(path)
+        if found is not None and found != "/":
+            yield found
+
+
+def _outermost(paths: Iterable[str]) -> Iterator[str]:
+    """Yield the paths that lie in none of the others."""
+    kept: list[str] = []
+    for path in sorted(dict.fromkeys(paths)):
+        if not kept or not path.startswith(f"{kept[-1].rstrip('/')}/"):
+            kept.append(path)
+            yield path

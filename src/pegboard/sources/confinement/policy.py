@@ -1,0 +1,69 @@
+"""What one process may reach, as the launcher takes it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from pegboard.errors import ToolUnavailableError
+
+_LONGEST: Final = 120_000
+"""Characters of one argument of a program; a longer policy is compressed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What one process may reach: paths without links, each with what is below it.
+
+    ``write`` may be read, changed and run, ``read`` read and run; of ``listed`` the names can be seen, and ``devices``
+    are as they are. ``parted`` are the folders of which each entry is granted by itself, since Pegboard's own files
+    lie in them: nothing new can be made at their tops. ``left_out`` is what was asked for and is not granted.
+    ``caches`` and ``temporary`` are folders of the process's own, ``temporary`` for this one start.
+    """
+
+    write: tuple[str, ...]
+    read: tuple[str, ...]
+    listed: tuple[str, ...]
+    devices: tuple[str, ...]
+    network: tuple[int, ...] | None
+    parted: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    caches: str = ""
+    temporary: str = ""
+
+    def text(self) -> str:
+        """Return the policy as the argument of the launcher; raises ``ToolUnavailableError`` where it is too long."""
+        found = {
+            "write": self.write,
+            "read": self.read,
+            "listed": self.listed,
+            "devices": self.devices,
+            "network": self.network,
+        }
+        text = json.dumps(found)
+        if len(text) <= _LONGEST:
+            return text
+        import binascii
+        import zlib
+
+        packed = f"z:{binascii.b2a_base64(zlib.compress(text.encode()), newline=False).decode()}"
+        if len(packed) > _LONGEST:
+            folders = ", ".join(self.parted)
+            raise ToolUnavailableError(
+                f"it cannot be confined: too much lies in {folders} beside Pegboard's own files",
+                hint="Name the folders that it needs under `confine: {write: [...]}`.",
+            )
+        return packed
+
+    def writes(self, path: str) -> bool:
+        """Return whether a path without links may be changed."""
+        return _covers(self.write, path)
+
+    def reads(self, path: str) -> bool:
+        """Return whether a path without links may be read."""
+        return _covers((*self.write, *self.read, *self.devices), path)
+
+
+def _covers(granted: tuple[str, ...], path: str) -> bool:
+    return any(path == each or path.startswith(f"{each.rstrip('/')}/") for each in granted)

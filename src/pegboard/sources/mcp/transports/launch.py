@@ -1,0 +1,80 @@
+"""How the process of a server is started: as it is configured, or confined (A7)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pegboard.core.access.named_paths import OwnPaths
+from pegboard.core.model.confinement import Confinement
+from pegboard.core.model.specs import ServerSpec
+from pegboard.errors import ToolUnavailableError
+from pegboard.sources.confinement import Policy, available, confined_command, made_temporary, policy_for, removed
+
+log = logging.getLogger("pegboard.sources.mcp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What is started; ``policy`` is what it may reach, None where it is not confined."""
+
+    command: str
+    args: tuple[str, ...]
+    env: Mapping[str, str]
+    policy: Policy | None = None
+
+    def end(self) -> None:
+        """Remove what was made for this start, once its process has ended."""
+        if self.policy is not None:
+            removed(self.policy.temporary)
+
+
+def confined_launch(
+    spec: ServerSpec,
+    confinement: Confinement,
+    env: Mapping[str, str],
+    own_paths: Callable[[], OwnPaths],
+    unconfined: set[str],
+) -> Launch:
+    """Return how a server is started confined; its folders are made. It asks the file system: not for the event loop.
+
+    Args:
+        spec: the server.
+        confinement: what its process may reach.
+        env: the environment that it gets.
+        own_paths: returns the files of Pegboard's own.
+        unconfined: the names of those that have been reported to run unconfined.
+
+    Raises:
+        ToolUnavailableError: this system cannot confine it, or not to this.
+    """
+    command = spec.command or ""
+    if reason := available(confinement.network):
+        if not confinement.if_possible:
+            raise ToolUnavailableError(
+                f"it is to be confined, and cannot be: {reason}",
+                hint=f"`if_possible: true` under `confine` in `{spec.section}` runs it unconfined there.",
+            )
+        if spec.name not in unconfined:
+            unconfined.add(spec.name)
+            log.warning("server %r RUNS UNCONFINED, with all that its user may: %s (`if_possible`)", spec.name, reason)
+        return Launch(command=command, args=spec.args, env=env)
+    temporary = made_temporary(spec.name)
+    try:
+        policy = policy_for(
+            confinement,
+            name=spec.name,
+            command=command,
+            args=spec.args,
+            env=env,
+            cwd=spec.cwd,
+            own=own_paths(),
+            reads=spec.reads,
+            temporary=temporary,
+        )
+        command, args, env = confined_command(command, spec.args, env, policy, cwd=spec.cwd)
+    except BaseException:
+        removed(temporary)
+        raise
+    return Launch(command=command, args=args, env=env, policy=policy)
