@@ -28,6 +28,7 @@ from pegboard.ports import AuditRecord, Source, StateChange
 
 if TYPE_CHECKING:
     from pegboard.core.access.approvals.demands import ToolRules
+    from pegboard.core.surface.surfaces import Surface
 
 T = TypeVar("T")
 Note = tuple[AuditRecord, str | None]
@@ -53,6 +54,14 @@ class DecidedCall:
     rules: ToolRules | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """A surface without the focus of a step, and all that it was made of."""
+
+    made_of: tuple[object, ...]
+    surface: Surface
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Snapshot:
     """A session at one moment: who it is, what it may, its state.
@@ -64,7 +73,8 @@ class Snapshot:
     ``meta_tools`` are those of the session by name, ``narrowed_above`` the active loadouts of the sessions above it,
     the nearest first (L7, P8), ``unloaded`` the wire names of what this request unloaded by name. ``decided`` keeps
     the newest calls that were decided for this session object with this ``permissions``, so that an equal one is not
-    decided anew. ``sharing`` are the sessions of other agents that the change in hand counts for too (S1).
+    decided anew; ``rendered`` its newest surfaces, with what is loaded (True) and without. ``sharing`` are the
+    sessions of other agents that the change in hand counts for too (S1).
     """
 
     info: SessionInfo
@@ -79,6 +89,7 @@ class Snapshot:
     narrowed_above: tuple[str | None, ...] = ()
     unloaded: frozenset[str] = frozenset()
     decided: dict[str, DecidedCall] = field(default_factory=dict[str, DecidedCall])
+    rendered: dict[bool, Rendered] = field(default_factory=dict[bool, Rendered])
     sharing: tuple[Snapshot, ...] = ()
 
 
@@ -121,7 +132,7 @@ async def read(
     narrowed = await narrowed_above_of(services, info)
     snapshot = await _snapshot(services, info, narrowed, as_of, *await stored_state(services, info))
     if known is not None and known.info is info and known.permissions is snapshot.permissions:
-        return replace(snapshot, decided=known.decided)
+        return replace(snapshot, decided=known.decided, rendered=known.rendered)
     return snapshot
 
 

@@ -128,11 +128,11 @@ class Run:
         if self._host is not None and self.begins:
             session.adopt_host(self._host)
         surface = await session.surface(message=message)
-        listed = tuple(loaded.tool for loaded in surface.tools)
+        listed = tuple([loaded.tool for loaded in surface.tools])
         if session.host.cache is not None:
             listed = await session.wire()
             surface = surface if surface.focus is None else await session.surface(message=message)
-        tools = tuple(tool for tool in listed if tool.wire not in taken)
+        tools = tuple([tool for tool in listed if tool.wire not in taken]) if taken else listed
         if tools != self._tools:
             self._tools, self._functions = tools, {tool.wire: self._function(tool) for tool in tools}
         beside = await _loaded_beside(session) if session.host.list_is_fixed else ()

@@ -50,6 +50,7 @@ class Counted:
     billed: tuple[int, ...] = (0,) * 6
     tools: tuple[Tool, ...] | None = None
     texts: tuple[str, ...] = ()
+    newest: Surface | None = None
 
 
 _OF: Final[Mapping[str, str]] = {
@@ -98,7 +99,10 @@ class SessionMetrics:
         """Note a surface that was given out; its tokens are counted when somebody asks."""
         counted = self._counted((key.principal, key.agent, key.session))
         counted.surfaces += 1
-        counted.tools = tuple(out.tool for out in surface.tools)
+        if counted.newest is surface:
+            return
+        counted.newest = surface
+        counted.tools = tuple([out.tool for out in surface.tools])
         counted.texts = tuple(text for text in (*surface.hints, surface.suffix, surface.policy) if text)
 
     def newest(self, key: SessionKey) -> SentTexts | None:

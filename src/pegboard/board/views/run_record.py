@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pegboard.board.services import Services
@@ -21,13 +21,14 @@ from pegboard.dialects.names import META_PLUGIN
 
 AT_ONCE: Final = 64
 """How many tools are priced before others may go on."""
+NO_CACHE: Final = Cache()
 LOADED_INSTEAD: Final = ("not_loaded", "next_request")
 """The answers to calls that only loaded what was called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sent:
-    """What some requests in a row were sent; ``known`` is how much the history had."""
+    """What some requests in a row, of whatever number, were sent; ``known`` is how much the history had."""
 
     permissions: CompiledPermissions
     cache: Cache
@@ -35,7 +36,7 @@ class _Sent:
     texts: tuple[str, ...]
     note: str
     known: int
-    requests: int = 1
+    requests: int = field(default=1, compare=False)
 
 
 class RunRecord:
@@ -65,7 +66,7 @@ class RunRecord:
             self._history.append(shown.ahead)
         sent = _Sent(
             permissions=snapshot.permissions,
-            cache=host.cache or Cache(),
+            cache=host.cache or NO_CACHE,
             tools=self._head(shown, tools) if host.reveals else tuple(tools),
             texts=tuple(text for text in (*shown.hints, shown.policy) if text),
             note=shown.suffix,
@@ -73,8 +74,8 @@ class RunRecord:
         )
         self._requests += 1
         last = self._sent[-1] if self._sent else None
-        if last is not None and replace(last, requests=1) == sent:
-            self._sent[-1] = replace(last, requests=last.requests + 1)
+        if last == sent:
+            self._sent[-1] = replace(sent, requests=last.requests + 1)
         else:
             self._sent.append(sent)
 

@@ -17,7 +17,7 @@ from pegboard.board.meta_tools import (
 )
 from pegboard.board.observability.metrics import SentTexts
 from pegboard.board.services import Services
-from pegboard.board.snapshot import Snapshot, view_of
+from pegboard.board.snapshot import Rendered, Snapshot, view_of
 from pegboard.board.views.policy_hooks import initial_policy, later_policy
 from pegboard.core.access.derived import once_per_permissions
 from pegboard.core.access.permissions import CompiledPermissions
@@ -40,11 +40,11 @@ async def surface(services: Services, snapshot: Snapshot, message: str | None, *
     """Return what goes to the model at this step; without ``loaded`` the part that no load changes."""
     info = snapshot.info
     shown = None if info.host.calls_through else session_hints(services, info, snapshot.permissions, snapshot.state)
-    rendered = await _rendered(services, snapshot, shown, loaded=loaded)
+    rendered = await _known_or_rendered(services, snapshot, shown, loaded=loaded)
     focus = await _focus_of(services, snapshot.permissions, rendered, message) if loaded else None
     services.metrics.surfaced(info.key, rendered)
     services.live.note(info)
-    return replace(rendered, focus=focus)
+    return rendered if focus is None else replace(rendered, focus=focus)
 
 
 async def surface_to_come(services: Services, snapshot: Snapshot) -> Surface:
@@ -52,6 +52,24 @@ async def surface_to_come(services: Services, snapshot: Snapshot) -> Surface:
     info = snapshot.info
     shown = None if info.host.calls_through else hints_to_show(services, info, snapshot.permissions, snapshot.state)
     return await _rendered(services, snapshot, shown, loaded=True)
+
+
+async def _known_or_rendered(
+    services: Services, snapshot: Snapshot, shown: ShownHints | None, *, loaded: bool
+) -> Surface:
+    """Return a surface with its texts: the newest of the session as long as all that it was made of is the same.
+
+    What hooks write is asked for anew each time, since one that failed may not fail again.
+    """
+    permissions, state = snapshot.permissions, snapshot.state
+    if policy.has_hooks(permissions):
+        return await _rendered(services, snapshot, shown, loaded=loaded)
+    made_of = (permissions, state, snapshot.info, shown, duties(services, permissions), services.masker)
+    known = snapshot.rendered.get(loaded)
+    if known is None or known.made_of != made_of:
+        rendered = await _rendered(services, snapshot, shown, loaded=loaded)
+        known = snapshot.rendered[loaded] = Rendered(made_of=made_of, surface=rendered)
+    return known.surface
 
 
 async def _rendered(services: Services, snapshot: Snapshot, shown: ShownHints | None, *, loaded: bool) -> Surface:
@@ -72,7 +90,7 @@ async def _rendered(services: Services, snapshot: Snapshot, shown: ShownHints | 
         ahead=definitions_ahead(found.anticipated) if loaded and info.host.list_is_fixed else "",
         policy=await _initial(services, permissions, state),
     )
-    return replace(rendered, count=lambda: _costs(services, snapshot, rendered))
+    return replace(rendered, count=lambda: _costs(services, permissions, rendered))
 
 
 async def _initial(services: Services, permissions: CompiledPermissions, state: State) -> str:
@@ -121,9 +139,8 @@ def sent_at_start(permissions: CompiledPermissions, services: Services, host: Ho
     return sent(replace(found, policy=services.masker.text(policy.initial(permissions, DEFAULT))))
 
 
-def _costs(services: Services, snapshot: Snapshot, rendered: Surface) -> Costs:
+def _costs(services: Services, permissions: CompiledPermissions, rendered: Surface) -> Costs:
     """Return what a surface costs, with a real tokenizer, against everything that the agent may use (F4)."""
-    permissions = snapshot.permissions
     tools = services.prices(loaded.tool for loaded in rendered.tools)
     count = services.counter.count
     text = services.prices.texts(rendered.hints) + sum(

@@ -302,7 +302,23 @@ def _kept(active: Mapping[str, LoadedTool], keep: Keep | None) -> Mapping[str, L
 
 def available(permissions: CompiledPermissions, tools: Iterable[LoadedTool]) -> list[LoadedTool]:
     """Return the loaded tools that can run now, in order (P6)."""
-    return [loaded for loaded in tools if not tool_fault(permissions, loaded.tool, loaded.key)]
+    look = _partly_unavailable(permissions)
+    return [
+        loaded
+        for loaded in tools
+        if not loaded.tool.unavailable
+        and (
+            not (permissions.faults or loaded.tool.plugin in look)
+            or not tool_fault(permissions, loaded.tool, loaded.key)
+        )
+    ]
+
+
+@once_per_permissions
+def _partly_unavailable(permissions: CompiledPermissions) -> frozenset[str]:
+    """Return the plugins that cannot run, whole or in a variant: each tool of them is looked at."""
+    plugins = permissions.world.catalog.plugins.values()
+    return frozenset(plugin.name for plugin in plugins if any(one.unavailable for one in plugin.variants.values()))
 
 
 def available_tools(permissions: CompiledPermissions, state: State) -> tuple[Tool, ...]:

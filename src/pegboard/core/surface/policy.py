@@ -50,6 +50,11 @@ def initial(permissions: CompiledPermissions, state: State, written: Written = _
     return _initial(permissions, state.loadout, state.shrunk)
 
 
+def has_hooks(permissions: CompiledPermissions) -> bool:
+    """Return whether a hook writes the policy of some toolkit."""
+    return bool(_hooks(permissions))
+
+
 def hooked_at_start(permissions: CompiledPermissions, state: State) -> tuple[HookedPolicy, ...]:
     """Return what hooks are to write of what is loaded from the start."""
     return tuple(_hooked_texts(permissions, _start(permissions, state)).values()) if _hooks(permissions) else ()
