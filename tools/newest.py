@@ -1,5 +1,7 @@
 """Show that Pegboard holds no framework back: what resolves alone resolves beside the built wheel, in the same version.
 
+A framework with an adapter is asked for beside the extra of that adapter, whose range has to have its newest version.
+
 ``make newest`` asks the index that pip is configured with, for the packages named here and no others, and installs
 nothing.
 """
@@ -9,18 +11,19 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-FRAMEWORKS = (
-    ("strands-agents",),
-    ("crewai",),
-    ("langchain", "langgraph"),
-    ("openai-agents",),
-    ("google-adk",),
-    ("agent-framework",),
-    ("agno",),
-    ("pydantic-ai",),
-    ("llama-index-core",),
-    ("smolagents",),
-)
+FRAMEWORKS: Mapping[tuple[str, ...], str] = {
+    ("strands-agents",): "",
+    ("crewai",): "",
+    ("langchain", "langgraph"): "[langchain]",
+    ("openai-agents",): "[openai-agents]",
+    ("google-adk",): "",
+    ("agent-framework",): "",
+    ("agno",): "[agno]",
+    ("pydantic-ai",): "[pydantic-ai]",
+    ("llama-index-core",): "",
+    ("smolagents",): "",
+}
+"""The packages of each framework, and the extra of its adapter where it has one."""
 UV = (sys.executable, str(Path(__file__).with_name("uv.py")))
 COMPILE = (
     "pip",
@@ -62,12 +65,13 @@ def row(names: Sequence[str], alone: Mapping[str, str], beside: Mapping[str, str
 
 def main(wheel: str) -> int:
     """Print the table; return 1 where a framework is held back."""
-    pegboard = f"pegboard @ {Path(wheel).resolve().as_uri()}"
-    print(f"{'framework':20} {'alone':18} {'with pegboard':18}")
+    place = Path(wheel).resolve().as_uri()
+    print(f"{'framework':20} {'alone':18} {'beside':25} {'in'}")
     held = 0
-    for names in FRAMEWORKS:
-        name, alone, beside, same = row(names, resolved(names), resolved([*names, pegboard]))
-        print(f"{name:20} {alone:18} {beside:18} {'' if same else 'held back'}".rstrip(), flush=True)
+    for names, extra in FRAMEWORKS.items():
+        pegboard = f"pegboard{extra}"
+        name, alone, beside, same = row(names, resolved(names), resolved([*names, f"{pegboard} @ {place}"]))
+        print(f"{name:20} {alone:18} {pegboard:25} {beside:18} {'' if same else 'held back'}".rstrip(), flush=True)
         held += not same
     return 1 if held else 0
 
