@@ -25,6 +25,11 @@ toolkits: {times: {label: "Time & dates", tools: [clock]}}
 agents: {default: {allowed_toolkits: [times]}}
 tokens: {settings: {token: settings-settings-settings, agents: [default], console: true}}
 """
+AS_IN_ASYNCIO = """
+import ast, asyncio, sys
+asyncio.run(eval(compile(sys.argv[1], "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), {}))
+"""
+"""Runs a program whose `await` stands at the top level, as in `python -m asyncio`."""
 WITHOUT_AGNO = "from importlib.util import find_spec; print(find_spec('agno') is None)"
 
 
@@ -123,6 +128,14 @@ def test_the_host_with_loadouts_in_code_runs(folder: Path) -> None:
 
 def test_the_library_example_runs_with_the_wheel_alone(folder: Path, plain_python: Path) -> None:
     assert run(folder, plain_python, "library.py") == run(folder, sys.executable, "library.py")
+
+
+def test_the_library_section_of_the_readme_runs_with_the_wheel_alone(tmp_path: Path, plain_python: Path) -> None:
+    section = (EXAMPLES.parent / "README.md").read_text("utf-8").partition("## In an agent")[2]
+    found = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    assert found is not None
+    said = run(tmp_path, plain_python, "-c", AS_IN_ASYNCIO, f"{found[1]}print(surface.names, outcome.status)")
+    assert said == "('search_tools', 'load_tools', 'unload_tools') ok\n"
 
 
 async def test_the_plugin_of_the_full_example_has_two_tools_and_a_guard(folder: Path) -> None:
