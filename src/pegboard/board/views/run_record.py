@@ -74,7 +74,7 @@ class RunRecord:
         )
         self._requests += 1
         last = self._sent[-1] if self._sent else None
-        if last == sent:
+        if last is not None and last == sent:
             self._sent[-1] = replace(sent, requests=last.requests + 1)
         else:
             self._sent.append(sent)
