@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from benchmarks.bill.requests_read import Form, Read
+from benchmarks.bill.requests_read import KINDS, Form, Kind, Read
 
 READ = 0.1
 WRITE = {"anthropic": 1.25, "responses": 1.0, "chat": 1.0}
@@ -25,6 +25,8 @@ class Cost:
     written: int
     plain: int
     write_price: float
+    by_kind: Mapping[Kind, float]
+    """The bill of each kind of block."""
 
     @property
     def total(self) -> int:
@@ -52,15 +54,21 @@ class PromptCache:
         ends = request.breaks if self._form == "anthropic" else tuple(range(1, len(blocks) + 1))
         last = max(ends, default=0)
         if tokens[last] < LEAST:
-            return self._cost(0, 0, tokens[-1])
+            return self._cost(request, tokens, 0, 0)
         known = next(
             (place for place in range(last, 0, -1) if tokens[place] >= LEAST and places[place] in self._written), 0
         )
         self._written.update(places[end] for end in ends if tokens[end] >= LEAST)
-        return self._cost(tokens[known], tokens[last] - tokens[known], tokens[-1] - tokens[last])
+        return self._cost(request, tokens, known, last)
 
-    def _cost(self, read: int, written: int, plain: int) -> Cost:
-        return Cost(read=read, written=written, plain=plain, write_price=WRITE[self._form])
+    def _cost(self, request: Read, tokens: Sequence[int], known: int, last: int) -> Cost:
+        """Return what a request costs whose first blocks are known to the cache, and are in it up to the last."""
+        price, by_kind = WRITE[self._form], dict.fromkeys(KINDS, 0.0)
+        for place, kind in enumerate(request.kinds):
+            factor = READ if place < known else price if place < last else 1.0
+            by_kind[kind] += factor * (tokens[place + 1] - tokens[place])
+        written, plain = tokens[last] - tokens[known], tokens[-1] - tokens[last]
+        return Cost(read=tokens[known], written=written, plain=plain, write_price=price, by_kind=by_kind)
 
 
 def _hashed(before: bytes, block: str) -> bytes:

@@ -8,18 +8,18 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
 from benchmarks.bill.adapters import MODELS, Adapter, adapters
-from benchmarks.bill.cache import ANSWER, LEAST, OUTPUT, READ, WRITE
+from benchmarks.bill.cache import ANSWER, LEAST, OUTPUT, READ, WRITE, Cost
 from benchmarks.bill.conversations import Turn, hundred, system_text, ten
 from benchmarks.bill.loops import RULE, loops
 from benchmarks.bill.model import Habit, ScriptedModel
 from benchmarks.bill.provider import Provider
-from benchmarks.bill.requests_read import FORMS, Form
+from benchmarks.bill.requests_read import FORMS, KINDS, Form
 from benchmarks.bill.toolkits import read, write
 from pegboard.tokens import OfflineTokenCounter
 
@@ -40,6 +40,8 @@ class Cell:
     breaks: int
     read: float
     bill: float
+    parts: Mapping[str, float]
+    """The bill of each kind of block, and of what the model answers."""
     ratio: float | None = None
 
 
@@ -103,10 +105,17 @@ async def _cells(folder: Path, options: argparse.Namespace) -> list[Cell]:
                     breaks=provider.breaks,
                     read=read_share,
                     bill=bill,
+                    parts=_parts(provider.costs),
                     ratio=bill / bills[adapter.beside] if adapter.beside else None,
                 )
             )
     return cells
+
+
+def _parts(costs: Sequence[Cost]) -> dict[str, float]:
+    """Return what a conversation's blocks cost by their kind, and the answers of its model."""
+    parts: dict[str, float] = {kind: sum(cost.by_kind[kind] for cost in costs) for kind in KINDS}
+    return {**parts, "answers": float(len(costs) * ANSWER * OUTPUT)}
 
 
 def _print(cells: Sequence[Cell], habit: Habit) -> None:
@@ -118,13 +127,14 @@ def _print(cells: Sequence[Cell], habit: Habit) -> None:
     print(f"Models: {models}. Where its tool is not visible the model {habit}.\n")
     if any(cell.adapter.startswith("loop") for cell in cells):
         print(f"{RULE}\n")
-    heads = ("turns", "form", "system", "adapter", "calls", "at once", "breaks", "from cache", "bill", "against own")
+    heads = ("turns", "form", "system", "adapter", "calls", "at once", "breaks", "from cache", "bill", "of it", "against own")
     print(f"| {' | '.join(heads)} |")
     print("|" + "---|" * len(heads))
     for cell in cells:
         ratio = "" if cell.ratio is None else f"{cell.ratio:.2f}"
-        numbers = f"{cell.calls} | {cell.at_once} | {cell.breaks} | {cell.read:.0%} | {cell.bill / 1000:.1f} | {ratio}"
-        print(f"| {cell.conversation} | {cell.form} | {cell.system} | {cell.adapter} | {numbers} |")
+        numbers = f"{cell.calls} | {cell.at_once} | {cell.breaks} | {cell.read:.0%} | {cell.bill / 1000:.1f}"
+        parts = ", ".join(f"{name} {part / 1000:.1f}" for name, part in cell.parts.items())
+        print(f"| {cell.conversation} | {cell.form} | {cell.system} | {cell.adapter} | {numbers} | {parts} | {ratio} |")
     print()
     for name in dict.fromkeys(cell.adapter for cell in cells if cell.ratio is not None):
         mine = [cell for cell in cells if cell.adapter == name and cell.ratio is not None]

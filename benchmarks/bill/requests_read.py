@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,6 +11,9 @@ from typing import Any, Literal
 Form = Literal["anthropic", "responses", "chat"]
 FORMS: tuple[Form, ...] = ("anthropic", "responses", "chat")
 REVEALS = ("tool_reference", "tool_addition")
+Kind = Literal["tools", "system", "definitions", "conversation"]
+"""What a block is: a tool of the list, system text, what defines tools within the history, or anything else of it."""
+KINDS: tuple[Kind, ...] = ("tools", "system", "definitions", "conversation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +26,7 @@ class Read:
         breaks: behind how many blocks the client puts its breakpoints; empty where the provider caches by itself.
         visible: the names of the tools that the model can call.
         texts: what the model reads in the messages, unescaped.
+        listed: how many blocks of the head are tools; the others are system text.
     """
 
     head: tuple[str, ...]
@@ -29,10 +34,21 @@ class Read:
     breaks: tuple[int, ...]
     visible: frozenset[str]
     texts: tuple[str, ...]
+    listed: int
 
     @property
     def blocks(self) -> tuple[str, ...]:
         return (*self.head, *self.messages)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Return what each block is."""
+        head: list[Kind] = ["tools" if place < self.listed else "system" for place in range(len(self.head))]
+        return (*head, *("definitions" if _DEFINES.search(text) else "conversation" for text in self.messages))
+
+
+_DEFINES = re.compile(r'\\*"description\\*":')
+"""A description stands in definitions alone: no user, answer or call of these conversations has one."""
 
 
 def read(form: Form, body: Mapping[str, Any]) -> Read:
@@ -73,7 +89,14 @@ def _anthropic(body: Mapping[str, Any]) -> Read:
         breaks.append(len(head) + len(messages))
     visible = frozenset((*(tool["name"] for tool in listed), *deferred.revealed))
     read_texts = tuple(_strings(body["messages"]))
-    return Read(head=tuple(head), messages=tuple(messages), breaks=tuple(breaks), visible=visible, texts=read_texts)
+    return Read(
+        head=tuple(head),
+        messages=tuple(messages),
+        breaks=tuple(breaks),
+        visible=visible,
+        texts=read_texts,
+        listed=len(listed),
+    )
 
 
 def _responses(body: Mapping[str, Any]) -> Read:
@@ -85,7 +108,14 @@ def _responses(body: Mapping[str, Any]) -> Read:
     messages = tuple(_text(item) + deferred.revealed_by(item) for item in items)
     added = [tool["name"] for item in items if item.get("type") == "additional_tools" for tool in item["tools"]]
     visible = frozenset((*(tool["name"] for tool in listed), *deferred.revealed, *added))
-    return Read(head=tuple(head), messages=messages, breaks=(), visible=visible, texts=tuple(_strings(items)))
+    return Read(
+        head=tuple(head),
+        messages=messages,
+        breaks=(),
+        visible=visible,
+        texts=tuple(_strings(items)),
+        listed=len(listed),
+    )
 
 
 def _chat(body: Mapping[str, Any]) -> Read:
@@ -94,7 +124,9 @@ def _chat(body: Mapping[str, Any]) -> Read:
     head = (*(_text(tool) for tool in tools), *(_text(message) for message in messages[:first]))
     visible = frozenset(tool["function"]["name"] for tool in tools)
     behind = tuple(_text(message) for message in messages[first:])
-    return Read(head=head, messages=behind, breaks=(), visible=visible, texts=tuple(_strings(messages)))
+    return Read(
+        head=head, messages=behind, breaks=(), visible=visible, texts=tuple(_strings(messages)), listed=len(tools)
+    )
 
 
 def _text(value: Any) -> str:
